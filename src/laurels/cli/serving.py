@@ -23,7 +23,7 @@ _PANELS = {
     **dict.fromkeys(("log_format", "log_requests"), "Log"),
 }
 _LIMITS = "Limits"
-"""The help panel of settings without a panel of their own; they are limits."""
+"""The help panel of settings without a panel of their own. These settings are limits."""
 
 
 def serve(config: Path | None = None, **options: Any) -> int:

@@ -24,8 +24,8 @@ _REMEMBERED = 65_536
 """The number of texts whose times are cached, since dates in a file repeat."""
 
 _BARE_NUMBERS_FROM_MS = 631_152_000_000
-"""The start of 1990. An earlier time written as a bare number of milliseconds is refused, since it
-is probably in seconds."""
+"""The start of 1990. An earlier time written as a bare number of milliseconds is refused, since the
+number is probably in seconds."""
 _DATE_DIGITS = 8
 """The digits of a basic ISO date, such as 20261120; a bare number of another length is not a
 date."""

@@ -11,7 +11,9 @@ from laurels.timeline.clock_guard import Leap
 _log = logging.getLogger("laurels")
 
 AHEAD_MS = 5_000
-"""How far a store may be ahead of its clock without a warning: as far as the time of an event."""
+"""How far a store may be ahead of its clock without a warning. The time of an event may be as far
+ahead.
+"""
 
 
 @runtime_checkable

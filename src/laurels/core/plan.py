@@ -30,7 +30,7 @@ from .lifecycle import Floors, RollingState, next_boundary, rolling_state
 from .ranking_key import RankingKey, Target, ranking_key
 
 LATE, NO_SCOPE = -1, -2
-"""Indexes for events without a target: too late, or without the labels."""
+"""Indexes for events without a target, because they are too late or lack the labels."""
 
 
 class Plan(Struct, frozen=True, dict=True):

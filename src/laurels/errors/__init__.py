@@ -114,7 +114,7 @@ class UnknownBoard(NotFound):
     """No board has this name."""
 
     code = "unknown_board"
-    advice = "create it, or take a name from the list of boards"
+    advice = "create the board, or take a name from the list of boards"
 
 
 class BoardExists(Conflict):
@@ -205,7 +205,7 @@ class PeriodExpired(NotFound):
 
     code = "period_expired"
     status = 410
-    advice = "ask for a period from the list of those kept, or keep more from now on"
+    advice = "ask for a period from the list of kept periods, or keep more periods from now on"
 
 
 class BeyondHead(Conflict):
@@ -222,7 +222,7 @@ class PeriodFuture(NotFound):
     """The period has not begun."""
 
     code = "period_future"
-    advice = "ask again when it has begun, or leave period out for the current one"
+    advice = "ask again when the period has begun, or leave period out for the current one"
 
 
 # Members and ids
@@ -246,7 +246,7 @@ class MemberNotUtf8(InvalidInput):
     """The member id cannot be written in UTF-8."""
 
     code = "member_not_utf8"
-    advice = "decode it with the encoding it came in, without lone surrogates"
+    advice = "decode the id with the encoding of its source, without lone surrogates"
 
 
 class InvalidMember(InvalidInput):
@@ -267,14 +267,14 @@ class IdTooLong(InvalidInput):
     """The event id has more than 128 bytes in UTF-8."""
 
     code = "id_too_long"
-    advice = "shorten it to 128 bytes of UTF-8, for example by hashing it"
+    advice = "shorten the id to 128 bytes of UTF-8, for example by hashing it"
 
 
 class IdNotUtf8(InvalidInput):
     """The event id cannot be written in UTF-8."""
 
     code = "id_not_utf8"
-    advice = "decode it with the encoding it came in, without lone surrogates"
+    advice = "decode the id with the encoding of its source, without lone surrogates"
 
 
 class InvalidLabel(InvalidInput):
@@ -288,14 +288,14 @@ class UnknownLabel(InvalidInput):
     """An event has a label that its board does not have."""
 
     code = "unknown_label"
-    advice = "leave it out, or name it in a scope of the board"
+    advice = "leave the label out, or name it in a scope of the board"
 
 
 class NoScope(InvalidInput):
     """An event lacks the labels of every scope of the board, so no ranking would count it."""
 
     code = "no_scope"
-    advice = "give it the labels of a scope, or add the scope [] of all events to the board"
+    advice = "give the event the labels of a scope, or add the scope [] of all events to the board"
 
 
 class InvalidId(InvalidInput):
@@ -326,7 +326,7 @@ class TooManyPlaces(InvalidInput):
     """The value has more decimal places than the column's scale."""
 
     code = "too_many_places"
-    advice = "round it to the column's scale before sending it; laurels does not round"
+    advice = "round the value to the column's scale before sending it; laurels does not round"
 
 
 class ValueOutOfRange(InvalidInput):
@@ -407,7 +407,7 @@ class BoardEnded(Conflict):
     """The time of the event is not before the end of its board."""
 
     code = "board_ended"
-    advice = "send events of the time before that, or let the board end later"
+    advice = "send events with times before the end, or let the board end later"
 
 
 # Events and batches
@@ -464,7 +464,7 @@ class BatchRefused(Conflict):
     """
 
     code = "batch_refused"
-    advice = "correct or leave out the events whose receipts are refused, and send it again"
+    advice = "correct or leave out the events whose receipts are refused, and send the batch again"
 
     def __init__(self, what: str, receipts: RefusedReceipts) -> None:
         super().__init__(what)
@@ -475,7 +475,9 @@ class AtomicAcrossShards(Conflict):
     """An all-or-nothing batch has members of several shards; nothing was counted."""
 
     code = "atomic_across_shards"
-    advice = "send it without all_or_nothing, or the events of one member alone, or use one shard"
+    advice = (
+        "send the batch without all_or_nothing, or the events of one member alone, or use one shard"
+    )
 
 
 class PartlyCounted(Unavailable):
@@ -494,7 +496,7 @@ class PositionDiffers(Conflict):
     """
 
     code = "position_differs"
-    advice = "send the batch that ends at the position named, as it was sent before"
+    advice = "send the batch that ends at the named position, exactly as it was sent before"
 
     def __init__(self, what: str, ends_at: str | None = None) -> None:
         super().__init__(what)
@@ -510,8 +512,8 @@ class ShardsDiffer(Conflict):
 
     code = "shards_differ"
     advice = (
-        "run the source, which counts what is missing; else rebuild the board from its ledger "
-        "(laurels rebuild)"
+        "run the source, which counts the missing events; otherwise rebuild the "
+        "board from its ledger (laurels rebuild)"
     )
 
     def __init__(self, what: str, positions: Sequence[str | None] = ()) -> None:
@@ -530,14 +532,14 @@ class DataMoved(Conflict):
     """The member's current data is not the data given as `before`; nothing was changed."""
 
     code = "data_moved"
-    advice = "read the data (`entries` with `with_data`), and decide with it whether to write"
+    advice = "read the data (`entries` with `with_data`), and decide again whether to write"
 
 
 class DedupeFull(Unavailable):
     """The board remembers as many event ids as its dedupe_max allows."""
 
     code = "dedupe_full"
-    advice = "send it again when the dedupe time of older ids is over"
+    advice = "send the event again when the dedupe time of older ids is over"
 
 
 # Queries
@@ -547,7 +549,7 @@ class InvalidLimit(InvalidInput):
     """The limit is not an integer, or not in the range that the message names."""
 
     code = "invalid_limit"
-    advice = "ask for fewer and page on, or export the board"
+    advice = "ask for fewer and continue with the next page, or export the board"
 
 
 class InvalidOffset(InvalidInput):
@@ -600,7 +602,8 @@ class ChangesNotKept(Conflict):
 
     code = "changes_not_kept"
     advice = (
-        "give the board `changes`, the time for which they are kept; they are kept from then on"
+        "set `changes` of the board, the time for which changes are kept; they are "
+        "kept from then on"
     )
 
 
@@ -634,7 +637,10 @@ class InvalidData(InvalidInput):
     """The member's data cannot be written as JSON."""
 
     code = "invalid_data"
-    advice = "give what JSON can hold: text, finite numbers, true, false, null, lists and objects"
+    advice = (
+        "give a value that JSON can express: text, finite numbers, true, false, "
+        "null, lists and objects"
+    )
 
 
 class DataTooLarge(TooLarge):
@@ -657,7 +663,7 @@ class JsonTooDeep(InvalidInput):
     """The JSON is nested too deeply."""
 
     code = "json_too_deep"
-    advice = "send flat documents; nothing here needs deep nesting"
+    advice = "send flat documents; no endpoint and no file needs deep nesting"
 
 
 # The store
@@ -668,7 +674,8 @@ class Locked(Conflict):
 
     code = "locked"
     advice = (
-        "stop that process, or let it do the work; only one process at a time can open a folder"
+        "stop that process, or use the store through it; only one process at a time "
+        "can open a folder"
     )
 
     def __init__(self, what: str, pid: int | None = None) -> None:
@@ -687,7 +694,7 @@ class Closed(Conflict):
     """The store is closed."""
 
     code = "closed"
-    advice = "open it again, and keep it open while it is used"
+    advice = "open the store again, and keep it open while it is used"
 
 
 class StorageFailed(Unavailable):
@@ -701,14 +708,14 @@ class SnapshotDamaged(Fault):
     """The content of a snapshot or a backup is not what was written."""
 
     code = "snapshot_damaged"
-    advice = "use an older snapshot or backup, or take a new one; the content of this one is lost"
+    advice = "use an older snapshot or backup, or take a new one; the content of this file is lost"
 
 
 class FolderNotEmpty(Conflict):
     """The folder to restore a backup into exists already and is not empty."""
 
     code = "folder_not_empty"
-    advice = "name a folder that does not exist yet, or move what is there away"
+    advice = "name a folder that does not exist yet, or move its files elsewhere"
 
 
 class BackupExists(Conflict):
@@ -762,7 +769,7 @@ class FolderMissing(NotFound):
     """The folder to open does not exist."""
 
     code = "folder_missing"
-    advice = "check the path, or let it be created by creating a board in it"
+    advice = "check the path, or create a board, which creates the folder"
 
 
 class UnknownUrl(InvalidInput):
@@ -776,7 +783,7 @@ class InvalidClock(InvalidInput):
     """The clock does not exist, or is not the one that the folder uses."""
 
     code = "invalid_clock"
-    advice = "give system or event, or leave it out for the one the folder remembers"
+    advice = "give system or event, or leave the clock out to use the one that the folder remembers"
 
 
 class ErrorRow(NamedTuple):

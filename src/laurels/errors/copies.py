@@ -7,7 +7,10 @@ class CopyRefused(Conflict):
     """The target cannot take this board as it is."""
 
     code = "copy_refused"
-    advice = "copy it to a store with the same kind of clock, and check the clocks of both machines"
+    advice = (
+        "copy the board to a store with the same kind of clock, and check the clocks "
+        "of both machines"
+    )
 
 
 class CopyLost(Conflict):
@@ -35,4 +38,4 @@ class BoardChanging(Unavailable):
     """Every attempt to copy the board failed, since the board was written meanwhile."""
 
     code = "board_changing"
-    advice = "stop what writes to it, and run the copy again"
+    advice = "stop the programs that write to the board, and run the copy again"

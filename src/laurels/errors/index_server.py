@@ -29,7 +29,9 @@ class IndexUnavailable(Unavailable):
         super().__init__(what)
         self.may_have_applied = may_have_applied
         self.counted: str | None = None
-        """The part of the batch that was counted nevertheless, in words; None if no part was."""
+        """The part of the batch that was counted although the call failed, in words; None if no
+        part was counted.
+        """
 
     def clear_doubt(self) -> None:
         """Remove the note that the call may have been carried out; this is for a call that only
@@ -57,14 +59,14 @@ class IndexDenied(Fault):
     """The index server denies this user access, or a permission that is needed."""
 
     code = "index_denied"
-    advice = "check user and password in the URL, and the rights that the server gives the user"
+    advice = "check user and password in the URL, and the permissions of the user on the server"
 
 
 class IndexFailed(Fault):
     """The index server answered with an error, and would answer a retry in the same way."""
 
     code = "index_failed"
-    advice = "look for it in the log of the server, and report it"
+    advice = "look for the error in the log of the server, and report it"
 
 
 class IndexTooOld(Conflict):

@@ -14,7 +14,7 @@ class LedgerIncomplete(Conflict):
     """The ledger does not have every current entry of a board yet."""
 
     code = "ledger_incomplete"
-    advice = "let its sink run until it has sent everything (`laurels sink status NAME`)"
+    advice = "let the ledger's sink run until it has sent everything (`laurels sink status NAME`)"
 
 
 class NoLedger(InvalidInput):
@@ -31,4 +31,6 @@ class RebuildTaken(Conflict):
     """A board of that name exists, and was not made from this ledger, or was written since."""
 
     code = "rebuild_taken"
-    advice = "delete the board first, rebuild into another place, or choose others with --boards"
+    advice = (
+        "delete the board first, rebuild into another store, or choose other boards with --boards"
+    )

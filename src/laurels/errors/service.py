@@ -40,7 +40,7 @@ class NoSuchPath(NotFound):
     """There is no such path."""
 
     code = "not_found"
-    advice = "see /docs for the endpoints there are"
+    advice = "see /docs for the list of endpoints"
 
 
 class MethodNotAllowed(InvalidInput):
@@ -59,7 +59,7 @@ class MemberNotRanked(NotFound):
     """The member is not in this ranking."""
 
     code = "member_not_ranked"
-    advice = "it is ranked once an event of it counts in this ranking"
+    advice = "the member is ranked once an event of it counts in this ranking"
 
 
 class RankNotHeld(NotFound):
@@ -129,14 +129,14 @@ class Stopping(Unavailable):
     """The server is shutting down."""
 
     code = "stopping"
-    advice = "send it again when the server has been restarted or replaced"
+    advice = "send the request again when the server has been restarted or replaced"
 
 
 class BodyTooLarge(TooLarge):
     """The body has more bytes than the server accepts."""
 
     code = "body_too_large"
-    advice = "send it in several requests"
+    advice = "send the content in several requests"
 
 
 class TooManyValues(TooLarge):
@@ -151,14 +151,14 @@ class BodyTimedOut(InvalidInput):
 
     code = "body_timed_out"
     status = 408
-    advice = "send it again over a faster connection, or in several requests"
+    advice = "send the body again over a faster connection, or in several requests"
 
 
 class InvalidRequestId(InvalidInput):
     """The X-Request-Id is not 1 to 128 visible ASCII characters."""
 
     code = "invalid_request_id"
-    advice = "use something like a UUID, or leave it out"
+    advice = "use a value such as a UUID, or leave the header out"
 
 
 class InvalidHeader(InvalidInput):
@@ -173,7 +173,7 @@ class UrlTooLong(TooLarge):
 
     code = "url_too_long"
     status = 414
-    advice = "members in large numbers go into a body: POST …/standings or …/ranks"
+    advice = "send large numbers of members in a body: POST …/standings or …/ranks"
 
 
 class UnsupportedMediaType(InvalidInput):
@@ -199,7 +199,7 @@ class InvalidIdempotencyKey(InvalidInput):
     """The Idempotency-Key is not 1 to 100 visible ASCII characters."""
 
     code = "invalid_idempotency_key"
-    advice = "use something like a UUID"
+    advice = "use a value such as a UUID"
 
 
 class InvalidKey(InvalidInput):
@@ -237,7 +237,7 @@ class KeyExists(Conflict):
     """A key of this name exists already."""
 
     code = "key_exists"
-    advice = "revoke it first, or give the new one another name"
+    advice = "revoke the existing key first, or give the new key another name"
 
 
 class UnknownKey(NotFound):
@@ -275,14 +275,14 @@ class WorkerFailed(Fault):
     """A worker failed to start serving."""
 
     code = "worker_failed"
-    advice = "look for its error in the log"
+    advice = "look for the error of the worker in the log"
 
 
 class AddressInUse(Conflict):
     """Another program listens on that port."""
 
     code = "address_in_use"
-    advice = "stop it, or choose another port with --port"
+    advice = "stop that program, or choose another port with --port"
 
 
 class InternalError(Fault):

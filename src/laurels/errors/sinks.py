@@ -31,7 +31,7 @@ class TargetUnavailable(Unavailable):
     """The target does not answer at present; nothing is lost, and sending is tried again."""
 
     code = "target_unavailable"
-    advice = "check that it runs; the sink continues by itself"
+    advice = "check that the target runs; the sink continues by itself"
 
     def __init__(self, what: str, wait_seconds: float = 0.0) -> None:
         super().__init__(what)
@@ -53,7 +53,7 @@ class SinkOvertaken(Conflict):
     """Another runner of the same sink has moved its position."""
 
     code = "sink_overtaken"
-    advice = "run only one process for each sink; the other one continues"
+    advice = "run only one process for each sink; the other process continues"
 
 
 class SinkBehind(Conflict):
@@ -70,7 +70,7 @@ class LedgerTaken(Conflict):
     """Another sink writes the tables of that board."""
 
     code = "ledger_taken"
-    advice = "run one sink for a ledger, or give each its own ?prefix="
+    advice = "run one sink for a ledger, or give each sink its own ?prefix="
 
 
 class LedgerTooNew(Conflict):

@@ -11,14 +11,14 @@ class SourceUnreadable(InvalidInput):
     """A file to import cannot be opened, or its compressed content is damaged."""
 
     code = "source_unreadable"
-    advice = "check the path, its permissions and that it is a whole file"
+    advice = "check the path and its permissions, and that the file is complete"
 
 
 class SourceUnavailable(Unavailable):
     """The server to import from does not answer."""
 
     code = "source_unavailable"
-    advice = "try again: nothing is counted twice"
+    advice = "try again, since no event is counted twice"
 
 
 class LineRefused(InvalidInput):
@@ -29,7 +29,7 @@ class LineTooLong(LineRefused):
     """The line has more than 1 MiB."""
 
     code = "line_too_long"
-    advice = "an event is short: check the line ends of the file"
+    advice = "check the line ends of the file, since an event is much shorter"
 
 
 class LineNotUtf8(LineRefused):
@@ -58,8 +58,8 @@ class InvalidStream(InvalidInput):
 
     code = "invalid_stream"
     advice = (
-        "name it as nats://host:port/STREAM, redis://host:port/0/KEY, a file, or - for standard "
-        "input"
+        "name the stream as nats://host:port/STREAM, redis://host:port/0/KEY, a "
+        "file, or - for standard input"
     )
 
 
@@ -74,7 +74,7 @@ class StreamMissing(NotFound):
     """There is no stream of this name."""
 
     code = "stream_missing"
-    advice = "check its name and the server, and create it before it is read"
+    advice = "check the name and the server; the stream has to exist before it is read"
 
 
 class SourceDiverged(Conflict):
@@ -82,8 +82,9 @@ class SourceDiverged(Conflict):
 
     code = "source_diverged"
     advice = (
-        "if it was created anew, run the source once with --begin start, which counts all its "
-        "messages, or with --begin now, which counts only new ones"
+        "if the stream was created again, run the source once with --begin start, "
+        "which counts all its messages, or with --begin now, which counts only new "
+        "ones"
     )
 
 

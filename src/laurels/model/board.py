@@ -256,7 +256,7 @@ _LATER_FIELDS = {
     "retain": "",
     "max_age": "0s",
 }
-"""The fields that earlier versions did not know, with their defaults."""
+"""The fields that earlier versions did not know, each with its default."""
 
 
 def _gone_ms(ends_ms: int, retain: str) -> int:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 Tie = Literal["first", "last", "member"]
 UnnamedLabels = Literal["refuse", "ignore"]
-"""What happens to labels of events that a board does not have."""
+"""What to do with labels of events that the board does not name."""
 TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 _DURATIONS = {
     "tie_resolution": 1,
@@ -39,10 +39,10 @@ _DURATIONS = {
     "max_age": 0,
     "dedupe": MAX_DURATION_MS,
 }
-"""The fields that are durations. The value stands in for one that is invalid while the other fields
-are checked."""
+"""The fields that are durations, each with a value. The value replaces an invalid duration while
+the other fields are checked."""
 _LEAST_DEDUPE_MS = 3_600_000
-"""The default of `dedupe`, unless a grace is longer."""
+"""The default of `dedupe`, if no grace is longer."""
 
 
 def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:

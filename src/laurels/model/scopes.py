@@ -10,7 +10,7 @@ from .validation import is_name, safe_repr
 
 MAX_SCOPES = 8
 MAX_PLACES = 64
-"""The most rankings in which one event may be counted: windows times scopes."""
+"""The maximum number of rankings in which one event may be counted: windows times scopes."""
 
 T = TypeVar("T")
 

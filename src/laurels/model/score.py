@@ -21,7 +21,7 @@ from .rules import ColumnRule, Rules
 from .validation import integer, is_unicode, quoted, safe_repr
 
 LIMIT = 2**53 - 1
-"""The greatest number of units of a total, on either side of zero."""
+"""The greatest number of units of a total, positive or negative."""
 MAX_SCALE = 15
 MAX_TEXT = 64
 

@@ -38,8 +38,8 @@ from .parameters import read_parameters
 
 MAX_BATCH = 10_000
 MOST_FAULT = 300
-"""The most characters of a message about an invalid body; it may quote a field name of any
-length."""
+"""The maximum number of characters of a message about an invalid body. The message may quote a
+field name of any length."""
 _UNKNOWN = "Object contains unknown field"
 _NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"

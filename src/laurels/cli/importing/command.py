@@ -46,7 +46,7 @@ from .source import ImportSettings
 SOME_REJECTED = 1
 INTERRUPTED = 130
 MAX_SENT = 10_000
-"""The most lines of one commit over HTTP, where a batch is one request."""
+"""The maximum number of lines in one commit over HTTP, where a batch is one request."""
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 

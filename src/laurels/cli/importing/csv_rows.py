@@ -12,7 +12,7 @@ from .lines import Lines, too_long
 from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, decoded, rejected
 
 RECORD_LINES = 100
-"""The most lines of a record with a quoted field."""
+"""The maximum number of lines of a record with a quoted field."""
 _SMALL_INT_DIGITS = 15
 
 

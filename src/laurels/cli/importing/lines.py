@@ -24,7 +24,7 @@ from laurels.errors.sources import SourceUnreadable
 from .file_kinds import HEAD_BYTES, ensure_text
 
 LINE_LIMIT = 1 << 20
-"""The length in bytes of the longest line that is read whole."""
+"""The maximum length in bytes of a line that is read whole."""
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _FAILURES = (OSError, EOFError, zlib.error)

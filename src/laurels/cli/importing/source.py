@@ -40,7 +40,7 @@ from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
 MAX_EXAMPLES = 5
-"""The maximum number of rejects that are shown to the user; the rejects file has all."""
+"""The maximum number of rejects that are shown to the user; the rejects file has them all."""
 
 
 class Section(Struct, frozen=True, omit_defaults=True):

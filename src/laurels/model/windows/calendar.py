@@ -30,7 +30,7 @@ _LONGEST_MS: dict[Unit, int] = {
 }
 """The length of the longest period of each unit in local time."""
 _OFFSETS_MS = 26 * _HOUR_MS
-"""The distance from the furthest offset west of UTC to the furthest east."""
+"""The difference between the furthest offset east of UTC and the furthest offset west of it."""
 
 
 class Calendar(Ending, Unstepped, frozen=True, dict=True):
