@@ -54,7 +54,7 @@ do
   -- Removes up to `limit` entries after the floor from the end of the head.
   local function remove_junk(ranked, s, limit)
     local excess = call('ZCARD', ranked.r) - count_before(ranked, s.floor)
-    local now = math.min(excess, limit)
+    local now = math.min(excess, math.ceil(limit))
     if now > 0 then call('ZREMRANGEBYRANK', ranked.r, text(-now), '-1') end
     s.junk = excess > now
     return now
