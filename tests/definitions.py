@@ -121,6 +121,7 @@ class Definition:
     changes: str = ""
     changes_max: int = 10_000_000
     head: int = 0
+    hide_zero: bool = False
     starts: int | str = ""
     ends: int | str = ""
     retain: int | str = ""

@@ -286,8 +286,13 @@ class Oracle:
                 return None
             return board.row(board.own(ranked(i), taken[i], record[i].member))
 
+        last_ms = max(nows.values())
+
         def rank(i: int) -> int | None:
-            places = board.ranking(board.within(ranked(i), taken[i])) if row(i) else []
+            if row(i) is None:
+                return None
+            counted = window.events(window.label(record[i].at_ms, nows[i]), last_ms)
+            places = board.ranking(board.within(counted, taken[i]))
             return next((place.rank for place in places if place.member == record[i].member), None)
 
         ranks_before = {i: rank(i) for i in record} if ranks else {}

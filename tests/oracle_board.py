@@ -185,11 +185,13 @@ class OracleBoard:
         return places
 
     def ranking(self, counted: Iterable[Counted]) -> list[Place]:
-        """Return the ranking that results from these events."""
+        """Return the ranking that results from these events: every member or, with `hide_zero`,
+        every member whose score is not 0."""
         own: dict[str, list[Counted]] = {}
         for event in counted:
             own.setdefault(event.member, []).append(event)
-        return self.placed(map(self._row, own.values()))
+        rows = map(self._row, own.values())
+        return self.placed(row for row in rows if any(row.score) or not self.definition.hide_zero)
 
     def card(self, places: Sequence[Place], member: str) -> Card | None:
         """Return a member's standing in a ranking, or None if the member is not ranked."""

@@ -53,6 +53,12 @@ class Pair:
         self.lb.change(self.name, head=head)
         self.oracle.change(self.definition)
 
+    def hide_zero(self, *, hidden: bool) -> None:
+        """Change whether members whose score is 0 are ranked."""
+        self.definition = replace(self.definition, hide_zero=hidden)
+        assert self.lb.change(self.name, hide_zero=hidden) == board_of(self.definition)
+        self.oracle.change(self.definition)
+
     def places(self, window: str | None = None, period: str | None = None) -> list[Place]:
         return self.oracle.places(self.name, window, period)
 
@@ -112,8 +118,10 @@ class Pair:
     def _position(
         self, position: int, places: list[Place], certain: int, where: dict[str, Any]
     ) -> None:
-        if position < 1 or position > len(places):
-            assert self.lb.at_rank(self.name, max(position, 1), **where) is None or position < 1
+        if position < 1:
+            return
+        if position > len(places):
+            assert self.lb.at_rank(self.name, position, **where) is None
         elif position <= certain:
             holder = self.lb.at_rank(self.name, position, **where)
             assert holder is not None

@@ -34,8 +34,8 @@ def folders() -> list[Path]:
 
 
 ADDED = {
-    *("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"),
-    "max_age",
+    *("labels", "changes", "changes_max", "head", "hide_zero", "close_wait", "starts", "ends"),
+    *("retain", "max_age"),
 }
 """Fields of a definition that did not exist when a folder was written."""
 

@@ -1,4 +1,4 @@
--- The operations of `heads.py` on one ranking: write, advance, read.
+-- The operations of `heads.py` on one ranking: write, advance, apply a changed `hide_zero`, read.
 local ranked = ranking('all', 0)
 
 local function form_from_words(list)
@@ -14,10 +14,16 @@ if A.op == 'write' then
   return cmsgpack.pack(head.is_due or false)
 end
 if A.op == 'advance' then return cmsgpack.pack(head.advance(ranked, A.limit)) end
+if A.op == 'hide' then
+  head.apply_hiding(head.state(ranked), ranked)
+  head.save(ranked)
+  return cmsgpack.pack(true)
+end
 
+if B.hide_zero then zeros.find(ranked, A.zeros) end
 local s, found = head.state(ranked), {}
 for i, form in ipairs(forms_of(ranked, A.members)) do
   local own = form and head.locate(ranked, form, A.members[i])
   found[i] = own and {own.position, own.rank, own.high} or false
 end
-return cmsgpack.pack({head.size(ranked), head.certain(ranked), s.grid and s.changes or false, found})
+return cmsgpack.pack({head.total(ranked), head.certain(ranked), s.grid and s.changes or false, found})

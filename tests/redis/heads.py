@@ -29,9 +29,7 @@ BASE = "{x}"
 _SPACE = 1 << 32
 _BLOCK = 64
 _OWN = Path(__file__).with_name("head_probe.lua").read_text(encoding="utf-8")
-_SOURCE = "\n".join(
-    [script_of("shard").source, *[script_of(part).source for part in HEAD_WRITES], _OWN]
-)
+_SOURCE = "\n".join([*[script_of(part).source for part in ("shard", "zeros", *HEAD_WRITES)], _OWN])
 
 
 class Layout(NamedTuple):
@@ -56,7 +54,7 @@ LAYOUTS = (
 
 class View(NamedTuple):
     """The server's answers about a ranking, among them the position, the rank and the greatest
-    possible rank of each member."""
+    possible rank of each member, all -1 for a member whose score is 0 if these are not ranked."""
 
     total: int
     certain: int
@@ -65,10 +63,12 @@ class View(NamedTuple):
 
 
 class HeadRanking:
-    """A ranking with a head on a server. All its members are also kept in order in this process."""
+    """A ranking with a head on a server. All its ranked members are also kept in order in this
+    process."""
 
     def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
         self.layout, self.rank, self.columns = layout, rank, columns
+        self.hides_zero = False
         self.words: dict[str, Words] = {}
         self.order: list[Key] = []
         self._server = server
@@ -97,8 +97,23 @@ class HeadRanking:
             "lives": False,
             "refreshed": False,
             "decays": False,
+            "hide_zero": self.hides_zero,
             "head": SIZES.encode(HEAD),
         }
+
+    def is_ranked(self, words: Words) -> bool:
+        return any(words[: self.columns]) or not self.hides_zero
+
+    def hide_zero(self, *, hidden: bool) -> None:
+        """Change whether members whose score is 0 are ranked."""
+        self.hides_zero = hidden
+        self._board = msgspec.Raw(msgspec.msgpack.encode(self._encoded()))
+        self._ask("hide")
+        self.order = sorted(
+            self._key(member, words)
+            for member, words in self.words.items()
+            if self.is_ranked(words)
+        )
 
     def _ask(self, op: str, **arguments: Any) -> Any:
         argument = msgspec.msgpack.encode({**arguments, "op": op, "board": self._board})
@@ -110,24 +125,32 @@ class HeadRanking:
         self._ask("write", members=list(entries), news=news)
         for member, words in entries.items():
             before = self.words.pop(member, None)
-            if before is not None:
+            if before is not None and self.is_ranked(before):
                 del self.order[bisect_left(self.order, self._key(member, before))]
             if words is not None:
                 self.words[member] = words
-                insort(self.order, self._key(member, words))
+                if self.is_ranked(words):
+                    insort(self.order, self._key(member, words))
 
     def advance(self, limit: int) -> int:
         """Do a share of the due work. Return how much is left."""
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
-        total, certain, age, entries = self._ask("read", members=list(members))
+        total, certain, age, entries = self._ask("read", members=list(members), zeros=self._zeros())
         return View(
             int(total),
             int(certain),
             None if age is False else int(age),
             [x or None for x in entries],
         )
+
+    def _zeros(self) -> list[list[Any]]:
+        """Return the bounds of the members whose score is 0, as a request has them."""
+        if self.layout.scored:
+            first = -self.layout.low * self.layout.unit
+            return [["count", first], ["count", first + self.layout.unit]]
+        return [["count", [0] * self.columns, False], ["count", [0] * self.columns, True]]
 
     def _key(self, member: str, words: Words) -> Key:
         return words[: self._width], member.encode()
@@ -139,7 +162,7 @@ class HeadRanking:
         `view.certain` positions, check that the position and the rank are exact."""
         some = list(members)
         view = self.view(some)
-        assert view.total == len(self.words)
+        assert view.total == len(self.order)
         for member, entry in zip(some, view.members, strict=True):
             if member not in self.words:
                 assert entry is None
@@ -147,6 +170,9 @@ class HeadRanking:
             assert entry is not None
             position, low, high = entry
             own = self.words[member]
+            if not self.is_ranked(own):
+                assert entry == [-1, -1, -1]
+                continue
             place = bisect_left(self.order, self._key(member, own))
             rank = place
             if self.rank == "competition":
@@ -161,10 +187,15 @@ class HeadRanking:
     def check_list(self) -> None:
         """Check that the head has the right members at all positions that are certain."""
         certain = self.view([]).certain
-        entries = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, certain - 1) if certain else []
+        entries = self._server.call("ZRANGE", f"{BASE}r:all:0", 0, -1)
         if not self.layout.scored:
             entries = [entry[8 * self._width :] for entry in entries]
+        entries = [each for each in entries if self._is_listed(each)][:certain]
         assert list(entries) == [member for _, member in self.order[:certain]]
+
+    def _is_listed(self, member: bytes) -> bool:
+        """Return whether a member is ranked. While zeros are leaving the head, it has others."""
+        return any(member == other for _, other in self.order)
 
     def check_structure(self) -> None:
         """Check that every member is in its bucket and in no other, and that every segment has the
@@ -187,6 +218,8 @@ class HeadRanking:
                 assert (id, member.encode() in digests) == (own, False)
                 digests[member.encode()] = digest
         assert digests.keys() == {member.encode() for member in self.words}
+        zeros = [words for words in self.words.values() if not any(words[: self.columns])]
+        assert int(state.get("zeros", 0)) == len(zeros)
         if "edges" in state:
             self._check_grid("g", int(state["edges"]), lambda _: True)
         if state.get("phase") == "count":
@@ -210,7 +243,7 @@ class HeadRanking:
         assert edges == sorted(set(edges))
         expected = [0] * (count + 1)
         for member, words in self.words.items():
-            if is_counted(member):
+            if is_counted(member) and self.is_ranked(words):
                 expected[bisect_right(edges, self._score(words))] += 1
         blocks = [sum(expected[i : i + _BLOCK]) for i in range(0, count + 1, _BLOCK)]
         assert self._counts(kind, count) == expected
@@ -297,6 +330,14 @@ class Crowd:
                 return rng.choice([1, 2])
             case "sums":
                 return before + rng.randrange(-100, 120)
+            case "half are zero":
+                return 0 if rng.random() < 0.5 else rng.randrange(-500, 500)
+            case "nearly all are zero":
+                return 0 if rng.random() < 0.9 else rng.randrange(1_000)
+            case "zero is first":
+                return 0 if rng.random() < 0.4 else -rng.randrange(800)
+            case "two scores of which one is zero":
+                return rng.choice([0, 2])
             case "negative":
                 return rng.randrange(-1_000, 1_000)
             case _:

@@ -14,6 +14,12 @@ from .heads import HEAD, LAYOUTS, SIZES, WAYS, Crowd, HeadRanking, Layout
 from .servers import Server
 
 RANKS = ("ordinal", "competition")
+ZERO_WAYS = (
+    "half are zero",
+    "nearly all are zero",
+    "zero is first",
+    "two scores of which one is zero",
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def check_at_rest(ranking: HeadRanking) -> None:
     ranking.check_list()
     ranking.check_structure()
     view = ranking.check_bounds([member.decode() for _, member in ranking.order])
-    assert view.certain >= min(len(ranking.words), HEAD)
+    assert view.certain >= min(len(ranking.order), HEAD)
     if view.grid_age != 0 or view.certain == view.total:
         return
     places = 0
@@ -62,6 +68,35 @@ def check_at_rest(ranking: HeadRanking) -> None:
         places += count
         most = max(SIZES.width * first, SIZES.width * HEAD, SIZES.least)
         assert is_run or places - first <= most
+
+
+@pytest.mark.parametrize(
+    ("layout", "way", "rank", "columns"), covering(LAYOUTS, ZERO_WAYS, RANKS, (1, 1, 2))
+)
+def test_everybody_is_within_the_bounds_while_zeros_are_hidden_and_shown(
+    server: Server, layout: Layout, way: str, rank: str, columns: int, scaled: Scaled
+) -> None:
+    rng = Random(f"zeros {layout.name} {way} {rank} {columns}")
+    ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
+    ranking.hide_zero(hidden=rng.random() < 0.7)
+    for _ in range(scaled(1, 8)):
+        crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500]))
+        pace = rng.choice([0.2, 0.5, 0.9])
+        for step in range(scaled(80, 1_200)):
+            entries = crowd.entries()
+            ranking.write(entries)
+            if rng.random() < 0.05:
+                ranking.hide_zero(hidden=not ranking.hides_zero)
+            while rng.random() < pace:
+                ranking.advance(rng.choice([1, 5, 20, 100]))
+            some = [member.decode() for _, member in rng.choices(ranking.order or [((), b"")], k=6)]
+            ranking.check_bounds([*list(entries)[:5], *some, "nobody"])
+            if step % 50 == 0:
+                ranking.check_list()
+                ranking.check_structure()
+                if rng.random() < 0.3:
+                    check_at_rest(ranking)
+        check_at_rest(ranking)
 
 
 def test_passes_continue_after_a_restart_of_the_server() -> None:

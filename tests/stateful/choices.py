@@ -54,6 +54,7 @@ SCOPES: tuple[tuple[tuple[str, ...], ...], ...] = (
 RANK_BY: tuple[tuple[str, ...], ...] = ((), (), ("room",), ("room", "zone"))
 MOST_PLACES = 64
 SCOPED = 1 / 3
+HIDDEN = 1 / 3
 COMBINATIONS = tuple(product(SHAPES, TIES, RANKS))
 
 STARTS = (
@@ -86,7 +87,7 @@ def definition(
     refreshing: bool = False,
 ) -> Definition:
     """Return a board with this combination of columns, tie rule and rank style. A third of the
-    boards have scopes."""
+    boards have scopes, and a third do not rank members whose score is 0."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
@@ -110,6 +111,7 @@ def definition(
         scopes=scopes,
         rank_by=rank_by,
         changes=rng.choice(["", CHANGES]),
+        hide_zero=rng.random() < HIDDEN,
     )
 
 

@@ -186,7 +186,7 @@ def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the o
 
 
 def change(world: World, rng: Random) -> None:
-    """Change the title, the `keep` of the board or of a window, or add a window."""
+    """Change the title, `hide_zero`, the `keep` of the board or of a window, or add a window."""
     definition = world.definition(pick(world, rng))
     if rng.random() < 0.3:
         count_by_more(world, rng, definition)
@@ -211,9 +211,13 @@ def change(world: World, rng: Random) -> None:
         windows.append(replace(added, name=f"w{len(windows)}"))
     keep = rng.choice([definition.keep, 1, 3])
     title = rng.choice(["", "Gifts", "Geschenke 🎁"])
+    hide_zero = definition.hide_zero != (rng.random() < choices.HIDDEN)
     places = len(windows) * (len(definition.scopes) + len(definition.rank_by))
+    changed = replace(
+        definition, title=title, keep=keep, windows=tuple(windows), hide_zero=hide_zero
+    )
     if places <= choices.MOST_PLACES:
-        world.change(replace(definition, title=title, keep=keep, windows=tuple(windows)))
+        world.change(changed)
 
 
 def count_by_more(world: World, rng: Random, definition: Definition) -> None:

@@ -68,7 +68,7 @@ class World:
         self.oracle.create(definition)
 
     def change(self, definition: Definition) -> None:
-        """Change the title, the `keep` values, the windows and the scopes of a board."""
+        """Change the title, the `keep` values, windows, scopes and `hide_zero` of a board."""
         windows = [window.definition for window in definition.windows]
         scopes: dict[str, Any] = {}
         if definition.labels:
@@ -79,6 +79,7 @@ class World:
                 title=definition.title,
                 keep=definition.keep,
                 windows=windows,
+                hide_zero=definition.hide_zero,
                 **scopes,
             )
         )

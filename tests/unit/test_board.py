@@ -309,8 +309,8 @@ def test_a_board_round_trips_through_json(given_board: Board) -> None:
 def test_json_has_the_format_and_every_field() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
-    later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"}
-    later |= {"max_age"}
+    later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
+    later |= {"max_age", "hide_zero", "retain"}
     assert set(fields) == set(Board.__struct_fields__) - later
     board = Board(
         "b",
@@ -318,6 +318,7 @@ def test_json_has_the_format_and_every_field() -> None:
         changes="1d",
         changes_max=7,
         head=100,
+        hide_zero=True,
         close_wait="2h",
         starts="2026-12-01",
         ends="2026-12-24",

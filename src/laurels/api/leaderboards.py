@@ -96,8 +96,8 @@ class Leaderboards:
 
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
-        `head`, `starts`, `ends`, `retain` or `max_age`, or add `windows`, `scopes` or labels to
-        `rank_by`, which count from now on.
+        `head`, `hide_zero`, `starts`, `ends`, `retain` or `max_age`, or add `windows`, `scopes` or
+        labels to `rank_by`, which count from now on.
 
         Any other change, and removing one of these, raises UnsafeChange with the reasons.
         """

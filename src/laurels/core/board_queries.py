@@ -29,6 +29,7 @@ from .read_plan import MAX_LIMIT, ReadPlan
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import PeriodInfo
 from .stream_time import finality, passed_times
+from .zeros import zeros_of
 
 
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
@@ -74,7 +75,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
             ]
 
         keys = [ranking_key(state.number, window, period, scope) for period in kept]
-        return ReadPlan(tuple([ReadRequest(key) for key in keys]), finish)
+        zeros = zeros_of(state.rules, window.name, now.now_ms)
+        return ReadPlan(tuple([ReadRequest(key, zeros=zeros) for key in keys]), finish)
 
 
 def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:

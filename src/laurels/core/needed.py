@@ -19,6 +19,7 @@ from laurels.engine.writing.decay import add
 from laurels.errors import UnknownColumn
 from laurels.model.labels import LabelPairs, scope_at
 from laurels.model.rules import Rules
+from laurels.model.scale import decayed_scale
 from laurels.model.score import LIMIT, Score, score_of, stamp, units_of, word_bounds
 from laurels.model.validation import safe_repr
 from laurels.model.windows.weighing import Weighing
@@ -29,6 +30,7 @@ from .index import Slice
 from .ranking_key import RankingKey, ranking_key
 from .requests import ReadRequest, ReadResult, Span, Start
 from .standing import Needed, words_at
+from .zeros import zeros_of
 
 Words = tuple[int, ...]
 
@@ -61,8 +63,9 @@ class BoundTotal(Struct, frozen=True):
 
 class NeededPlan(Struct, frozen=True):
     """The requests for the value that a member needs in a ranking, and the computation from their
-    results. The first request reads the member's own entry and the entry at the position. The other
-    requests read the member's other totals."""
+    results. The first request reads the member's own entry and the entry at the position. If the
+    board hides zeros, a second request reads the own entry. The other requests read the member's
+    other totals."""
 
     rules: Rules
     window: str
@@ -72,12 +75,12 @@ class NeededPlan(Struct, frozen=True):
     column: int
     requests: tuple[ReadRequest, ...]
     bounds: tuple[Bounds, ...]
-    """For each request except the first, the bounds of the total that the request reads."""
+    """For each of the requests for other totals, the bounds of the total that it reads."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
         """Return the needed value; None if the member is at the position already. Raises BeyondHead
         if the position is not listed."""
-        first = results[0]
+        first, *others = results
         own, head = own_words(first), self.rules.head
         if own is not None and first.located is not None:
             certain = self.rank > first.total or not head
@@ -85,9 +88,11 @@ class NeededPlan(Struct, frozen=True):
             if first.located.positions[0] < reached:
                 return None
         ensure_listed(head, self.rank - 1, first)
+        if self.rules.hide_zero:
+            own = own_words(others.pop(0))
         totals = [
             BoundTotal(own_words(result), bounds)
-            for result, bounds in zip(results[1:], self.bounds, strict=True)
+            for result, bounds in zip(others, self.bounds, strict=True)
         ]
         weighing = self.rules.weighing(self.window)
         holder = _holder(first.slices[0], self.rules.order_words(self.window))
@@ -116,8 +121,11 @@ def plan_needed(
     rules = state.rules
     place = rank - 1
     span = Span(0, place, place + 1)
-    main = ReadRequest(key, (Start(),), (span,), (member,), head=rules.head)
+    zeros = zeros_of(rules, key.window, now_ms)
+    main = ReadRequest(key, (Start(),), (span,), (member,), head=rules.head, zeros=zeros)
     requests, bounds = [main], list[Bounds]()
+    if zeros is not None:
+        requests.append(ReadRequest(key, members=(member,)))
     for request, each in _totals(state, now_ms, member, dict(labels)):
         requests.append(request)
         bounds.append(each)
@@ -210,6 +218,10 @@ class _Attempt(Struct, frozen=True):
         if least > most:
             return None
         values[at] = _nearest(least, most) if rules.columns[at].adds_up else most
+        if rules.hide_zero and not any(after[:at] + after[at + 1 :]):
+            zero = -self._before(at) if rules.columns[at].adds_up else 0
+            if values[at] == zero:
+                return self._without_zero(values, least, most)
         return tuple(values)
 
     def decayed_value(self, weighing: Weighing) -> Words | None:
@@ -224,7 +236,25 @@ class _Attempt(Struct, frozen=True):
 
         least, most = self._range(0)
         greatest = _greatest(reaches, least, most)
-        return None if greatest is None else (_nearest(least, greatest),)
+        if greatest is None:
+            return None
+        value = _nearest(least, greatest)
+        decayed = decayed_scale(self.plan.rules, self.plan.window, self.plan.now_ms)
+        if self.plan.rules.hide_zero and decayed is not None:
+            after: Words = add(total, value, exponent, mantissa)
+            if not decayed.score(after):
+                return self._without_zero([value], least, greatest)
+        return (value,)
+
+    def _without_zero(self, values: list[int], least: int, most: int) -> Words | None:
+        """Return values with which the score is not 0: the varied column has the next better word,
+        or the next worse one if that is closer to 0; None if neither is from `least` to `most`."""
+        at = self.plan.column
+        own = [each for each in (values[at] - 1, values[at] + 1) if least <= each <= most]
+        if not own:
+            return None
+        values[at] = min(own, key=abs)
+        return tuple(values)
 
     def _range(self, column: int) -> tuple[int, int]:
         """Return the least and the greatest word of the event's value.

@@ -4,6 +4,7 @@ A view is one ranking of a board at one time, and its methods plan the reads of 
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from math import ceil
 from typing import Any, TypeVar
 
@@ -47,6 +48,7 @@ from .standing import (
     standing,
     words_at,
 )
+from .zeros import zeros_on
 
 PERCENTILE_MARGIN = 10
 """How many members a ranking may gain or lose between two reads before a third read is needed."""
@@ -90,14 +92,23 @@ class RankingView:
         self._state = state
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
-        steady = self._decayed is None and self._refreshed is None
         self._head = state.rules.head
+        self._zeros = zeros_on(state.rules, self._decayed)
+        is_plain = self._refreshed is None and self._zeros is None
+        steady = self._decayed is None and is_plain
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
         until_ms = MAX_MS if state.rules.has_ended(now_ms) else self._period.end_ms
         self.rules, self.until_ms = state.rules, until_ms if steady else now_ms
         """The rules and the time until which this is the view of the running period."""
+
+    def with_zeros(self) -> "RankingView":
+        """Return this view with the members whose score is 0, also if the board does not rank
+        them."""
+        view = copy(self)
+        view._zeros = None
+        return view
 
     def walk(self, after: str, limit: int) -> ReadRequest:
         """Return a request that reads members in any order, with their data."""
@@ -115,7 +126,7 @@ class RankingView:
         if self._after is not None:
             anchor = self._place(self._after, reverse)
         low, high = (-offset - limit, -offset) if reverse else (offset, offset + limit)
-        request = ReadRequest(self.key, (anchor,), (Span(0, low, high),), (), data, head=head)
+        request = self._request((anchor,), (Span(0, low, high),), data=data)
 
         def finish(results: Sequence[ReadResult], at: Offset) -> Page:
             result = results[0]
@@ -133,6 +144,7 @@ class RankingView:
             return self._page(ReadResult(total, [], [part], None, None), at, 0)
 
         is_plain = self._after is None and not reverse and not data and not head
+        is_plain = is_plain and self._zeros is None
         return ReadPlan((request,), finish, read_index if is_plain else None)
 
     def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
@@ -180,12 +192,12 @@ class RankingView:
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if not aim:
-            requests = (ReadRequest(self.key, anchors, _BESIDE, (), data),)
-            return ReadPlan(requests, finish, None if data else read_index)
+            requests = (self._request(anchors, _BESIDE, data=data),)
+            return ReadPlan(requests, finish, None if data or self._zeros else read_index)
         place = min(aim, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
         members = (member,) if self._head else ()
-        request = ReadRequest(self.key, (*anchors, Start()), spans, members, data, head=self._head)
+        request = self._request((*anchors, Start()), spans, members, data=data)
         return ReadPlan((request, *(() if needs is None else needs.requests)), finish)
 
     def needed(
@@ -237,12 +249,16 @@ class RankingView:
 
     def ranks(self, members: Sequence[str]) -> ReadPlan[Sequence[Rank | None]]:
         key = self.key
-        request = ReadRequest(key, (), (), tuple(members), False, None, True)
+        request = ReadRequest(key, (), (), tuple(members), False, None, True, zeros=self._zeros)
+        if self._zeros is not None:
+            return ReadPlan((request,), _ranks)
         return ReadPlan((request,), _ranks, lambda index, _: index.ranks_from(key, members, FIRST))
 
     def rank(self, member: str) -> ReadPlan[Rank | None]:
         key = self.key
-        request = ReadRequest(key, (), (), (member,), False, None, True)
+        request = ReadRequest(key, (), (), (member,), False, None, True, zeros=self._zeros)
+        if self._zeros is not None:
+            return ReadPlan((request,), _rank)
         return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
 
     def range(
@@ -306,8 +322,21 @@ class RankingView:
         data: bool = False,
     ) -> ReadPlan[T]:
         """Return a plan that reads this ranking."""
-        request = ReadRequest(self.key, anchors, spans, members, data, head=self._head)
+        request = self._request(anchors, spans, members, data=data)
         return ReadPlan((request,), lambda result, offset: finish(result[0], offset))
+
+    def _request(
+        self,
+        anchors: tuple[Anchor, ...],
+        spans: tuple[Span, ...],
+        members: tuple[str, ...] = (),
+        *,
+        data: bool = False,
+    ) -> ReadRequest:
+        """Return a request for this ranking."""
+        return ReadRequest(
+            self.key, anchors, spans, members, data, head=self._head, zeros=self._zeros
+        )
 
     def _as_of(self, offset: Offset) -> AsOf:
         if self._refreshed is not None:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from laurels.errors import InvalidCursor
 
 from .index import Index, Located, Slice
+from .interval import WithoutInterval
 from .ranking_key import RankingKey
 
 
@@ -76,6 +77,14 @@ class Listing(Struct, frozen=True):
     limit: int
 
 
+class Zeros(Struct, frozen=True):
+    """The bounds of the entries whose score is 0. These follow one another in a ranking: the first
+    one is after the anchor `first`, and the last one before `past`."""
+
+    first: AtBound
+    past: AtBound
+
+
 class Walk(Struct, frozen=True):
     """A request for about `limit` members of a ranking in any order. The walk continues after the
     place that the previous result returned; an empty text begins it. `width` words decide the order
@@ -94,8 +103,9 @@ class ReadRequest(Struct, frozen=True, gc=False):
     in the tally of the step that the key names; a member with a cell there has position 0. With
     `scopes` the request only lists the scopes of the board that have members. With `whole` the
     result has all stored words of the requested members, not only the words that decide the order.
-    With a `head` spans end at that position, as if the ranking had no further entries. With a
-    `walk` the request only reads members in any order, into a slice with all stored words."""
+    With a `head` spans end at that position, as if the ranking had no further entries. With `zeros`
+    the result is that of the ranking without these entries. With a `walk` the request only reads
+    members in any order, into a slice with all stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -108,6 +118,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     tally: bool = False
     head: int = 0
     walk: Walk | None = None
+    zeros: Zeros | None = None
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -152,7 +163,7 @@ def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
     return low, max(low, min(high, total))
 
 
-def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> int:
+def position_of(index: Index | WithoutInterval, key: RankingKey, anchor: Anchor, total: int) -> int:
     """Return the position of an anchor in a ranking of `total` entries."""
     if isinstance(anchor, AtMember):
         return index.position(key, anchor.member)
@@ -163,14 +174,28 @@ def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> in
 
 def find(index: Index, ask: ReadRequest) -> ReadResult:
     """Answer a request from an index that does not change meanwhile."""
+    if ask.tally:
+        return ReadResult(0, [], [], index.cells(ask.key, ask.members), None)
+    if ask.walk is not None:
+        return _walk(index, ask, ask.walk)
+    return _find(index if ask.zeros is None else without(index, ask.key, ask.zeros), ask)
+
+
+def without(index: Index, key: RankingKey, zeros: Zeros) -> Index | WithoutInterval:
+    """Return a ranking of an index without the entries whose score is 0."""
+    first, past = [
+        index.bound(key, bound.words, bound.member, right=bound.right)
+        for bound in (zeros.first, zeros.past)
+    ]
+    return index if first == past else WithoutInterval(index, key, first, past)
+
+
+def _find(index: Index | WithoutInterval, ask: ReadRequest) -> ReadResult:
+    """Answer a request for entries, or for scopes."""
     key = ask.key
     if ask.ranks:
         ranks = index.ranks(key, ask.members)
         return ReadResult(0, [], [], Located(ranks, ranks, []), None)
-    if ask.tally:
-        return ReadResult(0, [], [], index.cells(key, ask.members), None)
-    if ask.walk is not None:
-        return _walk(index, ask, ask.walk)
     total = index.size(key)
     positions: list[int] = []
     for anchor in ask.anchors:

@@ -132,8 +132,9 @@ class UnsafeChange(Conflict):
 
     code = "unsafe_change"
     advice = (
-        "change only title, labels, keep, changes, changes_max, close_wait, head, starts, ends, "
-        "retain and max_age, or add windows, scopes and rank_by at the end; else create a new board"
+        "change only title, labels, keep, changes, changes_max, close_wait, head, hide_zero, "
+        "starts, ends, retain and max_age, or add windows, scopes and rank_by at the end; else "
+        "create a new board"
     )
 
     def __init__(self, *reasons: str) -> None:

@@ -77,6 +77,9 @@ class Board(Plain, Struct, frozen=True):
     With a `head` from 100 to 100,000, the board lists only that many leading positions, and a
     member below them may have an estimated rank, between two certain bounds; with 0 it lists all.
 
+    With `hide_zero`, a member whose score is 0 in every column is counted but not ranked: it is in
+    no list, and no rank, total or percentage includes it, until its score changes.
+
     On a board that sources feed, events of a period count for up to `close_wait` longer, if their
     stream took them within the grace.
 
@@ -119,6 +122,7 @@ class Board(Plain, Struct, frozen=True):
     changes: str = ""
     changes_max: int = MAX_CHANGES_DEFAULT
     head: int = 0
+    hide_zero: bool = False
     close_wait: str = CLOSE_WAIT_DEFAULT
     starts: str = ""
     ends: str = ""
@@ -150,6 +154,7 @@ class Board(Plain, Struct, frozen=True):
             changes: str | int = "",
             changes_max: int = MAX_CHANGES_DEFAULT,
             head: int = 0,
+            hide_zero: bool = False,
             close_wait: str | int = CLOSE_WAIT_DEFAULT,
             starts: str | datetime | int | None = "",
             ends: str | datetime | int | None = "",
@@ -190,6 +195,7 @@ class Board(Plain, Struct, frozen=True):
             changes_ms=duration_ms(self.changes) if self.changes else 0,
             changes_max=self.changes_max,
             head=self.head,
+            hide_zero=self.hide_zero,
             close_wait_ms=duration_ms(self.close_wait),
             starts_ms=MIN_MS if starts_ms is None else starts_ms,
             ends_ms=defaults.ends_ms,
@@ -250,6 +256,7 @@ _LATER_FIELDS = {
     "changes": "",
     "changes_max": MAX_CHANGES_DEFAULT,
     "head": 0,
+    "hide_zero": False,
     "close_wait": CLOSE_WAIT_DEFAULT,
     "starts": "",
     "ends": "",

@@ -17,10 +17,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """Return the board with these fields changed, if the meaning of what was counted stays the
     same.
 
-    Title, `labels`, `changes`, `changes_max`, `head`, `close_wait`, `starts`, `ends`, `retain`,
-    `max_age` and `keep` may change, `keep` of the board or of a window. Windows, scopes and labels
-    to rank by may be added at the end; they count from then on. A field with its current value is
-    not a change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
+    Title, `labels`, `changes`, `changes_max`, `head`, `hide_zero`, `close_wait`, `starts`, `ends`,
+    `retain`, `max_age` and `keep` may change, `keep` of the board or of a window. Windows, scopes
+    and labels to rank by may be added at the end; they count from then on. A field with its current
+    value is not a change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [

@@ -71,6 +71,7 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
         "retain": "",
         "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
         "head": read("head", head_of, 0),
+        "hide_zero": read("hide_zero", _hide_zero, False),
         "labels": read(
             "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
         ),
@@ -199,6 +200,12 @@ def _changes_max(value: object) -> int:
     raise BoardInvalid(
         f"expected an integer from 1 to {MOST_CHANGES:,} for changes_max, got {safe_repr(value)}"
     )
+
+
+def _hide_zero(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise BoardInvalid(f"expected true or false for hide_zero, got {safe_repr(value)}")
 
 
 def _shards(value: object) -> int:

@@ -65,7 +65,8 @@ class Rules(Struct, frozen=True, dict=True):
     ranked as well. With `ignores_labels` labels that none of these names are left out rather than
     refused. `shards` is the number of shards into which an index server divides the members.
     Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
-    `head` positions are listed (0: all). The end of a period waits at most `close_wait_ms` for
+    `head` positions are listed (0: all). With `hide_zero` members whose score is 0 are not ranked.
+    The end of a period waits at most `close_wait_ms` for
     sources that lag. Only events from `starts_ms` to just before `ends_ms` are counted. At
     `gone_ms` the board is removed. An answer of an index server may be repeated for `max_age_ms`.
     """
@@ -85,6 +86,7 @@ class Rules(Struct, frozen=True, dict=True):
     changes_ms: int = 0
     changes_max: int = 0
     head: int = 0
+    hide_zero: bool = False
     close_wait_ms: int = 0
     starts_ms: int = MIN_MS
     ends_ms: int = MAX_MS

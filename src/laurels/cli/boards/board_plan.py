@@ -79,8 +79,8 @@ def _step(old: Board | None, new: Board) -> Step:
 
 
 _OMITTED = (
-    *("labels", "changes", "changes_max", "head", "close_wait", "starts", "ends", "retain"),
-    "max_age",
+    *("labels", "changes", "changes_max", "head", "hide_zero", "close_wait", "starts", "ends"),
+    *("retain", "max_age"),
 )
 """The fields that JSON omits if they have their default."""
 

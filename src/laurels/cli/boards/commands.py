@@ -135,8 +135,8 @@ def change(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change title, keep, changes, close wait and head of a board, or add windows, scopes and
-    labels to rank by, which count from now on.
+    """Change title, keep, changes, close wait, head and hiding of zeros of a board, or add windows,
+    scopes and labels to rank by, which count from now on.
 
     A --window with the name of an existing one changes its keep: NAME=day:keep=5. A window
     without a name of its own is named by its text, so day is changed by day=day:keep=5.
@@ -220,6 +220,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("other labels", "ignored" if board.labels == "ignore" else ""),
         ("changes", _changes_text(board)),
         ("head", f"the first {board.head:,} positions are listed" if board.head else ""),
+        ("zero", "members whose score is 0 are not ranked" if board.hide_zero else ""),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
 

@@ -60,6 +60,16 @@ Head = Annotated[
     ),
 ]
 
+HideZero = Annotated[
+    bool | None,
+    typer.Option(
+        "--hide-zero/--rank-zero",
+        help="Leave members whose score is 0 out of the ranking, until it changes; or rank them.",
+        show_default=False,
+        rich_help_panel=RANKING,
+    ),
+]
+
 CloseWait = Annotated[
     str | None,
     typer.Option(
@@ -221,6 +231,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     retain: Retain = None
     max_age: MaxAge = None
     head: Head = None
+    hide_zero: HideZero = None
     file: Annotated[
         str | None,
         typer.Option(
@@ -258,6 +269,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "retain": self.retain,
             "max_age": self.max_age,
             "head": self.head,
+            "hide_zero": self.hide_zero,
         }
         in_file = {} if self.file is None else definition_in(self.file)
         return dict(in_file) | {
@@ -280,6 +292,7 @@ class ChangeOptions(OptionGroup, frozen=True):
     retain: Retain = None
     max_age: MaxAge = None
     head: Head = None
+    hide_zero: HideZero = None
 
     def fields(self, board: Board) -> dict[str, Any]:
         """Return the fields of `board` that change, as keywords of `change`. Raises Usage.
@@ -296,6 +309,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             "retain": self.retain,
             "max_age": self.max_age,
             "head": self.head,
+            "hide_zero": self.hide_zero,
         }
         fields: dict[str, Any] = {
             field: value for field, value in options.items() if value is not None
@@ -307,6 +321,7 @@ class ChangeOptions(OptionGroup, frozen=True):
         if not fields:
             raise Usage(
                 "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
-                "--ends, --retain, --max-age, --head, --window, --scope or --rank-by"
+                "--ends, --retain, --max-age, --head, --hide-zero, --rank-zero, --window, --scope or "
+                "--rank-by"
             )
         return fields

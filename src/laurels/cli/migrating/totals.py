@@ -96,15 +96,17 @@ class Totals:
         return to_value(units, self.column.scale)
 
     def read(self, members: Sequence[str]) -> dict[str, MemberState]:
-        """Return the states of up to AT_ONCE members, without those that are not ranked. O(k log
+        """Return the states of up to AT_ONCE members, without those that have no total. O(k log
         n)."""
         if not members:
             return {}
-        page = self._lb.standings(
+        entries = self._lb.entries(
             self._board, members, window=self.window, with_data=True, labels=self._labels
         )
         return {
-            entry.member: MemberState(self._units_of(entry), entry.data) for entry in page.entries
+            entry.member: MemberState(self._units_of(entry.score), entry.data)
+            for entry in entries
+            if entry.score is not None
         }
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
@@ -113,7 +115,7 @@ class Totals:
         page = self._lb.top(
             self._board, window=self.window, limit=AT_ONCE, after=after, labels=self._labels
         )
-        return [(entry.member, self._units_of(entry)) for entry in page.entries], page.next
+        return [(entry.member, self._units_of(entry.score)) for entry in page.entries], page.next
 
     def count(self) -> int:
         return self._lb.count(self._board, window=self.window, labels=self._labels)
@@ -173,8 +175,8 @@ class Totals:
                 writers.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _units_of(self, entry: laurels.Entry) -> int:
-        return exact_units(entry.score, self.column.scale, self.column.name)
+    def _units_of(self, score: Score) -> int:
+        return exact_units(score, self.column.scale, self.column.name)
 
     def _parts(self, units: int, state: MemberState | None) -> list[int]:
         """Return the values of the events that change a member's total to `units`: none, one, or

@@ -65,7 +65,7 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
             return self._plan_walk(now)
         if self.after is not None and self.after.startswith(WALK):
             raise InvalidCursor("the head of the board was removed after the cursor was made")
-        view = self._view(now, self.after)
+        view = self._view(now, self.after).with_zeros()
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
@@ -195,7 +195,7 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
             cursor = yield from _next_scope(cursor, spec.labels)
             continue
         if cursor.period is None:
-            cursor = yield from _next_period(cursor, spec)
+            cursor = yield from _next_period(cursor, spec, rules)
             continue
         try:
             entries: CurrentEntries = yield CurrentEntriesQuery(
@@ -206,13 +206,13 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
                 after=cursor.page,
             )
         except PeriodExpired:
-            cursor = yield from _next_period(cursor, spec)
+            cursor = yield from _next_period(cursor, spec, rules)
             continue
         changes = _changes_of(entries, board, uid)
         if entries.next is not None:
             cursor = replace(cursor, page=entries.next)
         else:
-            cursor = yield from _next_period(cursor, spec)
+            cursor = yield from _next_period(cursor, spec, rules)
         if changes:
             return ChangePage(changes, cursor.encode(), more=True)
     return ChangePage([], cursor.encode(), more=True)
@@ -263,12 +263,12 @@ def _text(ranking: ChangedRanking) -> str:
 
 
 def _next_period(
-    cursor: InitialCursor, spec: RankingSpec
+    cursor: InitialCursor, spec: RankingSpec, rules: Rules
 ) -> Generator[Query[Any], Any, InitialCursor]:
     """Return the cursor of the next older period of a window. After the oldest period, this is the
     cursor of the next scope or ranking."""
     periods = yield Periods(window=spec.window, labels=cursor.scope or ())
-    labels = [period.label for period in periods if period.total]
+    labels = [period.label for period in periods if period.total or rules.hide_zero]
     if cursor.period is None:
         older = labels
     else:

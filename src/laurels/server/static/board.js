@@ -130,6 +130,7 @@ class BoardView {
       { class: "figures" },
       el("div", {}, el("dt", {}, "Members"), this.total),
       this.board.head ? el("div", {}, el("dt", {}, "Listed"), el("dd", {}, `First ${grouped(this.board.head)}`)) : null,
+      this.board.hide_zero ? el("div", {}, el("dt", {}, "Zeros"), el("dd", {}, "Not ranked")) : null,
       isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
       ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
       waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,

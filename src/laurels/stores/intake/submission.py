@@ -13,7 +13,9 @@ from laurels.core.index import Offset
 from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
+from laurels.core.requests import without
 from laurels.core.stream_time import judged_at
+from laurels.core.zeros import zeros_of
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
@@ -209,17 +211,26 @@ class Submission:
         batch, plan = self._batches[piece], self._plans[piece]
         place, members = self._place, batch.member_list()
         if isinstance(plan.routes[place], int) and (target := plan.ranking(place, 0)) is not None:
-            return fold.index.ranks(target.key, members)
+            return self._ranks_in(fold, target.key, members, batch.now_ms)
         ranks = [-1] * batch.size
         by_ranking: dict[RankingKey, list[int]] = {}
         for j in range(batch.size):
             if (target := plan.ranking(place, j)) is not None:
                 by_ranking.setdefault(target.key, []).append(j)
         for key, events in by_ranking.items():
-            event_ranks = fold.index.ranks(key, [members[j] for j in events])
+            event_ranks = self._ranks_in(fold, key, [members[j] for j in events], batch.now_ms)
             for j, rank in zip(events, event_ranks, strict=True):
                 ranks[j] = rank
         return ranks
+
+    def _ranks_in(
+        self, fold: Fold, key: RankingKey, members: Sequence[bytes], now_ms: int
+    ) -> list[int]:
+        """Return the ranks of members in a ranking at an instant."""
+        zeros = zeros_of(self.board.rules, key.window, now_ms)
+        return (fold.index if zeros is None else without(fold.index, key, zeros)).ranks(
+            key, members
+        )
 
     def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
         """Refuse the events at these positions."""

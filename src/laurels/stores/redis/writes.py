@@ -334,7 +334,7 @@ class Writer:
         )
         if changed.rules.gone_ms != state.rules.gone_ms:
             await self._catalog.index.expire_all(opened_as(changed), now_ms)
-        if board.head != state.rules.head:
+        if (board.head, board.hide_zero) != (state.rules.head, state.rules.hide_zero):
             self._catalog.note_passes_due(changed)
             await self._catalog.advance_head(changed, MOST)
         return True

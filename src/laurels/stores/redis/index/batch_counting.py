@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laurels.core.plan import Plan
+from laurels.core.zeros import zeros_of
 from laurels.model.event import Batch
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import Applied, CallId, Opened, PositionWrite
@@ -14,13 +15,14 @@ from laurels.timeline.clock import Clock
 from .batches import encode_batch, encode_positions, positions_of
 from .calls import ShardCalls, decode_answer
 from .changes import encode_batch_changes
-from .coding import as_text, decode_applied
+from .coding import as_text, decode_applied, encode_zeros
 from .head import HEAD_WRITES
 from .names import entry_id, feed_place
 
 COUNT = script_of(
     "count",
     "shard",
+    "zeros",
     *HEAD_WRITES,
     "refresh_state",
     "rolling",
@@ -80,6 +82,9 @@ class BatchCounting(ShardCalls):
             "ranks": ranks and watch is not None,
             "most_ids": board.rules.dedupe_max,
         }
+        if ranks and watch is not None and board.rules.hide_zero:
+            zeros = zeros_of(board.rules, plan.specs[watch].window, batch.now_ms)
+            more["zeros"] = zeros and encode_zeros(encoding, zeros)
         if call is not None:
             more["call"] = [call.token, call.number]
         if feed is not None:

@@ -25,7 +25,16 @@ from .head import HEAD_SIZES, HEAD_WRITES
 from .latest import LatestOnServer
 from .names import feed_place
 
-SCRIPT_PARTS = ("shard", *HEAD_WRITES, "share", "refresh_state", "rolling", "rule", "cells")
+SCRIPT_PARTS = (
+    "shard",
+    "zeros",
+    *HEAD_WRITES,
+    "share",
+    "refresh_state",
+    "rolling",
+    "rule",
+    "cells",
+)
 """The files that precede any script that works on all rankings of a board."""
 _OPERATE = script_of(
     "operate",

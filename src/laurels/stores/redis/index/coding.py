@@ -15,7 +15,16 @@ from laurels.core.index import Located, Outcomes, Scores, Slice
 from laurels.core.lifecycle import Due, RefreshState, RollingState, rolling_state
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import EntryRows, MendRanking
-from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
+from laurels.core.requests import (
+    Anchor,
+    AtBound,
+    AtMember,
+    ReadRequest,
+    ReadResult,
+    Span,
+    Start,
+    Zeros,
+)
 from laurels.engine.batch.packing import split_texts, unpack
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.labels import form_of
@@ -94,6 +103,7 @@ def board_encoding(
         "lives": (expires and lifetimes(rules)) or False,
         "gone": (expires and gone_seconds(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
+        "hide_zero": rules.hide_zero,
         "head": head_sizes.encode(rules.head) if rules.head else False,
         "decays": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
@@ -236,7 +246,7 @@ def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
         return [False, listing.form, listing.after, listing.limit]
     if request.tally:
         return [True, scoped_name(request.key), request.key.instance, request.members]
-    return [
+    encoded: list[Any] = [
         scoped_name(request.key),
         request.key.instance,
         encoding.rules.windows[request.key.window].steps > 0,
@@ -246,6 +256,14 @@ def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
         request.data,
         request.whole,
     ]
+    if request.zeros is not None:
+        encoded.append(encode_zeros(encoding, request.zeros))
+    return encoded
+
+
+def encode_zeros(encoding: BoardEncoding, zeros: Zeros) -> list[Any]:
+    """Encode the bounds of the entries whose score is 0."""
+    return [_anchor(encoding, zeros.first), _anchor(encoding, zeros.past)]
 
 
 def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:

@@ -22,7 +22,7 @@ from .coding import (
 from .head import HEAD_READS
 from .reads import Reads
 
-_READ = script_of("read", "shard", *HEAD_READS, "refresh_state")
+_READ = script_of("read", "shard", "zeros", *HEAD_READS, "refresh_state")
 _CHANGES = script_of("changes_read", "shard")
 
 

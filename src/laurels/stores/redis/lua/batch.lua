@@ -10,6 +10,8 @@
 --   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
 --     nil); late (positions of events)
 --   position (source, text, …: what to store); follows: see `position_conflict`
+--   zeros: on a board that does not rank members whose score is 0, two anchors between which these are in
+--     the watched window, see read.lua
 --   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
 --   instead of values, ats, ids, late and event_members, if sums suffice: events (how many), and for
 --     each member sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)

@@ -175,7 +175,7 @@ end
 -- Returns the rank of each event's member in the watched window, -1 if it is not ranked. On a board
 -- with a head it returns the least and the greatest possible ranks.
 local function ranks()
-  local event_ranks, seen, highs, seen_highs = {}, {}, {}, {}
+  local event_ranks, seen, highs, seen_highs, searched = {}, {}, {}, {}, {}
   for event = 1, events do
     local slot = watched_slot(event, event_members and event_members[event] or event)
     local store = store_of(watch, event)
@@ -186,6 +186,10 @@ local function ranks()
       if not seen[name] then
         local member = store.names[slot]
         local form = form_of(ranked, member)
+        if A.zeros and not searched[ranked.name] then
+          zeros.find(ranked, A.zeros)
+          searched[ranked.name] = ranked
+        end
         if form and has_head(ranked) then
           local located = head.locate(ranked, form, member)
           seen[name], seen_highs[name] = located.rank, located.high
@@ -196,6 +200,7 @@ local function ranks()
       event_ranks[event], highs[event] = seen[name], seen_highs[name]
     end
   end
+  for _, ranked in pairs(searched) do zeros.forget(ranked) end
   return {event_ranks, head.sizes and highs or false}
 end
 

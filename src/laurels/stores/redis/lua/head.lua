@@ -7,6 +7,7 @@
 --   bucket   a hash of members with their forms, small enough to be stored compactly
 --   grid     an ascending list of scores, the edges, and the number of members between two of them
 --   segment  the members from one edge to the next one
+--   zero     a member whose score is 0 in all columns
 --   trim     removes the last entries of a head that has grown, and sets the floor to the first of them
 --   refill   adds entries to a head that has shrunk
 --
@@ -24,7 +25,9 @@
 --      There are two exceptions. During a refill, the head has those of the visited members that precede
 --      `raised`, which becomes the floor at the end. While `junk` is set, the head may have more entries
 --      after the floor, which are still to be removed.
---   3. The count of a segment is the number of members whose score is at least the edge before it and
+--   3. If zeros are hidden, they are only in buckets, and neither in the head nor counted by segments. While
+--      `leaving` is set, the head may have some that are still to be removed.
+--   4. The count of a segment is the number of members whose score is at least the edge before it and
 --      less than the edge after it. In a grid that is still being counted, it is the number of those
 --      that the pass has visited.
 -- So the positions of the entries before the floor are exact. The position of any other member is at
@@ -63,7 +66,7 @@ do
   -- State
 
   local FIELDS = {'n', 'buckets', 'salt', 'floor', 'refill', 'raised', 'junk', 'edges', 'changes',
-                  'check', 'phase', 'cursor', 'build', 'counted', 'moving'}
+                  'check', 'phase', 'cursor', 'build', 'counted', 'moving', 'zeros', 'hides', 'leaving'}
   -- n         number of members                  edges    number of edges of the grid, absent without one
   -- buckets   number of buckets                  changes  number of changes since the edges were chosen
   -- salt      put before members in digests      check    number of changes at which segments are measured
@@ -72,6 +75,8 @@ do
   -- raised    floor of the members it visited    build    see `begin_grid`
   -- junk      see invariant 2                    counted  number of edges of that grid
   -- moving    where members are moved from the layout without a head into buckets, see `move`
+  -- zeros     number of zeros in the buckets     hides    whether zeros are hidden
+  -- leaving   see invariant 3
 
   local function decode_key(stored)
     if not stored or stored == '' then return nil end
@@ -106,7 +111,8 @@ do
       floor = decode_key(f[4]), refill = tonumber(f[5] or nil), raised = decode_key(f[6]),
       junk = f[7] == '1', changes = tonumber(f[9] or '0'), check = tonumber(f[10] or '0'),
       phase = f[11] or nil, cursor = tonumber(f[12] or '0'), build = f[13] or nil, hashes = {},
-      moving = f[15] or nil, outside = {},
+      moving = f[15] or nil, outside = {}, zeros = tonumber(f[16] or '0'), hides = f[17] == '1',
+      leaving = f[18] == '1',
     }
     if f[8] then s.grid = {e = P .. 'ge:' .. name, c = P .. 'gc:' .. name, m = tonumber(f[8])} end
     if f[14] then s.next = {e = P .. 'ne:' .. name, c = P .. 'nc:' .. name, m = tonumber(f[14])} end
@@ -162,6 +168,35 @@ do
     return s.moving and call('ZCARD', ranked.r) or s.n
   end
 
+  -- Returns the number of members that are in the head, or would be if it had all of them.
+  local function listed_members(s) return s.hides and s.n - s.zeros or s.n end
+
+  -- Returns the number of members that are ranked. While members are moved into buckets, the sorted set has all of
+  -- them.
+  function head.total(ranked)
+    local s = head.state(ranked)
+    return s.moving and zeros.before(ranked, call('ZCARD', ranked.r)) or listed_members(s)
+  end
+
+  -- The least form of a zero, and the least form after all zeros. In the prefixed layout, a form of a zero begins
+  -- with `zero_form`.
+  local zero_form, past_zeros
+  if scored then
+    zero_form = 0
+    for i = 1, columns do zero_form = zero_form - lows[i] * units[i] end
+    past_zeros = zero_form + units[columns]
+    for i = 1, columns do
+      if B.least[i] > 0 or B.most[i] < 0 then past_zeros = zero_form end
+    end
+  else
+    zero_form = string.rep(encode_word(0), columns)
+  end
+
+  local function is_zero(form)
+    if scored then return form >= zero_form and form < past_zeros end
+    return sub(form, 1, 8 * columns) == zero_form
+  end
+
   -- A key is an entry of the head, or the floor: {form, member} or {words, member}.
 
   -- Returns whether a member with a form precedes a key.
@@ -211,13 +246,16 @@ do
   function head.certain(ranked)
     local s = head.state(ranked)
     if s.certain then return s.certain end
-    if not s.floor then return head.size(ranked) end
-    if s.refill or s.junk then
-      s.certain = count_before(ranked, s.floor)
-    else
-      s.certain = call('ZCARD', ranked.r)
-    end
+    if not s.floor then return head.total(ranked) end
+    local entries = (s.refill or s.junk) and count_before(ranked, s.floor) or call('ZCARD', ranked.r)
+    s.certain = zeros.before(ranked, entries)
     return s.certain
+  end
+
+  -- Returns the place in the order before all zeros, as a key.
+  local function key_of_zeros()
+    if scored then return {form = zero_form, member = ''} end
+    return decode_key(zero_form .. string.rep(encode_word(-BIAS), width - columns))
   end
 
   head.SPACE, head.FIELDS = SPACE, FIELDS
@@ -229,4 +267,7 @@ do
   head.key_before = key_before
   head.key_at = key_at
   head.count_before = count_before
+  head.is_zero, head.past_zeros = is_zero, past_zeros
+  head.key_of_zeros = key_of_zeros
+  head.listed_members = listed_members
 end

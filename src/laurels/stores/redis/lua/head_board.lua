@@ -50,7 +50,10 @@ do
       if B.head and not has_state and call('EXISTS', ranked.r) == 1 then
         local s = head.state(ranked)
         begin_state(s)
-        s.moving, has_state = ':0', true
+        s.moving, s.hides, has_state = ':0', false, true
+        save(ranked)
+      elseif has_state then
+        head.apply_hiding(head.state(ranked), ranked)
         save(ranked)
       end
       if has_state then call('SADD', P .. 'gd', ranked.name) end

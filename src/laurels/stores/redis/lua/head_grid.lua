@@ -6,6 +6,7 @@ do
   local score_unit = scored and units[columns]
   local size = scored and 1 or columns
   local is_before, count_before = head.is_before, head.count_before
+  local is_zero, listed_members = head.is_zero, head.listed_members
 
   local words_of_form = {}
 
@@ -175,20 +176,22 @@ do
 
   -- Returns three numbers, from 0, for a member with a form: its position, its rank, and `high`,
   -- the greatest possible rank. If the member does not precede the floor, position and rank are the
-  -- least possible ones.
+  -- least possible ones. All are -1 for a zero that is not ranked.
   function head.locate(ranked, form, member)
     local s, ordinal = head.state(ranked), B.rank == 'ordinal'
+    if ranked.zeros and is_zero(form) then return {position = -1, rank = -1, high = -1} end
     if s.floor == nil or is_before(form, member, s.floor) then
       local position = call('ZRANK', ranked.r, entry_of(ranked, form, member))
-      local rank = ordinal and position or exact_rank(ranked, form, member)
+      position = position and zeros.before(ranked, position)
+      local rank = ordinal and position or zeros.before(ranked, exact_rank(ranked, form, member))
       return {position = position, rank = rank, high = rank}
     end
-    local position, high = head.certain(ranked), s.n - 1
+    local position, high = head.certain(ranked), listed_members(s) - 1
     if s.refill or s.junk then
-      position = count_before(ranked, scored and {form = form, member = member}
-        or {entry = entry_of(ranked, form, member)})
+      position = zeros.before(ranked, count_before(ranked, scored and {form = form, member = member}
+        or {entry = entry_of(ranked, form, member)}))
     end
-    local rank = ordinal and position or exact_rank(ranked, form, member)
+    local rank = ordinal and position or zeros.before(ranked, exact_rank(ranked, form, member))
     if s.grid then
       local segment = segment_of(s.grid, form)
       local before, own = count_segments(s.grid, segment)

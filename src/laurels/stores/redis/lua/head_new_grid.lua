@@ -5,6 +5,7 @@ do
   local key_at, tops_of, load_whole = head.key_at, head.tops_of, head.load_whole
   local segment_of, add_counts, read_counts = head.segment_of, head.add_counts, head.read_counts
   local sum_of, is_run, unlink_samples = head.sum_of, head.is_run, head.unlink_samples
+  local is_zero, listed_members = head.is_zero, head.listed_members
   local size = head.score_size
 
   -- Returns the most members that a segment may have, from the number of members that precede it.
@@ -27,10 +28,23 @@ do
     call('UNLINK', P .. 'ne:' .. ranked.name, P .. 'nc:' .. ranked.name)
     local certain = head.certain(ranked)
     local first = math.max(0, floor(math.log(certain / (sizes.sample / 2)) / math.log(2)))
-    local last = math.max(first, math.ceil(math.log(s.n / sizes.sample) / math.log(2)))
+    local last = math.max(first, math.ceil(math.log(listed_members(s) / sizes.sample) / math.log(2)))
     local build = {first = first, last = last, visits = 0, seen = {}, cuts = {}, changes = s.changes}
     for i = 1, last - first + 1 do build.seen[i], build.cuts[i] = 0, false end
     s.phase, s.cursor, s.next, s.build = 'sample', 0, nil, cmsgpack.pack(build)
+  end
+
+  -- Returns the contents of a bucket without the zeros if these are hidden, and the number of its members.
+  local function without_zeros(s, entries)
+    if not s.hides then return entries, #entries / 2 end
+    local rest = {}
+    for i = 1, #entries, 2 do
+      local form = entries[i + 1]
+      if not is_zero(scored and tonumber(form) or form) then
+        rest[#rest + 1], rest[#rest + 2] = entries[i], form
+      end
+    end
+    return rest, #entries / 2
   end
 
   local function sample_entries(ranked, entries, cut, adds)
@@ -87,7 +101,7 @@ do
         while visits % 2 == 0 and level < build.last do visits, level = visits / 2, level + 1 end
       end
       if level >= build.first then
-        local bucket = call('HGETALL', ranked.b .. text(id))
+        local bucket, members = without_zeros(s, call('HGETALL', ranked.b .. text(id)))
         for own = build.first, level do
           local i, pool, adds = own - build.first + 1, ranked.gs .. text(own), {}
           build.seen[i] = build.seen[i] + #bucket / 2
@@ -95,7 +109,7 @@ do
           send('ZADD', pool, adds)
           head.expire_key(ranked, pool)
           if own < build.last then build.cuts[i] = cut_sample(pool) or build.cuts[i] end
-          limit = limit - #bucket / 2 - #adds
+          limit = limit - members - #adds
         end
       end
       limit = limit - 1
@@ -104,7 +118,7 @@ do
     if s.cursor >= SPACE then
       s.phase, s.cursor = 'edges', 0
       build.target, build.picked = head.sizes.first, {}
-      build.source, build.members, build.stretch = -1, s.n, stretch_for(s.n)
+      build.source, build.members, build.stretch = -1, listed_members(s), stretch_for(listed_members(s))
     end
     s.build = cmsgpack.pack(build)
     return limit
@@ -198,7 +212,7 @@ do
   -- begins another grid.
   local function finish_grid(ranked, s)
     local name = ranked.name
-    if count_of_all(s.next) ~= s.n then return begin_grid(ranked, s) end
+    if count_of_all(s.next) ~= listed_members(s) then return begin_grid(ranked, s) end
     call('RENAME', s.next.e, P .. 'ge:' .. name)
     call('RENAME', s.next.c, P .. 'gc:' .. name)
     s.grid = {e = P .. 'ge:' .. name, c = P .. 'gc:' .. name, m = s.next.m}
@@ -214,8 +228,11 @@ do
       local id, past = bucket_at(s, s.cursor)
       local forms = call('HVALS', ranked.b .. text(id))
       for i = 1, #forms do
-        local own = segment_of(s.next, scored and tonumber(forms[i]) or forms[i])
-        deltas[own] = (deltas[own] or 0) + 1
+        local form = scored and tonumber(forms[i]) or forms[i]
+        if not (s.hides and is_zero(form)) then
+          local own = segment_of(s.next, form)
+          deltas[own] = (deltas[own] or 0) + 1
+        end
       end
       limit = limit - #forms - 2
       s.cursor = past
@@ -242,4 +259,5 @@ do
   head.continue_edges = continue_edges
   head.continue_count = continue_count
   head.is_outgrown = is_outgrown
+  head.without_zeros = without_zeros
 end

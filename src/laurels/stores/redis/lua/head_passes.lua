@@ -6,12 +6,15 @@ do
   local trim, process_id, begin_grid = head.trim, head.process_id, head.begin_grid
   local continue_sample, continue_edges = head.continue_sample, head.continue_edges
   local continue_count, is_outgrown = head.continue_count, head.is_outgrown
+  local is_zero, without_zeros = head.is_zero, head.without_zeros
+  local count_before, key_of_zeros, key_before = head.count_before, head.key_of_zeros, head.key_before
 
   -- Continues the refill by about `limit` members. Returns the rest of the limit.
   local function refill(ranked, s, limit)
     while s.refill and s.refill < SPACE and limit > 0 do
       local id, past = bucket_at(s, s.refill)
-      local bucket, adds = call('HGETALL', ranked.b .. text(id)), {}
+      local bucket, members = without_zeros(s, call('HGETALL', ranked.b .. text(id)))
+      local adds = {}
       for i = 1, #bucket, 2 do
         local member, form = bucket[i], bucket[i + 1]
         if scored then form = tonumber(form) end
@@ -23,7 +26,7 @@ do
       end
       send('ZADD', ranked.r, adds)
       s.refill = past
-      limit = limit - #bucket / 2 - #adds - 4
+      limit = limit - members - #adds - 4
       if #adds > 0 then trim(ranked, s) end
     end
     if s.refill and s.refill >= SPACE then
@@ -49,6 +52,7 @@ do
       local key = ranked.b .. text((bucket_at(s, digest_of(s, member))))
       if call('HSETNX', key, member, scored and text(tonumber(form)) or form) == 1 then
         s.n = s.n + 1
+        if is_zero(scored and tonumber(form) or form) then s.zeros = s.zeros + 1 end
         head.expire_key(ranked, key)
       end
       gone[#gone + 1] = member
@@ -59,8 +63,44 @@ do
     if reply[1] == '0' and s.n == call('ZCARD', ranked.r) then
       s.moving = nil
       call('UNLINK', ranked.k or ranked.name)
+      head.apply_hiding(s, ranked)
     end
     return #gone + 2
+  end
+
+  -- Zeros
+
+  -- Hides the zeros of a ranking or shows them, as the definition of the board says. Passes do the rest: they
+  -- remove zeros from the head, or fill up the head from where the zeros begin, and make a grid.
+  function head.apply_hiding(s, ranked)
+    if s.moving or s.hides == (B.hide_zero or false) then return end
+    local is_clear = s.zeros == 0 and not s.leaving
+    s.hides, s.leaving, s.certain = not s.hides, false, nil
+    if is_clear then return end
+    unlink_grids(ranked, s)
+    s.leaving = s.hides
+    local first = key_of_zeros()
+    local is_short = key_before(first, s.floor)
+    if not s.hides and (s.refill or is_short) then
+      if is_short then s.floor = first end
+      cancel_refill(s)
+      s.junk = true
+    end
+  end
+
+  -- Removes up to `limit` hidden zeros from the head. Returns how many.
+  local function remove_zeros(ranked, s, limit)
+    local first = count_before(ranked, key_of_zeros())
+    local past
+    if scored then
+      past = call('ZCOUNT', ranked.r, '-inf', '(' .. text(head.past_zeros))
+    else
+      past = call('ZLEXCOUNT', ranked.r, '-', '(' .. after_prefix(string.rep(encode_word(0), columns)))
+    end
+    local now = math.min(past - first, math.ceil(limit))
+    if now > 0 then call('ZREMRANGEBYRANK', ranked.r, text(first), text(first + now - 1)) end
+    s.leaving, s.certain = first + now < past, nil
+    return now
   end
 
   -- Returns whether there is work for `head.advance`. This is cheap, since segments are measured only
@@ -71,7 +111,7 @@ do
       unlink_grids(ranked, s)
       s.dirty = true
     end
-    if s.moving or s.junk or s.refill or s.phase then return true end
+    if s.moving or s.leaving or s.junk or s.refill or s.phase then return true end
     if not s.floor then return false end
     if head.certain(ranked) < sizes.refill then
       s.refill, s.raised = 0, nil
@@ -97,6 +137,8 @@ do
       begun = true
       if s.moving then
         limit = limit - move(ranked, s, limit)
+      elseif s.leaving then
+        limit = limit - 1 - remove_zeros(ranked, s, limit) / 2
       elseif s.junk then
         limit = limit - 1 - remove_junk(ranked, s, limit) / 2
       elseif s.refill then

@@ -6,7 +6,7 @@ do
   local measure_buckets, digest_of, bucket_at = head.measure_buckets, head.digest_of, head.bucket_at
   local is_before, key_before, key_at = head.is_before, head.key_before, head.key_at
   local count_before, load_whole, segment_of = head.count_before, head.load_whole, head.segment_of
-  local add_counts, unlink_grids = head.add_counts, head.unlink_grids
+  local add_counts, unlink_grids, is_zero = head.add_counts, head.unlink_grids, head.is_zero
 
   -- Writes the state. Fields that are not set are removed.
   local function save(ranked)
@@ -15,7 +15,8 @@ do
       text(s.n), text(s.buckets), s.salt or '', encode_key(s.floor), s.refill and text(s.refill) or '',
       encode_key(s.raised), s.junk and '1' or '', s.grid and text(s.grid.m) or '', text(s.changes),
       text(s.check), s.phase or '', s.phase and text(s.cursor) or '', s.build or '',
-      s.next and text(s.next.m) or '', s.moving or '',
+      s.next and text(s.next.m) or '', s.moving or '', s.zeros > 0 and text(s.zeros) or '',
+      s.hides and '1' or '', s.leaving and '1' or '',
     }
     local args, gone = {}, {}
     for i, field in ipairs(FIELDS) do
@@ -89,6 +90,7 @@ do
   local function begin_state(s)
     if s.salt then return end
     s.salt, s.is_new = sub(sha1hex(process_id() .. KEYS[1]), 1, 8), true
+    s.hides = B.hide_zero
   end
 
   function head.replace_forms(ranked, names, olds, news)
@@ -106,6 +108,9 @@ do
         wrote = wrote + 1
         local digest = digest_of(s, member)
         local key = ranked.b .. string.format('%d', (bucket_at(s, digest)))
+        local was_zero, is_now_zero = old and is_zero(old), new and is_zero(new)
+        if was_zero and not s.outside[member] then s.zeros = s.zeros - 1 end
+        if is_now_zero then s.zeros = s.zeros + 1 end
         if new then
           call('HSET', key, member, scored and text(new) or new)
           if not old or s.outside[member] then
@@ -120,6 +125,8 @@ do
           if not scored then call('HDEL', ranked.k, member) end
           s.outside[member] = nil
         end
+        if s.hides and was_zero then old = false end
+        if s.hides and is_now_zero then new = false end
         local bound = s.floor
         if s.refill and digest < s.refill then bound = s.raised end
         local was, is = old and (s.junk or is_before(old, member, bound)), new and is_before(new, member, bound)

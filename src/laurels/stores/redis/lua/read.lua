@@ -3,7 +3,8 @@
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
---     whole}: entries of a ranking; with `whole` all words of the members' rows
+--     whole, zeros}: entries of a ranking; with `whole` all words of the members' rows; with two anchors as
+--     `zeros`, as if the ranking did not have the entries between these
 --   {false, form, after, limit}: the next scopes of a form; none of these may be stale, that is last
 --     advanced before `since`
 --   {true, window, step, members}: the cells of members in the tally of a step, with an answer like that
@@ -34,8 +35,8 @@ local rankings = {}
 
 -- Returns a ranking with its size. If a rolling window is at another step, returns an empty
 -- ranking. A refreshed window has only one readable ranking, which is returned for any step.
-local function ranking_of(window, instance, rolling)
-  local name = window .. ':' .. text(instance)
+local function ranking_of(window, instance, rolling, bounds)
+  local name = window .. ':' .. text(instance) .. (bounds and ':ranked' or '')
   local ranked = rankings[name]
   if not ranked then
     if rolling and is_refreshed(window) then
@@ -45,10 +46,11 @@ local function ranking_of(window, instance, rolling)
       instance = run == instance and run % 2 or -1
     end
     ranked = ranking(window, instance)
+    if bounds then zeros.find(ranked, bounds) end
     if has_head(ranked) then
-      ranked.total, ranked.certain = head.size(ranked), head.certain(ranked)
+      ranked.total, ranked.certain = head.total(ranked), head.certain(ranked)
     else
-      ranked.total = call('ZCARD', ranked.r)
+      ranked.total = zeros.before(ranked, call('ZCARD', ranked.r))
     end
     rankings[name] = ranked
   end
@@ -76,12 +78,6 @@ local function count_below(ranked, form)
   return call('ZLEXCOUNT', ranked.r, '-', '(' .. form)
 end
 
-local function encode_words(list)
-  local parts = {}
-  for i, word in ipairs(list) do parts[i] = encode_word(word) end
-  return table.concat(parts)
-end
-
 local function count_within(ranked, anchor)
   local member, right = anchor[4], anchor[5]
   if scored then
@@ -93,21 +89,26 @@ local function count_within(ranked, anchor)
 end
 
 local function position_of(ranked, form, member)
-  return form and call('ZRANK', ranked.r, entry_of(ranked, form, member)) or -1
+  local position = form and call('ZRANK', ranked.r, entry_of(ranked, form, member))
+  return position and zeros.position(ranked, position) or -1
+end
+
+local function stored_position(ranked, anchor)
+  if anchor[1] == 'within' then return count_within(ranked, anchor) end
+  if scored then return count_below(ranked, anchor[2]) end
+  local first = encode_words(anchor[2])
+  return count_below(ranked, anchor[3] and after_prefix(first) or first)
 end
 
 local function exact_position(ranked, anchor)
   local kind = anchor[1]
   if kind == 'start' then return 0 end
   if kind == 'end' then return ranked.total end
-  if kind == 'within' then return count_within(ranked, anchor) end
   if kind == 'member' then
     local member = anchor[2]
     return position_of(ranked, scored or form_of(ranked, member), member)
   end
-  if scored then return count_below(ranked, anchor[2]) end
-  local first = encode_words(anchor[2])
-  return count_below(ranked, anchor[3] and after_prefix(first) or first)
+  return zeros.before(ranked, stored_position(ranked, anchor))
 end
 
 -- Returns the position of an anchor. In a ranking with a head, an anchor after the exact entries
@@ -146,6 +147,23 @@ end
 
 local function data_of(members) return fetch('HMGET', P .. 'x', members) end
 
+-- Returns the stored entries from `first` to `last`.
+local function stored_entries(ranked, first, last)
+  if scored then return call('ZRANGE', ranked.r, text(first), text(last), 'WITHSCORES') end
+  return call('ZRANGE', ranked.r, text(first), text(last))
+end
+
+-- Returns the entries from `low` to `high`, of which there is at least one.
+local function list_entries(ranked, low, high)
+  local first, last = zeros.stored(ranked, low), zeros.stored(ranked, high - 1)
+  if last - first < high - low then return stored_entries(ranked, first, last) end
+  local entries = stored_entries(ranked, first, ranked.zeros.first - 1)
+  for _, part in ipairs(stored_entries(ranked, ranked.zeros.past, last)) do
+    entries[#entries + 1] = part
+  end
+  return entries
+end
+
 -- Adds the entries from `low` to `high` to the answer. Returns their members if `with_members` is
 -- true.
 local function slice(ranked, low, high, with_members)
@@ -155,12 +173,10 @@ local function slice(ranked, low, high, with_members)
     append(scored and {} or 0)
     return {}
   end
-  local first, entries, members
+  local entries, first, members = list_entries(ranked, low, high)
   if scored then
-    entries = call('ZRANGE', ranked.r, text(low), text(high - 1), 'WITHSCORES')
     first = tonumber(entries[2])
   else
-    entries = call('ZRANGE', ranked.r, text(low), text(high - 1))
     first = entries[1]
     for i = 1, #entries do texts[#texts + 1] = entries[i] end
   end
@@ -196,8 +212,8 @@ local function locate(ranked, members, whole)
   if has_head(ranked) then append(highs) end
 end
 
-local function answer(window, instance, rolling, anchors, spans, members, data, whole)
-  local ranked = ranking_of(window, instance, rolling)
+local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds)
+  local ranked = ranking_of(window, instance, rolling, bounds)
   local positions, slice_members = {}, {}
   append(ranked.total)
   local listed = ranked.total
@@ -258,7 +274,7 @@ for _, request in ipairs(A.requests) do
   if request[1] == true then
     look_up(request[2], request[3], request[4])
   elseif request[1] then
-    answer(unpack(request, 1, 8))
+    answer(unpack(request, 1, 9))
   else
     local stale_scopes = list_scopes(request[2], request[3], request[4])
     if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end

@@ -50,6 +50,7 @@ local width = columns + (tie ~= 0 and 1 or 0)
 local words = width + (B.stamped and 1 or 0)
 local lows, units = B.lows, B.units
 local head = {}                        -- the functions of the layout with a head, see head.lua
+local zeros = {}                       -- the functions for members whose score is 0, see zeros.lua
 
 local function text(number) return string.format('%.17g', number) end
 
@@ -86,6 +87,12 @@ local function decode_word(form, i)
   local word = unpack_word('>I7', form, at + 1)
   if string.byte(form, at) == 0 then return word - BIAS end
   return word
+end
+
+local function encode_words(list)
+  local parts = {}
+  for i, word in ipairs(list) do parts[i] = encode_word(word) end
+  return table.concat(parts)
 end
 
 -- Reads the words of a form into the columns `w` at a slot.
@@ -353,7 +360,8 @@ end
 local function rank_of(ranked, form, member)
   if not form then return -1 end
   if has_head(ranked) then return head.locate(ranked, form, member).rank end
-  return exact_rank(ranked, form, member)
+  local rank = exact_rank(ranked, form, member)
+  return ranked.zeros and zeros.rank(ranked, rank) or rank
 end
 
 -- Refusals

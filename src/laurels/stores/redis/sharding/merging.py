@@ -178,6 +178,7 @@ class Merging:
             tuple(own),
             self.request.data,
             whole=self.request.whole,
+            zeros=self.request.zeros,
         )
 
     @property

@@ -10,7 +10,8 @@ remaining range instead, so that the range is halved for any distribution.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from laurels.core.ranking_key import RankingKey
+from msgspec.structs import replace
+
 from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult, Span, Start
 from laurels.errors import NotReady
 from laurels.model.validation import quoted
@@ -31,10 +32,12 @@ class _Mark:
 
 
 async def seek(
-    read: Read, key: RankingKey, width: int, shards: int, wanted: int, near: int
+    read: Read, request: ReadRequest, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
-    """Return a place within `near` of the wanted position, and its position as of the last read."""
-    results = await read([[ReadRequest(key)] for _ in range(shards)])
+    """Return a place within `near` of the wanted position of the ranking that a request is for, and
+    its position as of the last read."""
+    ranking = ReadRequest(request.key, zeros=request.zeros)
+    results = await read([[ranking] for _ in range(shards)])
     low = _Mark(Start(), [0] * shards)
     high = _Mark(End(), [each[0].total for each in results])
     for round in range(ROUNDS):
@@ -47,7 +50,7 @@ async def seek(
         if round % 2:
             share = 0.5
         places = [int(a + (b - a) * share) for a, b in zip(low.parts, high.parts, strict=True)]
-        marks = await _marks(read, key, width, places)
+        marks = await _marks(read, ranking, width, places)
         narrowed = False
         for mark in marks:
             if low.position < mark.position <= wanted:
@@ -56,20 +59,25 @@ async def seek(
                 high, narrowed = mark, True
         if not narrowed and round % 2:
             break
-    raise NotReady(f"the ranking of {quoted(key.window)} kept changing while it was read")
+    raise NotReady(f"the ranking of {quoted(request.key.window)} kept changing while it was read")
 
 
-async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
+async def _marks(
+    read: Read, ranking: ReadRequest, width: int, places: Sequence[int]
+) -> list[_Mark]:
     """Return, for each shard, the entry at a given position in it, as a place with its position on
     the whole board."""
-    requests = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
+    requests = [
+        [replace(ranking, anchors=(Start(),), spans=(Span(0, place, place + 1),))]
+        for place in places
+    ]
     bounds: dict[AtBound, None] = {}
     for each in await read(requests):
         part = each[0].slices[0]
         if part.members:
             words = tuple([column[0] for column in part.words[:width]])
             bounds[AtBound(words, part.members[0].encode(), False)] = None
-    counted = await read([[ReadRequest(key, tuple(bounds))] for _ in places])
+    counted = await read([[replace(ranking, anchors=tuple(bounds))] for _ in places])
     return [
         _Mark(bound, [each[0].positions[i] for each in counted]) for i, bound in enumerate(bounds)
     ]

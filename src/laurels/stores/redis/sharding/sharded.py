@@ -22,6 +22,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
+from laurels.core.zeros import zeros_of
 from laurels.errors import NotReady, PositionMoved
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
@@ -465,7 +466,7 @@ class ShardedIndex:
             for each in merging:
                 for span, (low, _) in each.far.items():
                     width = board.rules.order_words(each.request.key.window)
-                    place = await seek(read, each.request.key, width, len(parts), low, NEAR // 4)
+                    place = await seek(read, each.request, width, len(parts), low, NEAR // 4)
                     each.near(span, *place)
         raise NotReady("the requested members kept changing while they were read")
 
@@ -484,7 +485,14 @@ class ShardedIndex:
             target = plan.ranking(watch, event)
             if target is not None:
                 ranks.setdefault(target.key, {}).setdefault(member, 0)
-        requests = [ReadRequest(key, members=tuple(named)) for key, named in ranks.items()]
+        requests = [
+            ReadRequest(
+                key,
+                members=tuple(named),
+                zeros=zeros_of(board.rules, key.window, batch.now_ms),
+            )
+            for key, named in ranks.items()
+        ]
         requests += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
         read = await self._merged(board, requests, batch.now_ms, due_ms, lenient=True)
         for request, result in zip(requests, read.results, strict=True):

@@ -1,0 +1,57 @@
+-- Rankings without the members whose score is 0, on boards that do not rank these. In the order of a ranking they
+-- follow one another, so the positions after them are greater by their number; see core/zeros.py.
+do
+  -- Returns how many entries of a sorted set are before a bound, which is a form or, in the prefixed layout, words
+  -- and whether it is after all entries with these words.
+  local function count_before(key, bound)
+    if scored then return call('ZCOUNT', key, '-inf', '(' .. text(bound[2])) end
+    local first = encode_words(bound[2])
+    return call('ZLEXCOUNT', key, '-', '(' .. (bound[3] and after_prefix(first) or first))
+  end
+
+  -- Finds these members of a ranking, between two bounds. From then on `rank_of`, `head.locate` and the functions
+  -- below are those of the ranking without them.
+  function zeros.find(ranked, bounds)
+    local first, past = count_before(ranked.r, bounds[1]), count_before(ranked.r, bounds[2])
+    local own = {first = first, past = past, first_rank = first, past_rank = past}
+    if B.dense then
+      own.first_rank, own.past_rank = count_before(ranked.d, bounds[1]), count_before(ranked.d, bounds[2])
+    end
+    ranked.zeros = own
+  end
+
+  -- Makes the functions below those of the whole ranking again.
+  function zeros.forget(ranked)
+    ranked.zeros = nil
+    if ranked.state then ranked.state.certain = nil end
+  end
+
+  -- Returns the number of entries before a position that are ranked.
+  function zeros.before(ranked, position)
+    local own = ranked.zeros
+    if not own or position <= own.first then return position end
+    return math.max(own.first, position - (own.past - own.first))
+  end
+
+  -- Returns the stored position of a position among the entries that are ranked.
+  function zeros.stored(ranked, position)
+    local own = ranked.zeros
+    return own and position >= own.first and position + own.past - own.first or position
+  end
+
+  -- Returns a position or a rank of a member, -1 if the member is not ranked.
+  local function without(number, first, past)
+    if number < first then return number end
+    return number < past and -1 or number - (past - first)
+  end
+
+  function zeros.position(ranked, position)
+    local own = ranked.zeros
+    return own and without(position, own.first, own.past) or position
+  end
+
+  function zeros.rank(ranked, rank)
+    local own = ranked.zeros
+    return own and without(rank, own.first_rank, own.past_rank) or rank
+  end
+end
