@@ -369,9 +369,9 @@ def test_a_rolling_window_writes_only_to_its_own_tallies() -> None:
     ] = [
         ([tally], [None], (0,), "in routes of rolling windows"),
         ([loose], [None], (0,), "in routes of rolling windows"),
-        ([*board.rankings], [rolling], (0,), "the rolling window.s own steps"),
-        ([foreign], [rolling], (0,), "the rolling window.s own steps"),
-        ([loose], [rolling], (0,), "the rolling window.s own steps"),
+        ([*board.rankings], [rolling], (0,), "rolling window's own steps"),
+        ([foreign], [rolling], (0,), "rolling window's own steps"),
+        ([loose], [rolling], (0,), "rolling window's own steps"),
         ([rolling.live], [None], (0,), "got one of its rankings"),
         ([tally], [], (0,), "for each ranking or tally"),
         ([tally, rolling.open_tally(0)], [rolling, rolling], (0, 1), "of one window only"),
@@ -388,7 +388,7 @@ def test_a_rolling_window_writes_only_to_its_own_tallies() -> None:
     rolling.rotate_step()
     rolling.advance(1)
     rolling.rotate_step()
-    with pytest.raises(ValueError, match="the rolling window.s own steps"):
+    with pytest.raises(ValueError, match="rolling window's own steps"):
         count([tally], [rolling])
     rolling.check()
     other.check()
