@@ -321,7 +321,7 @@ class ChangeOptions(OptionGroup, frozen=True):
         if not fields:
             raise Usage(
                 "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
-                "--ends, --retain, --max-age, --head, --hide-zero, --rank-zero, --window, --scope or "
-                "--rank-by"
+                "--ends, --retain, --max-age, --head, --hide-zero, --rank-zero, --window, --scope "
+                "or --rank-by"
             )
         return fields
