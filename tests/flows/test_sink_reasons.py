@@ -20,7 +20,7 @@ from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.target import SinkPage
 from laurels.server.process.settings import Settings
 from laurels.server.verbs.sinks import reports_of
-from laurels.wire.sinks import SinkWait
+from laurels.wire.flow_wait import FlowWait
 from tests.redis.servers import free_port, until
 from tests.serving import ADMIN_KEY, Served
 
@@ -57,7 +57,7 @@ class Failing:
 
 def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -> None:
     """Time passes only while the sink waits."""
-    now_ms, waits = NOW_MS, list[tuple[SinkWait | None, float]]()
+    now_ms, waits = NOW_MS, list[tuple[FlowWait | None, float]]()
     runners: list[SinkRunner] = []
 
     async def sleep(seconds: float) -> None:
@@ -100,7 +100,7 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
 
 
 def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
-    now_ms, waits = NOW_MS, list[SinkWait | None]()
+    now_ms, waits = NOW_MS, list[FlowWait | None]()
 
     async def sleep(seconds: float) -> None:
         nonlocal now_ms

@@ -4,20 +4,7 @@ from msgspec import field
 
 from laurels.model.answer import Answer
 
-
-class SinkWait(Answer, frozen=True):
-    """The reason why a sink does not send.
-
-    `error` and `code` are from the last attempt. `attempts` is the number of attempts since
-    `since_ms`, all of which have failed. `next_ms` is the time of the next attempt, null if an
-    operator has to act first.
-    """
-
-    code: str
-    error: str
-    since_ms: int
-    attempts: int
-    next_ms: int | None = None
+from .flow_wait import FlowWait
 
 
 class SinkReport(Answer, frozen=True):
@@ -33,6 +20,6 @@ class SinkReport(Answer, frozen=True):
     parked: int = 0
     waiting: int = 0
     lag_seconds: float = 0.0
-    wait: SinkWait | None = None
-    boards: dict[str, SinkWait] = field(default_factory=dict)
+    wait: FlowWait | None = None
+    boards: dict[str, FlowWait] = field(default_factory=dict)
     elsewhere: bool = False

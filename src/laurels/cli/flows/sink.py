@@ -31,7 +31,8 @@ from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
 from laurels.model.validation import names_in_short
 from laurels.stores.http.calls import sinks
 from laurels.timeline.clock import SystemClock
-from laurels.wire.sinks import SinkReport, SinkWait
+from laurels.wire.flow_wait import FlowWait
+from laurels.wire.sinks import SinkReport
 
 from .listing import put_listed
 
@@ -445,7 +446,7 @@ def _report_of(name: str, at: str) -> SinkReport | None:
 
 def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now_ms: int) -> None:
     """Print why boards wait, once for each reason."""
-    reasons: dict[str, tuple[SinkWait, list[str]]] = {}
+    reasons: dict[str, tuple[FlowWait, list[str]]] = {}
     for each in board_statuses:
         if each.wait is not None:
             reasons.setdefault(each.wait.error, (each.wait, []))[1].append(each.board)

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
-from laurels.errors import LaurelsError
-from laurels.wire.sinks import SinkReport, SinkWait
+from laurels.flows.attempts import FlowAttempts
+from laurels.wire.flow_wait import FlowWait
+from laurels.wire.sinks import SinkReport
 
 from .retention import WARNED_AT, Retention
 
@@ -13,33 +12,7 @@ BOARDS_SHOWN = 1_000
 """The most boards whose errors a report has."""
 
 
-class SinkAttempts(Struct, kw_only=True):
-    """The failed attempts since the last one that succeeded."""
-
-    wait: SinkWait | None = None
-    """Why nothing is sent, None after a success."""
-
-    @property
-    def error(self) -> str | None:
-        """The error of the last attempt, None after a success."""
-        return None if self.wait is None else self.wait.error
-
-    def fail(self, error: Exception, now_ms: int, seconds: float | None = None) -> None:
-        """Record a failed attempt; the next attempt follows after `seconds`, or not by itself if
-        None."""
-        next_ms = None if seconds is None else now_ms + int(seconds * 1_000)
-        code, text = "internal", repr(error)
-        if isinstance(error, LaurelsError):
-            code, text = error.code, str(error)
-        before = self.wait or SinkWait(code, text, now_ms, 0)
-        self.wait = SinkWait(code, text, before.since_ms, before.attempts + 1, next_ms)
-
-    def succeed(self) -> None:
-        """Record an attempt that succeeded."""
-        self.wait = None
-
-
-class BoardFigures(SinkAttempts):
+class BoardFigures(FlowAttempts):
     """The progress of a sink on one board."""
 
     delivered: int = 0
@@ -72,7 +45,7 @@ class BoardFigures(SinkAttempts):
         return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
-class SinkFigures(SinkAttempts):
+class SinkFigures(FlowAttempts):
     """The figures of a sink, by board. Attempts that concern no single board, such as connecting,
     are recorded for the sink itself."""
 
@@ -104,7 +77,7 @@ class SinkFigures(SinkAttempts):
         return sum(board.has_lost for board in self.boards.values())
 
     @property
-    def reason(self) -> SinkWait | None:
+    def reason(self) -> FlowWait | None:
         """Why the sink or one of its boards sends nothing; the oldest reason, if there are
         several."""
         waits = [self.wait, *(board.wait for board in self.boards.values())]

@@ -28,10 +28,11 @@ from laurels.errors import (
     UnknownBoard,
 )
 from laurels.errors.sinks import SinkBehind, TargetRefused
+from laurels.flows.attempts import FlowAttempts
 from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
-from .figures import SinkAttempts, SinkFigures
+from .figures import SinkFigures
 from .positions import move_position
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
@@ -264,7 +265,7 @@ class SinkRunner:
             self._delivering.discard(reader)
             self._report(f"{board}: {error}")
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: SinkAttempts) -> T:
+    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
         """Return the result of a call; repeat it while its error may be temporary."""
         has_failed = False
 

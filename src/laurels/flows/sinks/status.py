@@ -13,7 +13,8 @@ from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.sinks import SinkBehind
 from laurels.model.board import Board
 from laurels.model.board_patterns import reaches
-from laurels.wire.sinks import SinkReport, SinkWait
+from laurels.wire.flow_wait import FlowWait
+from laurels.wire.sinks import SinkReport
 
 from .positions import set_position
 from .retention import WARNED_AT, retention_of
@@ -43,7 +44,7 @@ class SinkBoardStatus(Struct, frozen=True):
     lag_seconds: float | None = None
     used: float | None = None
     code: str | None = None
-    wait: SinkWait | None = None
+    wait: FlowWait | None = None
 
     @property
     def is_nearly_lost(self) -> bool:

@@ -8,8 +8,9 @@ from laurels.flows.sinks.figures import SinkFigures
 from laurels.server.process.settings import Settings
 from laurels.server.requests.context import RequestContext
 from laurels.server.routing.route import NoQuery, Routes
+from laurels.wire.flow_wait import FlowWait
 from laurels.wire.redaction import without_paths
-from laurels.wire.sinks import SinkReport, SinkWait
+from laurels.wire.sinks import SinkReport
 
 ROUTES = Routes()
 
@@ -43,5 +44,5 @@ def _report_without_paths(report: SinkReport) -> SinkReport:
     return replace(report, wait=wait, boards=boards)
 
 
-def _without_paths(wait: SinkWait) -> SinkWait:
+def _without_paths(wait: FlowWait) -> FlowWait:
     return replace(wait, error=without_paths(wait.error))
