@@ -18,8 +18,6 @@ from laurels.flows.sinks.configured import AGAIN_SECONDS, BackgroundSinks, SinkS
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.target import SinkPage
-from laurels.server.process.settings import Settings
-from laurels.server.verbs.sinks import reports_of
 from laurels.wire.flow_wait import FlowWait
 from tests.redis.servers import free_port, until
 from tests.serving import ADMIN_KEY, Served
@@ -187,9 +185,3 @@ def test_status_tries_to_reach_the_given_target(
     out, err = capsys.readouterr()
     assert "waiting" in out, "the reason that the store has recorded"
     assert "target_unavailable" in err
-
-
-def test_a_process_reports_that_sinks_run_elsewhere() -> None:
-    settings = Settings(sinks={"s": SinkSettings(to="-")})
-    (report,) = reports_of(settings, {}, NOW_MS)
-    assert report.elsewhere

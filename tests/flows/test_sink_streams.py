@@ -270,7 +270,7 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
         assert {each.board: each.state for each in states} == {"b": "lost", "other": "done"}
         assert {each.code for each in states} == {"sink_behind", None}
         assert sink.figures.lost == 1
-        assert problem_of([sink.figures], NOW_MS) == "sinks that have lost changes: 1"
+        assert problem_of([sink.figures.report("s", NOW_MS)]) == "sinks that have lost changes: 1"
         target = sink_of(lb, str(path))._target
         await reset(lb, target, options, initial=True)
         states = await statuses(lb, None, options, NOW_MS)

@@ -30,3 +30,8 @@ class FlowAttempts(Struct, kw_only=True):
     def succeed(self) -> None:
         """Record an attempt that succeeded."""
         self.wait = None
+
+
+def seconds_of(wait: FlowWait | None, now_ms: int) -> float:
+    """Return for how long all attempts have failed; 0 if the last one has not."""
+    return 0.0 if wait is None else max(0, now_ms - wait.since_ms) / 1_000

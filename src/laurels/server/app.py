@@ -428,10 +428,9 @@ class Application:
         if self._server.admission.stopping:
             return Written(_NOT_READY, "text/plain", 503)
         await self._server.store.ensure_healthy()
-        metrics = self._server.metrics
         problems = [
             self._server.store.clock_status().problem,
-            problem_of(metrics.sinks.values(), metrics.now_ms()),
+            problem_of(self._server.metrics.flows().sinks),
         ]
         sentences = [_READY.decode().rstrip(), *filter(None, problems)]
         return Written(f"{'; '.join(sentences)}\n".encode(), "text/plain")

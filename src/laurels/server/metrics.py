@@ -3,7 +3,7 @@ computed when the metrics are read."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -18,10 +18,10 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
 from laurels.core.stats import StoreFigures
 from laurels.errors import RefusedReceipts
-from laurels.flows.sinks.figures import SinkFigures
-from laurels.flows.sources.figures import SOURCE_OUTCOMES
-from laurels.flows.sources.figures import Figures as SourceFigures
 from laurels.server.admission.limits import AdmissionControl
+
+from .flow_metrics import flow_metrics
+from .flow_reports import FlowReports
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 AGES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
@@ -63,8 +63,8 @@ class Metrics:
         self.cut_off = 0
         self.answers: Counter[str] = Counter()
         self.answer_ages = Histogram(AGES)
-        self.sinks: Mapping[str, SinkFigures] = {}
-        self.sources: Mapping[str, SourceFigures] = {}
+        self.flows: Callable[[], FlowReports] = FlowReports
+        """Returns the state of the sinks and sources of the service."""
 
     def now_ms(self) -> int:
         """Return milliseconds since 1970."""
@@ -137,6 +137,8 @@ class Exposed(Collector):
                     sample._replace(labels={**sample.labels, **worker}) for sample in metric.samples
                 ]
             yield metric
+        if not self._figures.of_boards_only:
+            yield from flow_metrics(self._metrics.flows())
 
     def _collected(self) -> Iterator[Metric]:
         if self._figures.of_boards_only:
@@ -145,8 +147,6 @@ class Exposed(Collector):
         yield from self._counted()
         yield from self._histograms()
         yield from self._of_process()
-        yield from self._of_sinks()
-        yield from self._of_sources()
         yield from self._of_store() if self._figures.store is not None else self._of_index()
         yield from self._of_boards()
         if (clock := self._figures.clock) is not None:
@@ -211,79 +211,6 @@ class Exposed(Collector):
             "laurels_writes_waiting", "Writes that wait for their commit.", admission.writes
         )
         yield _gauge("laurels_streams", "Open streams.", admission.streams)
-
-    def _of_sinks(self) -> Iterator[Metric]:
-        sinks, now_ms = self._metrics.sinks, self._metrics.now_ms()
-        if not sinks:
-            return
-        delivered = CounterMetricFamily(
-            "laurels_sink_delivered", "Changes delivered to a sink's target.", labels=["sink"]
-        )
-        parked = CounterMetricFamily(
-            "laurels_sink_parked", "Changes that a sink's target refused.", labels=["sink"]
-        )
-        waiting = GaugeMetricFamily(
-            "laurels_sink_waiting", "Changes waiting for delivery.", labels=["sink"]
-        )
-        lag = GaugeMetricFamily(
-            "laurels_sink_lag_seconds",
-            "Age of the oldest change waiting for delivery.",
-            labels=["sink"],
-        )
-        used = GaugeMetricFamily(
-            "laurels_sink_retention_used_ratio",
-            "Share of a board's changes_max used by changes waiting for delivery.",
-            labels=["sink"],
-        )
-        lost = GaugeMetricFamily(
-            "laurels_sink_lost_boards",
-            "Boards with changes that were removed before a sink had sent them.",
-            labels=["sink"],
-        )
-        failing = GaugeMetricFamily(
-            "laurels_sink_failing_seconds",
-            "Seconds for which every attempt of a sink, or of one of its boards, has failed.",
-            labels=["sink"],
-        )
-        restarts = CounterMetricFamily(
-            "laurels_sink_restarts",
-            "How many times all entries of a board were sent again, since changes were missing.",
-            labels=["sink"],
-        )
-        for name, figures in sinks.items():
-            used.add_metric([name], figures.used(now_ms))
-            lost.add_metric([name], figures.lost)
-            failing.add_metric([name], figures.failing_seconds(now_ms))
-            restarts.add_metric([name], figures.restarts)
-            delivered.add_metric([name], figures.delivered)
-            parked.add_metric([name], figures.parked)
-            waiting.add_metric([name], figures.waiting)
-            lag.add_metric([name], figures.lag_seconds(now_ms))
-        yield from (delivered, parked, waiting, lag, failing, used, lost, restarts)
-
-    def _of_sources(self) -> Iterator[Metric]:
-        sources = self._metrics.sources
-        if not sources:
-            return
-        messages = CounterMetricFamily(
-            "laurels_source_messages",
-            "Messages that a source has read, by outcome.",
-            labels=["source", "outcome"],
-        )
-        for name, figures in sources.items():
-            for outcome in SOURCE_OUTCOMES:
-                messages.add_metric([name, outcome], getattr(figures, outcome))
-        yield messages
-        lag = GaugeMetricFamily(
-            "laurels_source_lag_seconds",
-            "Seconds since the last counted message arrived, or since none was pending.",
-            labels=["source"],
-        )
-        now_ms = self._metrics.now_ms()
-        for name, figures in sources.items():
-            if (seconds := figures.lag_seconds(now_ms)) is not None:
-                lag.add_metric([name], seconds)
-        yield lag
 
     def _of_index(self) -> Iterator[Metric]:
         figures = self._figures

@@ -3,21 +3,18 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing, suppress
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
 import laurels
-from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
-from laurels.errors.service import Forbidden, NoSuchPath
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import drop_view, make_view
@@ -32,9 +29,9 @@ from laurels.model.validation import names_in_short
 from laurels.stores.http.calls import sinks
 from laurels.timeline.clock import SystemClock
 from laurels.wire.flow_wait import FlowWait
-from laurels.wire.sinks import SinkReport
 
 from .listing import put_listed
+from .reports import report_of, wait_text
 
 T = TypeVar("T")
 NO = 1
@@ -261,7 +258,7 @@ def status(
                 failed = error
         return await statuses(lb, None, options, clock.now_ms())
 
-    board_statuses = with_waits(_with_boards(at, ask), _report_of(name, at))
+    board_statuses = with_waits(_with_boards(at, ask), report_of(at, sinks, name))
     if json:
         put_json(board_statuses)
     else:
@@ -427,23 +424,6 @@ def resend(
     return 0
 
 
-def _report_of(name: str, at: str) -> SinkReport | None:
-    """Return the state of a sink, as reported by the service at a URL. None if the URL is not that
-    of a service, the service does not run the sink or is too old, or the key lacks the
-    permission."""
-    if not config.is_remote(at):
-        return None
-    with closing(config.remote_wire(at)) as wire:
-        try:
-            reports = wire.answer(sinks())
-        except (Forbidden, NoSuchPath):  # a limited key, or an old service
-            return None
-    report = next((each for each in reports if each.name == name), None)
-    if report is not None and report.elsewhere:
-        complain(f"another process of the service runs {name} and knows why it waits: ask again")
-    return report
-
-
 def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now_ms: int) -> None:
     """Print why boards wait, once for each reason."""
     reasons: dict[str, tuple[FlowWait, list[str]]] = {}
@@ -451,14 +431,7 @@ def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now
         if each.wait is not None:
             reasons.setdefault(each.wait.error, (each.wait, []))[1].append(each.board)
     for wait, names in reasons.values():
-        since = datetime.fromtimestamp(wait.since_ms / 1_000, UTC).isoformat(timespec="seconds")
-        again = "no further attempt by itself"
-        if wait.next_ms is not None:
-            again = f"next attempt in {max(0, wait.next_ms - now_ms) / 1_000:.0f} s"
-        complain(
-            f"{names_in_short(names)}: {name} has sent nothing since {since} ({wait.attempts:,} "
-            f"attempts, {again}) [{wait.code}]: {' '.join(wait.error.split())}"
-        )
+        complain(f"{names_in_short(names)}: {name} has sent nothing {wait_text(wait, now_ms)}")
 
 
 def _parked(file: Path | None, name: str) -> Path:

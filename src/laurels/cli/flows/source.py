@@ -34,8 +34,10 @@ from laurels.flows.sources.retiring import retire
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
 from laurels.model.validation import is_name, safe_repr
+from laurels.stores.http.calls import sources
 
 from .listing import put_listed
+from .reports import report_of, wait_text
 
 SOME_REJECTED = 1
 INTERRUPTED = 130
@@ -191,7 +193,9 @@ def run(
 def status(
     name: SourceName, at: Url = DEFAULT_URL, boards: Boards = None, json: AsJson = False
 ) -> int:
-    """Show how far boards have counted a source.
+    """Show how far boards have counted a source, and why it waits.
+
+    The service at --at tells why a source that it runs cannot read or count.
 
     \b
     Example:
@@ -219,8 +223,10 @@ def status(
                         "counted_until": passed,
                     }
                 )
+    report = report_of(at, sources, name)
+    wait = None if report is None else report.wait
     if json:
-        put_json({"source": name, "boards": rows})
+        put_json({"source": name, "boards": rows, "wait": wait})
     else:
         put_table(
             [
@@ -232,6 +238,8 @@ def status(
             [tuple(row.values()) for row in rows],
             title=name,
         )
+    if wait is not None:
+        complain(f"{name} has counted nothing {wait_text(wait, _now_ms())}")
     return 0
 
 

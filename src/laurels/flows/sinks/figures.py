@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from laurels.flows.attempts import FlowAttempts
+from laurels.flows.attempts import FlowAttempts, seconds_of
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 
@@ -86,7 +86,7 @@ class SinkFigures(FlowAttempts):
     def failing_seconds(self, now_ms: int) -> float:
         """Return for how long all attempts of the sink, or those on one of its boards, have
         failed."""
-        return 0.0 if self.reason is None else max(0, now_ms - self.reason.since_ms) / 1_000
+        return seconds_of(self.reason, now_ms)
 
     def report(self, name: str, now_ms: int) -> SinkReport:
         """Return the state of the sink for an answer."""
@@ -99,6 +99,10 @@ class SinkFigures(FlowAttempts):
             self.lag_seconds(now_ms),
             self.wait,
             dict(failing[:BOARDS_SHOWN]),
+            failing_seconds=self.failing_seconds(now_ms),
+            used=self.used(now_ms),
+            lost_boards=self.lost,
+            restarts=self.restarts,
         )
 
     def used(self, now_ms: int) -> float:
@@ -110,11 +114,11 @@ class SinkFigures(FlowAttempts):
         return max((board.lag_seconds(now_ms) for board in self.boards.values()), default=0.0)
 
 
-def problem_of(sinks: Iterable[SinkFigures], now_ms: int) -> str | None:
+def problem_of(sinks: Iterable[SinkReport]) -> str | None:
     """Return a sentence about sinks that have lost changes, or are about to; None without any."""
     listed = list(sinks)
-    lost = sum(each.lost > 0 for each in listed)
-    slow = sum(each.used(now_ms) >= WARNED_AT for each in listed)
+    lost = sum(each.lost_boards > 0 for each in listed)
+    slow = sum(each.used >= WARNED_AT for each in listed)
     parts = [f"sinks that have lost changes: {lost}"] if lost else []
     if slow:
         parts.append(f"sinks that are about to lose changes: {slow}")

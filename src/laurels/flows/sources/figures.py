@@ -3,9 +3,10 @@
 from collections import Counter
 
 import msgspec
-from msgspec import Struct
 
+from laurels.flows.attempts import FlowAttempts, seconds_of
 from laurels.model.validation import shorten
+from laurels.wire.sources import SourceReport
 
 MOST_NAMES = 20
 """The most names of unknown boards that are remembered, so that a stream with many names costs no
@@ -13,19 +14,8 @@ memory."""
 
 _NAME_CHARACTERS = 160
 
-SOURCE_OUTCOMES = (
-    "applied",
-    "unchanged",
-    "duplicates",
-    "rejected",
-    "foreign",
-    "unknown",
-    "repeated",
-)
-"""The possible outcomes of a message."""
 
-
-class Figures(Struct):
+class Figures(FlowAttempts):
     """The counts of one run. Every message that was read is one of `applied`, `unchanged`,
     `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
 
@@ -34,7 +24,8 @@ class Figures(Struct):
     malformed messages and refused events, with their codes in `reasons`. `late` has, by window, the
     number of events that were too late for it, whether or not other windows accepted them.
     Everything that the stream took before `passed_ms` has been counted. `recounted` are events that
-    shards of boards had lost, and that were counted there again; they are in no other count.
+    shards of boards had lost, and that were counted there again; they are in no other count. The
+    attempts are those to read the stream and to count its messages on the boards.
     """
 
     read: int = 0
@@ -67,3 +58,20 @@ class Figures(Struct):
         board = shorten(board.encode(errors="backslashreplace").decode(), _NAME_CHARACTERS)
         if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:
             self.unknown_boards[board] += messages
+
+    def report(self, name: str, now_ms: int) -> SourceReport:
+        """Return the state of the source for an answer."""
+        return SourceReport(
+            name,
+            self.position,
+            self.applied,
+            self.unchanged,
+            self.duplicates,
+            self.rejected,
+            self.foreign,
+            self.unknown,
+            self.repeated,
+            self.lag_seconds(now_ms),
+            self.wait,
+            seconds_of(self.wait, now_ms),
+        )

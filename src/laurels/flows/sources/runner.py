@@ -85,7 +85,9 @@ class SourceRunner:
         self._settings = settings
         self._show_progress = progress
         self._stopping = StopSignal()
-        self._retries = FlowRetryPolicy(self._stopping.pausing(sleep), waiting)
+        self._now_ms = now_ms
+        self._report_waiting = waiting
+        self._retries = FlowRetryPolicy(self._stopping.pausing(sleep), self._note_failure)
         self._progress = Progress(reader, now_ms)
         self._ahead = ReadAhead(reader, settings.batch)
         self._rows = RowReader(mapping, settings, now_ms)
@@ -150,8 +152,13 @@ class SourceRunner:
                 is_last = self._settings.until_end
             if is_due:
                 await self._note_time()
+            self.figures.succeed()
         await self._note_time()
         await self._advance(most=len(self._boards.positions))
+
+    def _note_failure(self, error: LaurelsError, seconds: float) -> None:
+        self.figures.fail(error, self._now_ms(), seconds)
+        self._report_waiting(error, seconds)
 
     # The beginning of a run
 

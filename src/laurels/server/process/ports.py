@@ -17,13 +17,15 @@ from .settings import Settings
 
 
 class Order(Struct, frozen=True):
-    """The instructions that a worker gets from its parent."""
+    """The instructions that a worker gets from its parent. `reports` is the file in which the first
+    worker stores the state of sinks and sources for the others."""
 
     number: int
     settings: Settings
     ip: str
     port: int
     admin_key: str | None
+    reports: str
 
 
 class SharedPort(Granian):

@@ -7,8 +7,11 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import structlog
 import uvloop
@@ -35,6 +38,7 @@ from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
 from laurels.server.auth.opening import ensure_possible, settle_keys
+from laurels.server.flow_reports import FlowReports, ReportFile, RunningFlows
 from laurels.server.live.hub import Hub
 from laurels.server.metrics import Metrics
 from laurels.server.requests.bodies import Bodies
@@ -48,6 +52,8 @@ from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.notation import json_notation
 from laurels.wire.redaction import hide_folder
+from laurels.wire.sinks import SinkReport
+from laurels.wire.sources import SourceReport
 
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas
@@ -149,18 +155,9 @@ async def run(
             upkeep.append(asyncio.create_task(reader.go_on()))
         auditor = Auditor(backing.store.audit_log, _now_ms)
         served = _Served(settings, lb, backing, keys, reader, auditor, order)
-        if settings.sinks and (order is None or order.number == 1):
-            for name in settings.sinks:
-                await ensure_sink_name(lb, name)
-            sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
-            served.metrics.sinks = sinks.figures
-            upkeep.append(asyncio.create_task(sinks.go_on()))
-        if settings.sources and (order is None or order.number == 1):
-            sources = BackgroundSources(
-                settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), _log_source
-            )
-            served.metrics.sources = sources.figures
-            upkeep.append(asyncio.create_task(sources.go_on()))
+        if settings.sinks or settings.sources:
+            served.metrics.flows, work = await _flows(settings, lb, order)
+            upkeep += map(asyncio.create_task, work)
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(
             ip, port, ending, lambda address: announce(ServingAddress(address, first_key))
@@ -172,6 +169,32 @@ async def run(
         if auditor is not None:
             await auditor.close()
         await lb.close()
+
+
+async def _flows(
+    settings: Settings, lb: AsyncLeaderboards, order: Order | None
+) -> tuple[Callable[[], FlowReports], list[Coroutine[Any, Any, None]]]:
+    """Return a function that returns the state of the sinks and sources, and what this process has
+    to run for them: all of it in a single process, nothing in any worker but the first."""
+    file = None if order is None else ReportFile(Path(order.reports))
+    if file is not None and order is not None and order.number > 1:
+        absent = FlowReports(
+            [SinkReport(name, elsewhere=True) for name in settings.sinks],
+            [SourceReport(name, elsewhere=True) for name in settings.sources],
+        )
+        return partial(file.read, absent), []
+    running = RunningFlows(_now_ms)
+    for name in settings.sinks:
+        await ensure_sink_name(lb, name)
+    sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
+    sources = BackgroundSources(
+        settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), _log_source
+    )
+    running.sinks, running.sources = sinks.figures, sources.figures
+    work: list[Coroutine[Any, Any, None]] = [sinks.go_on(), sources.go_on()]
+    if file is not None:
+        work.append(file.go_on(running.reports, _warn))
+    return running.reports, work
 
 
 def _log_sink(name: str, text: str) -> None:

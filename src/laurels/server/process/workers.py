@@ -16,6 +16,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import structlog
@@ -61,10 +63,11 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
     for end in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(end, ending.set)
     workers: list[Process] = []
-    with _reserved(*free(settings)) as (ip, port):
+    with TemporaryDirectory(prefix="laurels-") as folder, _reserved(*free(settings)) as (ip, port):
+        reports = str(Path(folder, "flows.json"))
         try:
             orders = [
-                Order(number, settings, ip, port, admin_key)
+                Order(number, settings, ip, port, admin_key, reports)
                 for number in range(1, settings.workers + 1)
             ]
             # The first worker reports errors that concern all of them. The other workers then start

@@ -40,6 +40,7 @@ from laurels.wire.queries import decode_answer, query_target
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
 from laurels.wire.sinks import SinkReport
+from laurels.wire.sources import SourceReport
 
 from .arguments import EventBatch, batch, event, member_text
 from .call import Call, decoder, nothing, then
@@ -58,6 +59,7 @@ _changes = decoder(ChangePage)
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
 _sinks = decoder(list[SinkReport])
+_sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
@@ -222,6 +224,11 @@ def changed_boards(after: str | None) -> Call[ChangedBoards]:
 def sinks() -> Call[list[SinkReport]]:
     """Return the call for the state of the sinks that the service runs."""
     return Call("GET", "/v1/sinks", _sinks)
+
+
+def sources() -> Call[list[SourceReport]]:
+    """Return the call for the state of the sources that the service runs."""
+    return Call("GET", "/v1/sources", _sources)
 
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:

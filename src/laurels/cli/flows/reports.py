@@ -1,0 +1,43 @@
+"""What a service reports of the sinks and sources that it runs."""
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from laurels import config
+from laurels.cli.show import complain
+from laurels.errors.service import Forbidden, NoSuchPath
+from laurels.stores.http.call import Call
+from laurels.wire.flow_wait import FlowWait
+from laurels.wire.sinks import SinkReport
+from laurels.wire.sources import SourceReport
+
+Report = TypeVar("Report", SinkReport, SourceReport)
+
+
+def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Report | None:
+    """Return the state of a sink or source, as reported by the service at a URL. None if the URL is
+    not that of a service, the service does not run the flow or is too old, or the key lacks the
+    permission."""
+    if not config.is_remote(at):
+        return None
+    with closing(config.remote_wire(at)) as wire:
+        try:
+            reports = wire.answer(call())
+        except (Forbidden, NoSuchPath):  # a limited key, or an old service
+            return None
+    report = next((each for each in reports if each.name == name), None)
+    if report is not None and report.elsewhere:
+        complain(f"the process of the service that runs {name} has not reported: ask again")
+    return report
+
+
+def wait_text(wait: FlowWait, now_ms: int) -> str:
+    """Return since when attempts fail, when the next one is made, and the error."""
+    since = datetime.fromtimestamp(wait.since_ms / 1_000, UTC).isoformat(timespec="seconds")
+    again = "no further attempt by itself"
+    if wait.next_ms is not None:
+        again = f"next attempt in {max(0, wait.next_ms - now_ms) / 1_000:.0f} s"
+    error = " ".join(wait.error.split())
+    return f"since {since} ({wait.attempts:,} attempts, {again}) [{wait.code}]: {error}"
