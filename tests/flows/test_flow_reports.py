@@ -11,18 +11,20 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import structlog
 
 import laurels
 from laurels.cli import main
 from laurels.errors.sources import SourceUnavailable
-from laurels.flows.sinks.configured import SinkSettings
-from laurels.flows.sources.configured import ConfiguredSource
+from laurels.flows.sinks.configured import BackgroundSinks, SinkSettings
+from laurels.flows.sources.configured import BackgroundSources, ConfiguredSource
 from laurels.flows.sources.mapping import parse_mapping
 from laurels.flows.sources.reader import Message, StreamPosition
 from laurels.flows.sources.rejects import NoRejects
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
 from laurels.server.flow_reports import STALE_SECONDS, FlowReports, ReportFile
+from laurels.server.process.serving import log_flow
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 from laurels.wire.sources import SourceReport
@@ -228,3 +230,50 @@ def test_errors_of_files_are_reported_without_their_folder(tmp_path: Path) -> No
     with Served(tmp_path / "boards", admin_key=ADMIN_KEY, sinks=sinks) as server:
         until(lambda: reports(server.url, "sinks")["s"]["wait"] is not None, "it fails")
         assert str(tmp_path) not in str(reports(server.url, "sinks")["s"])
+
+
+class BrokenStore:
+    """A store whose calls fail in a way that nobody expects."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+@pytest.mark.parametrize("kind", ["sink", "source"])
+def test_an_unexpected_error_is_logged_with_its_traceback(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "events").touch()
+    store: Any = BrokenStore()
+    errors: list[str | Exception] = []
+
+    def report(_name: str, reason: str | Exception) -> None:
+        errors.append(reason)
+
+    async def play() -> None:
+        flows: BackgroundSinks | BackgroundSources
+        if kind == "sink":
+            flows = BackgroundSinks(
+                {"f": SinkSettings(to=str(tmp_path / "changes"))}, store, lambda: NOW_MS, report
+            )
+        else:
+            source = ConfiguredSource(
+                from_=str(tmp_path / "events"), rejects=str(tmp_path / "rejects")
+            )
+            flows = BackgroundSources({"f": source}, store, lambda: NOW_MS, lambda: "x", report)
+        running = asyncio.create_task(flows.go_on())
+        while not errors:
+            await asyncio.sleep(0)
+        running.cancel()
+        wait = flows.figures["f"].wait
+        assert wait is not None
+        assert (wait.code, wait.attempts) == ("internal", 1)
+
+    asyncio.run(play())
+    [error] = errors
+    assert isinstance(error, ZeroDivisionError)
+    with structlog.testing.capture_logs() as lines:
+        log_flow(kind, "f", error)
+        log_flow(kind, "f", SourceUnavailable("it is down"))
+    unexpected, expected = lines
+    assert (unexpected["log_level"], unexpected[kind]) == ("error", "f")
+    assert unexpected["exc_info"] is error
+    assert (expected["log_level"], "exc_info" in expected) == ("warning", False)

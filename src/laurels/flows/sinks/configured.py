@@ -7,7 +7,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.errors import LaurelsError
 from laurels.flows.retries import Sleep
 
 from .figures import SinkFigures
@@ -43,7 +42,7 @@ class BackgroundSinks:
         settings: Mapping[str, SinkSettings],
         lb: AsyncLeaderboards,
         now_ms: Callable[[], int],
-        report: Callable[[str, str], None],
+        report: Callable[[str, str | Exception], None],
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._settings = settings
@@ -69,7 +68,7 @@ class BackgroundSinks:
                 figures.wait = ended_by
                 await runner.run()
             except Exception as error:  # must not end other sinks or the service
-                self._report(name, str(error) if isinstance(error, LaurelsError) else repr(error))
+                self._report(name, error)
                 if not figures.delivered:
                     figures.wait = ended_by  # nothing was sent since that failure
                 figures.fail(error, self._now_ms(), AGAIN_SECONDS)

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.errors import LaurelsError
 from laurels.errors.sources import InvalidStream
 
 from .figures import Figures
@@ -52,7 +51,7 @@ class BackgroundSources:
         lb: AsyncLeaderboards,
         now_ms: Callable[[], int],
         new_run: Callable[[], str],
-        report: Callable[[str, str], None],
+        report: Callable[[str, str | Exception], None],
     ) -> None:
         """`new_run` returns a random text that distinguishes one run of a source from others."""
         self._settings = settings
@@ -76,10 +75,9 @@ class BackgroundSources:
         while True:
             try:
                 await self._run(name)
-            except LaurelsError as error:
-                self._report(name, str(error))
             except Exception as error:  # must not end other sources or the service
-                self._report(name, repr(error))
+                self._report(name, error)
+                self.figures[name].fail(error, self._now_ms(), AGAIN_SECONDS)
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _run(self, name: str) -> None:

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
+from laurels.errors import LaurelsError
 from laurels.flows.sinks.configured import BackgroundSinks
 from laurels.flows.sinks.positions import ensure_sink_name
 from laurels.flows.sources.configured import BackgroundSources
@@ -186,9 +187,9 @@ async def _flows(
     running = RunningFlows(_now_ms)
     for name in settings.sinks:
         await ensure_sink_name(lb, name)
-    sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
+    sinks = BackgroundSinks(settings.sinks, lb, _now_ms, partial(log_flow, "sink"))
     sources = BackgroundSources(
-        settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), _log_source
+        settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), partial(log_flow, "source")
     )
     running.sinks, running.sources = sinks.figures, sources.figures
     work: list[Coroutine[Any, Any, None]] = [sinks.go_on(), sources.go_on()]
@@ -197,12 +198,13 @@ async def _flows(
     return running.reports, work
 
 
-def _log_sink(name: str, text: str) -> None:
-    _log.warning("sink", sink=name, reason=text)
-
-
-def _log_source(name: str, text: str) -> None:
-    _log.warning("source", source=name, reason=text)
+def log_flow(kind: str, name: str, reason: str | Exception) -> None:
+    """Log the message of a sink or source, or the error that ended it; an unexpected error with its
+    traceback."""
+    if isinstance(reason, Exception) and not isinstance(reason, LaurelsError):
+        _log.error(kind, **{kind: name}, reason=repr(reason), exc_info=reason)
+    else:
+        _log.warning(kind, **{kind: name}, reason=str(reason))
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
