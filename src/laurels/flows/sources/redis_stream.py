@@ -50,8 +50,9 @@ class StreamFigures(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """The number of entries in a stream up to certain positions: some single ones, and those of the
-    messages of the last two batches. `before` is the number of entries before `messages`."""
+    """The number of entries that a stream has up to a position. It is known for some single
+    positions, and for the position of each message of the last two batches. `before` is the number
+    of entries before `messages`."""
 
     def __init__(
         self,

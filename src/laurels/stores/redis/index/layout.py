@@ -128,8 +128,8 @@ def unverified(rules: Rules) -> list[str]:
         )
     if rules.is_stamped:
         sentences.append(
-            "the exact times that columns of op last compare are stored only once (prefixed "
-            "layout): a changed time cannot be detected"
+            "the times by which columns of op last keep the newer value are stored only once "
+            "(prefixed layout): a changed time cannot be detected"
         )
     if rolling:
         sentences.append(
