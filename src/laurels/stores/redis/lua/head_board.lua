@@ -53,20 +53,30 @@ do
         s.moving, s.hides, has_state = ':0', false, true
         save(ranked)
       elseif has_state then
-        head.apply_hiding(head.state(ranked), ranked)
-        save(ranked)
+        local s = head.state(ranked)
+        if s.hides ~= (B.hide_zero or false) then
+          head.apply_hiding(s, ranked)
+          save(ranked)
+        end
       end
       if has_state then call('SADD', P .. 'gd', ranked.name) end
     end
   end
 
   -- Renews the expiry of a ranking's keys, for a share of its buckets. Returns whether all are
-  -- renewed. The key of the state is renewed last.
+  -- renewed. The state's own expiry does not show this: a write of the state renews it, too.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
-    if not at or not differs(call('TTL', ranked.g), at) then return true end
-    local stored = call('HGET', ranked.g, 'expiring') or ''
-    local own, cursor = string.match(stored, '^(%d+):(%d+)$')
+    if not at then return true end
+    local stored = call('HGET', ranked.g, 'expiring')
+    if not stored then
+      local is_due = false
+      for _, key in ipairs({ranked.b .. text(bucket_at(s, 0)), ranked.r, ranked.g}) do
+        is_due = is_due or differs(call('TTL', key), at)
+      end
+      if not is_due then return true end
+    end
+    local own, cursor = string.match(stored or '', '^(%d+):(%d+)$')
     cursor = own == text(at) and tonumber(cursor) or 0
     for _ = 1, BUCKETS_MOST do
       if cursor < SPACE then
