@@ -190,7 +190,7 @@ def test_all_workers_report_the_same(tmp_path: Path) -> None:
 
 def test_a_state_that_is_old_or_broken_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "flows.json"
-    file, absent = ReportFile(path), FlowReports([SinkReport("s", elsewhere=True)])
+    file, absent = ReportFile(path, time.monotonic), FlowReports([SinkReport("s", elsewhere=True)])
     reported = FlowReports([SinkReport("s", delivered=3)], [SourceReport("f", applied=2)])
     assert file.read(absent) == absent
 
@@ -211,7 +211,7 @@ def test_a_state_that_is_old_or_broken_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_state_that_cannot_be_stored_is_reported_once(tmp_path: Path) -> None:
-    file, warnings = ReportFile(tmp_path / "missing" / "flows.json"), list[str]()
+    file, warnings = ReportFile(tmp_path / "missing" / "flows.json", time.monotonic), list[str]()
 
     async def write() -> None:
         task = asyncio.create_task(file.go_on(FlowReports, warnings.append))

@@ -5,7 +5,6 @@ it.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -61,15 +60,17 @@ class RunningFlows:
 class ReportFile:
     """The file with the state of the flows, which the first worker writes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, elapsed: Callable[[], float]) -> None:
+        """`elapsed` returns the seconds since boot, which all processes of a machine share."""
         self._path = path
+        self._elapsed = elapsed
 
     async def go_on(self, reports: Callable[[], FlowReports], warn: Callable[[str], None]) -> None:
         """Write the state once a second until cancelled; warn once if that fails."""
         has_failed = False
         while True:
             try:
-                await asyncio.to_thread(self._write, _Stored(time.monotonic(), reports()))
+                await asyncio.to_thread(self._write, _Stored(self._elapsed(), reports()))
             except OSError as error:
                 if not has_failed:
                     warn(f"the state of sinks and sources cannot be stored for workers: {error}")
@@ -82,7 +83,7 @@ class ReportFile:
             stored = _decoder.decode(self._path.read_bytes())
         except (OSError, msgspec.MsgspecError):
             return absent
-        is_stale = time.monotonic() - stored.written > STALE_SECONDS
+        is_stale = self._elapsed() - stored.written > STALE_SECONDS
         return absent if is_stale else stored.reports
 
     def _write(self, stored: "_Stored") -> None:

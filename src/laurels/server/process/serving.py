@@ -177,7 +177,7 @@ async def _flows(
 ) -> tuple[Callable[[], FlowReports], list[Coroutine[Any, Any, None]]]:
     """Return a function that returns the state of the sinks and sources, and what this process has
     to run for them: all of it in a single process, nothing in any worker but the first."""
-    file = None if order is None else ReportFile(Path(order.reports))
+    file = None if order is None else ReportFile(Path(order.reports), time.monotonic)
     if file is not None and order is not None and order.number > 1:
         absent = FlowReports(
             [SinkReport(name, elsewhere=True) for name in settings.sinks],
