@@ -24,7 +24,11 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
 
 
 def test_status_shows_the_positions_of_a_source(shell: Shell) -> None:
-    assert shell("source", "status", "s", "--json").json() == {"source": "s", "boards": []}
+    assert shell("source", "status", "s", "--json").json() == {
+        "source": "s",
+        "boards": [],
+        "wait": None,
+    }
     run = ("source", "run", "s", "--from", "events", "--until-end", "--map", FOUR_FIELDS)
     ran = shell(*run, "--json")
     size = (shell.directory / "events").stat().st_size

@@ -47,7 +47,7 @@ def test_all_processes_use_one_clock(server: Server) -> None:
 def test_a_blocking_verb_is_refused_on_its_own_event_loop(server: Server) -> None:
     async def main() -> None:
         service = await config.direct_here(server.url, create=True)
-        with pytest.raises(RuntimeError, match="awaited"):
+        with pytest.raises(RuntimeError, match="await the verb"):
             service.stats()
         await asyncio.to_thread(service.close)
 
