@@ -145,6 +145,43 @@ def test_a_shard_rolled_back_while_the_source_runs(
     ensure_level(server.url, expected)
 
 
+def test_the_keeper_loses_exactly_its_newest_batch(
+    server: Server, copies: ShardCopies, tmp_path: Path
+) -> None:
+    """The stored positions are then those in the middle of the newest batch."""
+    rng, expected = Random(3), Counter[str]()
+    file = written(tmp_path / "events", events_of(rng, 60, expected))
+    copies.copy()
+
+    def lose(_runner: SourceRunner, figures: Figures) -> None:
+        assert figures.batches < 100, "the source repeats itself for ever"
+        if figures.batches <= 3:
+            copies.copy()
+        if figures.batches == 3:
+            copies.put_back({KEEPER: 2})
+
+    done = count(server.url, file, FOUR_FIELDS, batch=10, on_progress=lose)
+    assert done.figures.repeated + done.figures.applied >= 60
+    ensure_level(server.url, expected)
+
+
+def test_a_position_that_follows_a_batch_lost_by_the_keeper_is_refused(
+    server: Server, copies: ShardCopies
+) -> None:
+    events = [(f"m{i}", 1) for i in range(MEMBERS)]
+    with laurels.open(server.url) as lb:
+        lb.submit_many("gifts", events, position=("source/source", "1"))
+        copies.copy()
+        lb.submit_many("gifts", events, position=("source/source", "2", "1"))
+        copies.put_back({KEEPER: 0})
+        for more in (events, []):
+            with pytest.raises(ShardsDiffer):
+                lb.submit_many("gifts", more, position=("source/source", "3", "2"))
+        lb.submit_many("gifts", events, position=("source/source", "2", "1"))
+        lb.submit_many("gifts", events, position=("source/source", "3", "2"))
+        assert {entry.score for entry in lb.export("gifts")} == {3}
+
+
 class Losses:
     """Random copies of the shards. From time to time, a copy replaces its shard."""
 

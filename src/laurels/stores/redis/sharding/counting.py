@@ -184,7 +184,7 @@ class Counting:
         follows, behind = self._batch.follows, self._batch.behind
         stored = self._stored = await stored_positions(self._index, self._shards, source)
         if not behind:
-            stored.ensure_level()
+            stored.ensure_level(follows)
             stored.ensure_none_in_part(text, follows)
             if follows is not None and not self._is_counted:
                 await stored.take_claim(self._index, self._shards, text, follows)

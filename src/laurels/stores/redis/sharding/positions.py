@@ -88,9 +88,18 @@ class StoredPositions(Struct):
             ends.add(at)
         return len(ends) > 1
 
-    def ensure_level(self) -> None:
-        """Raise ShardsDiffer if a shard lost writes."""
-        if self.differ:
+    def _lost_by_keeper(self, position: str) -> bool:
+        """Return whether the keeper lost the last batch, which ended at this position. Only a batch
+        that follows it can tell: without one, the keeper may as well not have counted yet."""
+        if self.source.startswith(SINK_PREFIX) or self.before == position:
+            return False
+        pairs = (self.pair(shard) for shard in range(len(self.texts)) if shard != self.keeper)
+        return any(pair == (self.before, position) for pair in pairs)
+
+    def ensure_level(self, follows: str | None = None) -> None:
+        """Raise ShardsDiffer if a shard lost writes. If `follows` is not None, it is the position
+        that a batch follows, and one that the keeper must have stored before."""
+        if self.differ or (follows and self._lost_by_keeper(follows)):
             positions = [self.at(shard) for shard in range(len(self.texts))]
             different = len(set(positions))
             raise ShardsDiffer(

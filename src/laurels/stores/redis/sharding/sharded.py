@@ -256,7 +256,7 @@ class ShardedIndex:
             await self._set_in_lagging(board, stored, text, follows or "", recorded)
             return
         if follows is not None:
-            stored.ensure_level()
+            stored.ensure_level(follows)
         if not stored.differ:
             stored.ensure_none_in_part(text, follows)
         writes = stored.writes(text, follows)
