@@ -1,5 +1,6 @@
 """For every message, the fast path for plain messages gives the same result as the mapping."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def by_parser(template: str, message: Message) -> object:
     """Return the result of the fast path or, if it does not take the message, the result of the
     mapping."""
     parser = EventParser(parse_mapping(template))
-    plain = parser.plain(message)
+    [plain] = parser.plain([message])
     if plain is None:
         return by_mapping(template, message)
     try:
@@ -79,13 +80,45 @@ def test_the_fast_parser_leaves_odd_or_long_messages_to_the_mapping() -> None:
     start = b'{"board": "b", "member": "m", "value": 1, "other": "'
     for raw in (start + b'\xff"}', start + b"x" * MESSAGE_LIMIT + b'"}'):
         message = Message(ZERO, raw)
-        assert EventParser(parse_mapping(DEFAULT)).plain(message) is None
+        assert EventParser(parse_mapping(DEFAULT)).plain([message]) == [None]
         assert by_mapping(DEFAULT, message) in ("line_not_utf8", "line_too_long")
+
+
+@given(st.sampled_from(PLAIN), st.lists(raw_messages(), max_size=4))
+def test_messages_read_together_are_those_read_one_by_one(template: str, raws: list[bytes]) -> None:
+    parser = EventParser(parse_mapping(template))
+    messages = [Message(ZERO, raw) for raw in raws]
+    singly = [repr(plain) for message in messages for plain in parser.plain([message])]
+    assert [repr(plain) for plain in parser.plain(messages)] == singly
+
+
+EVENT = b'{"board": "b", "member": "%d", "value": 1}'
+
+
+@pytest.mark.parametrize(
+    "raws",
+    [
+        [EVENT % 1 + b"\n" + EVENT % 2, b""],
+        [b"", EVENT % 1 + b"\n" + EVENT % 2, EVENT % 3],
+        [EVENT % 1, b"  ", EVENT % 2 + b"\n" + EVENT % 3],
+        [b'{"board": "b", "member": "1",', b'"value": 1}', EVENT % 2 + b"\r" + EVENT % 3],
+        [b"\n".join((EVENT % 1, EVENT % 2, EVENT % 3)), b"", b""],
+        [EVENT % 1 + b"\n", EVENT % 2],
+        [b'{"x": [{}', b"{}]" + EVENT % 1 + EVENT % 2],
+        [b'{"x": "}', b'{", "board": "b", "member": "m", "value": 1}' + EVENT % 1],
+        [EVENT % 1, EVENT % 2 + EVENT % 3, b'{"x": {}'],
+    ],
+)
+def test_a_message_is_never_read_as_several_nor_several_as_one(raws: list[bytes]) -> None:
+    parser = EventParser(parse_mapping(DEFAULT))
+    plain = parser.plain([Message(ZERO, raw) for raw in raws])
+    singly = [each for raw in raws for each in parser.plain([Message(ZERO, raw)])]
+    assert [repr(each) for each in plain] == [repr(each) for each in singly]
 
 
 def test_plain_messages_take_the_fast_path() -> None:
     raw = b'{"board": "b", "member": "m", "value": 12, "at": 5, "labels": {"room": "1"}}'
-    plain = EventParser(parse_mapping(DEFAULT)).plain(Message(ZERO, raw))
+    [plain] = EventParser(parse_mapping(DEFAULT)).plain([Message(ZERO, raw)])
     assert plain is not None
     assert (plain.board, plain.member, plain.value, plain.at) == ("b", "m", 12, 5)
 

@@ -42,6 +42,8 @@ def refused_from(windows: Iterable[Window], at_ms: int) -> int:
 def alike(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
     """Divide rows into parts, such that every window judges the messages of a part in the same
     way."""
+    if not windows:
+        return [rows] if rows else []
     parts: list[Sequence[R]] = []
     first, until_ms = 0, MAX_MS
     for i, row in enumerate(rows):

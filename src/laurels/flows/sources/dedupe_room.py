@@ -26,7 +26,7 @@ class DedupeRoom:
 
     async def fits(self, board: str, rows: Sequence[WithEvent]) -> bool:
         """Return whether all ids of the rows fit, and count them."""
-        wanted = sum(row.event[3] is not None for row in rows)
+        wanted = len([row for row in rows if row.event[3] is not None])
         if wanted > self._free.get(board, 0):
             remembered = (await self._lb.stats(board)).remembered
             most = (await self._lb.get(board)).dedupe_max

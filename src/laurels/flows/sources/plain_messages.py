@@ -6,8 +6,8 @@ text for names and ids, an integer for the value. All other messages are left to
 has the rules and their errors; a test compares the two.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,10 @@ class PlainMessage(Protocol):
     labels: dict[str, str] | None
 
 
-def plain_decoder(mapping: EventMapping) -> Callable[[bytes], PlainMessage] | None:
+PlainDecoder: TypeAlias = msgspec.json.Decoder[PlainMessage]
+
+
+def plain_decoder(mapping: EventMapping) -> PlainDecoder | None:
     """Return a decoder for messages with simple parts, None if the mapping needs more. The decoder
     raises MsgspecError for all other messages."""
     parts = {"board": mapping.board, "member": mapping.member, "at": mapping.at}
@@ -54,8 +57,7 @@ def plain_decoder(mapping: EventMapping) -> Callable[[bytes], PlainMessage] | No
         else:
             fields.append((part, kind))
     made: Any = msgspec.defstruct("PlainMessage", fields, rename=names, namespace=absent, gc=False)
-    decoder: msgspec.json.Decoder[PlainMessage] = msgspec.json.Decoder(made)
-    return decoder.decode
+    return msgspec.json.Decoder(made)
 
 
 class EventParser:
@@ -64,19 +66,49 @@ class EventParser:
 
     def __init__(self, mapping: EventMapping) -> None:
         self._mapping = mapping
-        self._decode = plain_decoder(mapping)
+        self._decoder = plain_decoder(mapping)
         self._unit = "" if mapping.at is None else mapping.at.modifier
         self._needs_id = mapping.id is not None and not mapping.id.optional
 
-    def plain(self, message: Message) -> PlainMessage | None:
-        """Return the parts of a message; None if the mapping has to read it."""
+    def plain(self, messages: Sequence[Message]) -> Sequence[PlainMessage | None]:
+        """Return the parts of each message, None for a message that the mapping has to read."""
+        if self._decoder is None:
+            return [None] * len(messages)
+        if len(messages) > 1 and (together := self._together(self._decoder, messages)) is not None:
+            return together
+        return [self._single(self._decoder, message) for message in messages]
+
+    def _together(
+        self, decoder: PlainDecoder, messages: Sequence[Message]
+    ) -> Sequence[PlainMessage] | None:
+        """Return the parts of messages decoded in one call, a line each; None if some have to be
+        read by themselves.
+
+        The decoder would also accept an object in several lines, and several objects in a line. But
+        an object cannot continue after a line break between braces, so that as many objects as
+        lines are one in each."""
+        raws = [message.raw for message in messages if message.fields is None]
+        lines, breaks = b"\n".join(raws), len(messages) - 1
+        if len(raws) <= breaks or lines[:1] != b"{" or max(map(len, raws)) > MESSAGE_LIMIT:
+            return None
+        if lines.count(b"}\n{") < breaks or lines.count(b"\n") > breaks:
+            return None
+        try:
+            if not lines.isascii():
+                lines.decode()
+            plain = decoder.decode_lines(lines)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return plain if len(plain) == len(messages) else None
+
+    def _single(self, decoder: PlainDecoder, message: Message) -> PlainMessage | None:
         raw = message.raw
-        if self._decode is None or message.fields is not None or len(raw) > MESSAGE_LIMIT:
+        if message.fields is not None or len(raw) > MESSAGE_LIMIT:
             return None
         try:
             if not raw.isascii():
                 raw.decode()
-            return self._decode(raw)
+            return decoder.decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
@@ -84,11 +116,9 @@ class EventParser:
         """Return the event of a message that the stream took at `taken_ms`. Raises InvalidAt."""
         labels = message.labels
         if labels:
-            labels = {name: text for name, text in labels.items() if text}
-        return (
-            message.member,
-            message.value,
-            taken_ms if message.at is None else instant(message.at, self._unit),
-            message.id or (message.id if self._needs_id else None),
-            labels or None,
-        )
+            labels = {name: text for name, text in labels.items() if text} or None
+        at = taken_ms if message.at is None else instant(message.at, self._unit)
+        id = message.id
+        if not id and not self._needs_id:
+            id = None
+        return (message.member, message.value, at, id, labels or None)

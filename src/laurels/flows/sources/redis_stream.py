@@ -39,6 +39,9 @@ _ASSUMED_BYTES = 1 << 22
 """The length that entries are assumed to have before the first one has been read."""
 
 
+_numbers = msgspec.json.Decoder(list[int]).decode
+
+
 class StreamFigures(msgspec.Struct, frozen=True):
     """A server's figures of a stream; `added` is the number of entries ever added, 0 before Redis
     7, and `gone` how many of them are no longer in the stream."""
@@ -225,22 +228,24 @@ def _messages(answer: Any) -> list[Message]:
     if not answer:
         return []
     (entries,) = answer.values() if isinstance(answer, Mapping) else [pair[1] for pair in answer]
-    pairs = entries.items() if isinstance(entries, Mapping) else entries
-    return [_message(id, fields) for id, fields in pairs]
+    pairs = list(entries.items() if isinstance(entries, Mapping) else entries)
+    ids = b",".join([id for id, _ in pairs])
+    numbers = _numbers(b"[%b]" % ids.replace(b"-", b","))
+    times = numbers[::2]
+    positions = list(map(StreamPosition, times, numbers[1::2]))
+    singles = [entry[0][1] for _, entry in pairs if type(entry) is list and len(entry) == 1]
+    if len([each for each in singles if each.startswith(b"{")]) == len(pairs):
+        return list(map(Message, positions, singles, times))
+    return [
+        _message(position, entry) for position, (_, entry) in zip(positions, pairs, strict=True)
+    ]
 
 
 def _position_of(message: Message) -> StreamPosition:
     return message.position
 
 
-def _message(id: bytes, entry: Any) -> Message:
-    major, _, minor = id.partition(b"-")
-    taken_ms = int(major)
-    position = StreamPosition(taken_ms, int(minor))
-    if type(entry) is list and len(entry) == 1:
-        [[_, only]] = entry
-        if only.startswith(b"{"):
-            return Message(position, only, taken_ms)
+def _message(position: StreamPosition, entry: Any) -> Message:
     pairs = _paired(entry)
     if len(pairs) == 1:
         (only,) = pairs.values()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from laurels.errors import LaurelsError
 
 from .figures import Figures
-from .mapping import EventMapping, Foreign, fields_of
+from .mapping import EventMapping, Fields, Foreign, MappedEvent, fields_of
 from .outcomes import MessageOutcomes, Row
 from .plain_messages import EventParser
 from .reader import ZERO, Message, StreamPosition
@@ -35,14 +35,33 @@ class RowReader:
         not feed, are only counted."""
         rows: dict[str, list[Row]] = {}
         afters: dict[str, StreamPosition | None] = {}
+        # The boards that have counted no message of this batch. A plain message with only a member
+        # and a value for such a board needs no further check.
+        uncounted: dict[str, list[Row]] = {}
         now_ms = self._now_ms()
         malformed = []
-        for message in messages:
+        for message, plain in zip(messages, self._parser.plain(messages), strict=True):
+            arrived_ms = message.at_ms
+            if arrived_ms is not None and arrived_ms > now_ms:
+                arrived_ms = now_ms
+            if (
+                plain is not None
+                and (board_rows := uncounted.get(plain.board)) is not None
+                and plain.at is None
+                and plain.id is None
+                and plain.labels is None
+            ):
+                event: MappedEvent = (plain.member, plain.value, arrived_ms, None, None)
+                board_rows.append(Row(message, event, arrived_ms))
+                continue
             board: str | None = None
+            fields: Fields = {}
             try:
-                plain = self._parser.plain(message)
-                fields = fields_of(message) if plain is None else {}
-                board = self._mapping.board_of(fields) if plain is None else plain.board
+                if plain is None:
+                    fields = fields_of(message)
+                    board = self._mapping.board_of(fields)
+                else:
+                    board = plain.board
                 if board not in afters:
                     takes = self._settings.takes(board)
                     afters[board] = positions.get(board, ZERO) if takes else None
@@ -54,9 +73,7 @@ class RowReader:
                 if message.position <= after:
                     outcomes.figures.repeated += 1
                     continue
-                arrived_ms = message.at_ms
-                if arrived_ms is not None and arrived_ms > now_ms:
-                    arrived_ms = now_ms
+                uncounted[board] = rows[board]
                 if plain is None:
                     event = self._mapping.event_of(fields, arrived_ms)
                 else:

@@ -344,7 +344,7 @@ class SourceRunner:
 def _latest(messages: Sequence[Message]) -> int | None:
     """Return the time at which the last of some messages was taken, None if the stream has no
     times."""
-    return max((each.at_ms for each in messages if each.at_ms is not None), default=None)
+    return max([each.at_ms for each in messages if each.at_ms is not None], default=None)
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
