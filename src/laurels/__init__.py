@@ -84,8 +84,8 @@ def open(
     `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
     log after it. With `log_keep=True` the folder keeps its whole log from now on, as an audit
     trail; with False, snapshots trim it again. By default this setting is unchanged; a new folder
-    trims its log. If the system's clock jumps by more than `max_clock_step` ("1h" by default), the
-    boards follow the jump only after it has lasted for ten minutes, or when `accept_clock` is
+    trims its log. If the system's clock leaps by more than `max_clock_step` ("1h" by default), the
+    boards follow the leap only after it has lasted for ten minutes, or when `accept_clock` is
     called.
 
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.

@@ -99,7 +99,9 @@ def test_the_clock_of_the_machine_is_guarded(
                 lb.create(laurels.Board("b"), exist_ok=True)
                 status = lb.accept_clock()
                 assert (status.leap_ms, status.leaps) == (0, 0)
-    assert [r.getMessage() for r in caplog.records] == ["the clock was accepted as it is"] * 2
+    assert [r.getMessage() for r in caplog.records] == [
+        "the clock was accepted: the store follows it from now on"
+    ] * 2
 
 
 @pytest.mark.parametrize("step", ["soon", "999ms", -1, 0])

@@ -732,7 +732,7 @@ class Leaderboards:
         return self._store.clock_status()
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the system's clock from now on, however far it has jumped; return the status
+        """Follow the system's clock from now on, however far it has leapt; return the status
         afterwards. Time does not go back: if the clock is behind the newest record, time stands
         still. Raises InvalidClock if the store uses another clock."""
         return self._administration.accept_clock()

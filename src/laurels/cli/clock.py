@@ -38,9 +38,9 @@ def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 @command(app, "accept")
 def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Follow the machine's clock at once, however far it has jumped.
+    """Follow the machine's clock at once, however far it has leapt.
 
-    Otherwise a jump of more than max_clock_step is followed after it has lasted for ten minutes.
+    Otherwise a leap of more than max_clock_step is followed after it has lasted for ten minutes.
     Check the clock first: time in a store never goes back.
 
     \b

@@ -41,8 +41,9 @@ class Unfinished:
         self._index.restore(record.board, decode_piece(record.piece))
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
-        """Remove a complete board from the unfinished ones and return its state. In this state,
-        `entry` becomes the log entry that last changed the refreshed windows."""
+        """End the copy of a board, whose pieces are complete, and return its state. The state has
+        `entry` as the offset of the log entry that last changed the lists of its refreshed
+        windows."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {
@@ -51,14 +52,14 @@ class Unfinished:
         return state
 
     def give_up(self, number: int) -> None:
-        """Remove an unfinished board."""
+        """Remove an unfinished board, whose copy is abandoned."""
         del self.states[number]
         self._index.close_board(number)
 
 
 def adopted_state(number: int, origin: Origin) -> BoardState:
-    """Return the first state of a copied board, from its origin. The next boundary of the state is
-    due, so that the board is advanced before its first use."""
+    """Return the initial state of a copied board, made from its origin. Its next boundary is set to
+    be due at once, so that the board is advanced before its first use."""
     board = Board.from_json(origin.definition)
     state = new_state(board, number, origin.version, origin.created_ms, origin.uid)
     state.floors = origin.floors

@@ -25,9 +25,9 @@ from .requests import Listing
 from .scope_scan import SCOPES
 
 BOUNDARY_WORK = 50
-"""The cost of advancing a board over a boundary, in members that a pass could visit instead."""
+"""The cost of advancing a board over a boundary, counted as that many members visited by a pass."""
 SCOPE_WORK = 10
-"""The cost of advancing a scope, in members that a pass could visit instead."""
+"""The cost of advancing a scope, counted as that many members visited by a pass."""
 _STALE = 1_000
 
 
@@ -86,10 +86,12 @@ class AdvancedBoards(Boards):
         return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
     def advance(self, state: BoardState, limit: int | None = None) -> bool:
-        """Advance a board to its current time. Return False if the pass needs more than `limit`
-        members; another call then continues the pass. O(1) unless a boundary has passed.
+        """Advance a board to its current time. Return False if this needs a pass that has to visit
+        more than `limit` members; another call then continues the pass. O(1) unless a boundary has
+        passed.
 
-        Also return False if a signal handler calls this while a call runs in the same thread.
+        Also return False if another call is in progress in the same thread, which a signal handler
+        has interrupted.
         """
         if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
             return True
@@ -143,8 +145,8 @@ class AdvancedBoards(Boards):
     def advance_scopes(
         self, state: BoardState, scopes: Iterable[str], limit: int | None = None
     ) -> bool:
-        """Advance scopes of a board that is itself already advanced. For `limit` and the result see
-        `advance`. O(1) for a scope that is not stale."""
+        """Advance some scopes of a board; the board itself must have been advanced. For `limit` and
+        the result see `advance`. O(1) for a scope that is not stale."""
         for scope in scopes:
             if scope and self.index.generation(state.number, scope) != state.generation:
                 if self._advancing:
@@ -159,8 +161,9 @@ class AdvancedBoards(Boards):
         return True
 
     def advance_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
-        """Advance the scopes of a listing. For `limit` and the result see `advance`. A scope that
-        turns out to be empty is removed, and the next one takes its place in the listing."""
+        """Advance the scopes that a `Listing` request would return. For `limit` and the result see
+        `advance`. Advancing removes scopes that have become empty, so the request is repeated until
+        it returns only advanced scopes."""
         while True:
             scopes = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
             stale = [
@@ -196,7 +199,8 @@ class AdvancedBoards(Boards):
         return SCOPE_WORK * (1 + len(places))
 
     def work(self, limit: int) -> int:
-        """Do due work at a cost of about `limit` members, and return the amount of work left.
+        """Do due work at a cost of about `limit` visited members, and return the amount of work
+        left.
 
         The work is the passes for the next boundary, and advancing the boards that were not read or
         written since the last boundary.
@@ -235,8 +239,8 @@ class AdvancedBoards(Boards):
         return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
 
     def work_left(self) -> int:
-        """Return about how many members the current passes of all boards have left; 0 if there are
-        none."""
+        """Return about how many members the passes of all boards still have to visit; 0 if no pass
+        is in progress."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, SCOPES))
         more = max(0, len(self._passes) - SCOPES) + self.refreshes.left()
         return some + len(self._stale_from) + more
@@ -275,8 +279,8 @@ class AdvancedBoards(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # In event time, the queue's entry of a board without new events stays first for a long
-            # time. Meanwhile stale entries of other boards pile up behind it.
+            # In event time, a board without new events can stay first in the queue for a long time.
+            # Meanwhile outdated entries of other boards accumulate behind it.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

@@ -16,8 +16,8 @@ Percentile = int | float | Decimal | str
 
 
 def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
-    """Return the anchors before the first and after the last entry with a score between two scores,
-    bounds included."""
+    """Return two anchors: one before the first and one after the last entry whose score lies from
+    `low` to `high`, both included."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
         raise InvalidRange(
@@ -26,7 +26,7 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     worst, best = _signed(rules, lower), _signed(rules, upper)
     if rules.columns[0].sign > 0:
         worst, best = best, worst
-    if _beyond(best, worst):  # with several columns either bound may be the better score
+    if _beyond(best, worst):  # with several columns `low` may be the better score
         worst, best = best, worst
     return (
         Start() if best is None else AtBound(best, None, right=False),
@@ -53,8 +53,8 @@ def between_decayed(
 
 
 def percentile_share(percentile: object) -> Fraction:
-    """Return a percentile as an exact fraction from 0 to 1. It may have at most 30 decimal
-    places."""
+    """Return a percentile (0 to 100) as an exact fraction from 0 to 1. The percentile may have at
+    most 30 decimal places."""
     percentile = percentile if (count := integer(percentile)) is None else count
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:
@@ -89,7 +89,8 @@ def _signed(rules: Rules, units: tuple[int, ...] | None) -> tuple[int, ...] | No
 
 
 def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
-    """Return whether `first` is greater than `second` in the columns that both have."""
+    """Return whether `first` is greater than `second`, compared in the leading columns that both
+    have; False if either is None."""
     if first is None or second is None:
         return False
     shared = min(len(first), len(second))

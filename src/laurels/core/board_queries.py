@@ -86,15 +86,16 @@ def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:
 
 
 class ScopesAnswer(Struct, frozen=True):
-    """Scopes by their labels; `after` is the argument for the next page, null at the end."""
+    """Scopes, each as an object of label names and values. `after` is the argument for the next
+    page, null at the end."""
 
     scopes: list[dict[str, str]]
     next: str | None = None
 
 
 class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
-    """The scopes with values for the given label names that have members, in the order of these
-    values."""
+    """The scopes with the given label names that have members, sorted by the values of these
+    labels."""
 
     verb = "scopes"
     path = "scopes"
@@ -117,7 +118,9 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
         form = ",".join(names)
         after = None if self.after is None else dict(self.after)
         if after is not None and {*after} != {*names}:
-            raise UnknownScope(f"expected the labels {form} in after, got {safe_repr(after)}")
+            raise UnknownScope(
+                f"expected a value for each of the labels {form} in after, got {safe_repr(after)}"
+            )
         behind = "" if after is None else scope_named(state.rules, after)
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
@@ -137,7 +140,8 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
     """Return the labels of the scope after which the list continues.
 
-    Raises UnknownScope if this is not a non-empty mapping, and InvalidLabel.
+    Raises UnknownScope if `labels` is not a mapping or is empty, InvalidLabel if a name or value is
+    invalid.
     """
     if labels is not None and not (isinstance(labels, Mapping) and labels):
         raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")

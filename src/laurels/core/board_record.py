@@ -1,4 +1,5 @@
-"""The part of a snapshot that is not in the index: boards, import positions, time, the offset."""
+"""The part of a snapshot that does not come from the index: boards, import positions, time, the
+offset."""
 
 import msgspec
 from msgspec import Struct

@@ -42,10 +42,11 @@ class BoardState(Struct):
     `positions` the position of each import. `due_ms` is the next end of a period or step. `changes`
     counts the records folded by this process. `generation` counts the boundaries and definitions
     that scopes have to follow; a scope with another generation is stale. `refreshed` has the state
-    of each refreshed window with events, `refreshed_by` the same for rankings by a label, if they
-    have a state of their own. `views` caches the views that queries prepare, `running` the plan of
-    events that happen now. `sequence` and `tag` are those of the newest block of changes, 0 without
-    one; `uid` stays the same when the board is moved to another store.
+    of each refreshed window with events. `refreshed_by` has the state of the window's rankings by a
+    label, on an index server where these are refreshed separately. `views` caches the views that
+    queries prepare, `running` the plan of events that happen now. `sequence` and `tag` are those of
+    the newest block of changes, 0 without one; `uid` stays the same when the board is moved to
+    another store.
     """
 
     number: int
@@ -69,7 +70,8 @@ class BoardState(Struct):
     tag: int = 0
 
     def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
-        """Return the refresh state of a window; None for a window that is not refreshed."""
+        """Return the refresh state of a window in a scope; None for a window that is not
+        refreshed."""
         if window.name not in self.rules.refreshed:
             return None
         if is_by(scope) and window.name in self.refreshed_by:
@@ -89,7 +91,7 @@ class Boards:
     """All boards as of an offset. The next new board gets the number `next_number`.
 
     With `event_time` each board has its own time. While records are drafted but not yet applied,
-    `drafted_ms` has, by board number, the time that the board will have after them.
+    `drafted_ms` has, by board number, the time that the board will have once they are applied.
     """
 
     def __init__(self) -> None:
@@ -150,7 +152,7 @@ class Boards:
             for name, window in rules.refreshed.items()
         }
         plan = plan_batch(rules, floors, batch, refreshed_steps)
-        if all_now and plan.targets:  # then every event counts in at least one ranking
+        if all_now and plan.targets:  # without targets every event is refused
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan
@@ -158,7 +160,7 @@ class Boards:
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
     ) -> BoardState:
-        """Register a new board, and return its state."""
+        """Create the state of a new board, register it, and return it."""
         state = new_state(board, number, version, created_ms, uid)
         self.register(state)
         return state
@@ -252,8 +254,9 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time.
 
-    It has the next end of a period or step, and whether this end has passed. On a board with decay
-    it has the current second and True, until the board ends.
+    The tuple has the next end of a period or step, and whether this end has passed. On a board with
+    decay, whose scores change all the time until the board ends, it has the current second and
+    True.
     """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True

@@ -35,7 +35,7 @@ class BoardVersion(NamedTuple):
         return self.tag == other.tag and len(self.offsets) == len(other.offsets)
 
     def joined(self, other: "BoardVersion") -> "BoardVersion":
-        """Return the least version that covers both, which are comparable."""
+        """Return the least version that covers this one and `other`. The two must be comparable."""
         return BoardVersion(self.tag, tuple(map(max, self.offsets, other.offsets)))
 
     def text(self) -> str:
@@ -44,12 +44,13 @@ class BoardVersion(NamedTuple):
 
 
 def version_of(tag: str, offset: Offset) -> BoardVersion:
-    """Return the version of an offset, which has a number for each shard."""
+    """Return the version of a board for an offset. The offset of a board in several shards is a
+    tuple."""
     return BoardVersion(tag, offset if isinstance(offset, tuple) else (offset,))
 
 
 def parse_version(text: str) -> BoardVersion:
-    """Return the version in a text. Raise InvalidHeader."""
+    """Parse a version as `text` returns it. Raises InvalidHeader for any other text."""
     match = _TEXT.fullmatch(text)
     offsets: Sequence[str] = () if match is None else match[2].split(".")
     if match is None or len(offsets) > MOST_SHARDS:
@@ -62,11 +63,11 @@ def parse_version(text: str) -> BoardVersion:
 def later(
     seen: BoardVersion | None, before: BoardVersion | None, now: BoardVersion
 ) -> BoardVersion:
-    """Return the newest version after an answer of version `now`. `seen` is the newest version so
-    far, `before` the newest one when the question was sent.
+    """Return the newest version known after an answer of version `now`. `seen` is the newest
+    version known so far, `before` the one that was known when the question was sent.
 
     An answer that does not cover `before` means that the server lost changes, as in a failover.
-    Then the count begins anew with this answer.
+    Then the result is `now`, although it is older.
     """
     if before is not None and not now.covers(before):
         return now

@@ -58,8 +58,9 @@ class ClockStatus(Answer, frozen=True):
         """A description of the problem, None if there is none."""
         if self.leap_ms:
             return (
-                f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed; it will "
-                f"be in {(self.follow_in_ms or 0) // 1_000} s, or after `laurels clock accept`"
+                f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s, and the store does not follow "
+                f"it yet; it will in {(self.follow_in_ms or 0) // 1_000} s, or after "
+                "`laurels clock accept`"
             )
         if self.ahead_ms > AHEAD_MS:
             return (
@@ -88,7 +89,7 @@ def accept_clock(clock: Clock) -> None:
     InvalidClock for a clock without a source."""
     if not isinstance(clock, GuardedSource):
         raise InvalidClock(
-            "the boards do not use the system clock, so there is no clock jump to accept"
+            "the boards do not use the system clock, so there is no leap of the clock to accept"
         )
     clock.accept()
-    _log.warning("the clock was accepted as it is")
+    _log.warning("the clock was accepted: the store follows it from now on")

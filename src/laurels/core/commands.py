@@ -23,13 +23,13 @@ SourcePosition = (
 )
 """The progress of a source: its name and a text. The optional third item is the text that must be
 stored before the write, or None if no text may be stored. The optional fourth item, "behind", is
-for a board whose shards have different positions: shards with the required text count their events,
-the others skip them."""
+for a board whose shards have different positions: a shard that has the required text counts its
+events, any other shard skips its events."""
 
 
 class Submit(Command[Receipt], frozen=True):
-    """One event: (member, value, at, id, labels). With `absolute` its value is the member's new
-    score."""
+    """Submits one event: (member, value, at, id, labels). With `absolute` the value is the member's
+    new score."""
 
     board: str
     event: tuple[Any, ...]
@@ -39,9 +39,9 @@ class Submit(Command[Receipt], frozen=True):
 
 
 class SubmitMany(Command[Receipts], frozen=True):
-    """A batch of events, committed together. `arrived_ms` is the time at which the source's stream
-    took the events. `is_large` means that validating the events may take long, even if there are
-    few."""
+    """Submits a batch of events, committed together. `arrived_ms` is the time at which the source's
+    stream took the events. `is_large` means that validating the events may take long, even if there
+    are few."""
 
     board: str
     events: Iterable[Any]

@@ -2,8 +2,9 @@
 
 A copy is an `Origin` and then pieces. The origin has what is not in rankings: definition, time,
 positions. The pieces have the data of members, the remembered event ids, and rows of rankings and
-tallies, as words (`model.score`). The tallies of a scope's rolling window come in the order of
-their steps, and before its ranking. Writing a piece twice has the effect of writing it once.
+tallies, as words (`model.score`). For each rolling window of a scope, the tallies come first, in
+the order of their steps, and then the ranking. Writing a piece twice has the effect of writing it
+once.
 
 Derived data is left out, such as the ranking prepared for the next step of a rolling window.
 """
@@ -49,7 +50,7 @@ class UnfinishedCopy(Struct, frozen=True):
 class Origin(Struct, frozen=True, array_like=True):
     """The state of a board that is not in its pieces.
 
-    `now_ms` is the time up to which it has been advanced, and `running` has the step of each
+    `now_ms` is the time up to which the board has been advanced, and `running` has the step of each
     rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes
     in each shard. `state` is a text that changes with every write; this text is not copied.
     """
@@ -73,7 +74,7 @@ class Origin(Struct, frozen=True, array_like=True):
         return _names.decode(self.definition).name
 
     def is_as(self, other: "Origin") -> bool:
-        """Return whether two states are equal except for the time."""
+        """Return whether `other` is equal except for the time."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 
 
@@ -82,9 +83,9 @@ class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
 
     `instance` is the instance in the `RankingKey`. In a rolling window `running` is the running
     step. `columns` has the 64-bit integers of all rows, one column after the other: the columns of
-    the score, the tie stamp, the exact time, and the newest step of each member. The newest step is
-    only in rankings of rolling windows that are not refreshed. The last three are present only if
-    the board has them.
+    the score, the tie stamp, the exact time, and the newest step of each member. The tie stamp and
+    the exact time are left out if the board does not store them; the newest step is only in
+    rankings of rolling windows that are not refreshed.
     """
 
     window: str

@@ -66,7 +66,7 @@ def ensure_piece(piece: Piece, rules: Rules) -> None:
                 for _, value in items:
                     _ensure(len(value) <= MAX_DATA_BYTES, "data of at most 1 KiB")
                     msgspec.json.decode(value)
-    # the piece has bytes of another type or length than expected
+    # raised by the functions that decode the piece's bytes
     except (ValueError, LookupError) as error:
         raise InvalidCopy(f"a piece of the board is malformed ({error})") from error
 

@@ -272,7 +272,8 @@ class Fold(AdvancedBoards):
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
-        # rolling and refreshed windows that stopped at the board's end continue
+        # Rolling and refreshed windows stop at the end of the board. With a later end they
+        # continue.
         if state.rules.ends_ms != ends_ms:
             self._advance_scope(state, ALL, None)
         self._drop_expired(state)
@@ -292,8 +293,8 @@ class Fold(AdvancedBoards):
             self.recorder.forget(number)
 
     def _free_name(self, name: str, now_ms: int) -> None:
-        """Remove the board that has a name, if it is no longer retained. This is needed where the
-        log uses the name again, since no clock removes boards while the log is folded."""
+        """Remove the board with this name, if it is no longer retained. This is needed before the
+        log uses the name for a new board, since no clock removes boards while the log is folded."""
         state = self.boards.get(name)
         if state is not None and state.rules.is_gone(now_ms):
             self.remove_board(state.number)

@@ -29,8 +29,8 @@ def certain_of(head: int, result: ReadResult) -> int | None:
 
 
 def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) -> list[int]:
-    """Return the positions of anchors, which are Start, End or bounds. Raises BeyondHead if a bound
-    is below the listed positions; the position of End is always known."""
+    """Return the positions of `anchors` (Start, End or AtBound). Raises BeyondHead if the position
+    of an AtBound is not among the listed ones; that of End is always known."""
     if certain_of(head, result) is not None:
         for anchor, position in zip(anchors, result.positions, strict=True):
             if not isinstance(anchor, End) and not _is_known(head, position, result):
@@ -55,12 +55,12 @@ def beyond(head: int, result: ReadResult) -> BeyondHead:
     most = listed(head, result)
     if most < min(head, result.total):
         return BeyondHead(
-            f"expected one of the first {most:,} positions of {result.total:,}, which are certain "
-            f"at the moment, got one below; the head has {head:,}"
+            f"expected one of the first {most:,} positions of {result.total:,}, got a lower one; "
+            f"the head has {head:,} positions, of which the first {most:,} are certain now"
         )
     return BeyondHead(
         f"expected one of the first {head:,} positions of {result.total:,}, which are the head of "
-        "the board, got one below"
+        "the board, got a lower one"
     )
 
 

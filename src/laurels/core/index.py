@@ -148,8 +148,8 @@ class Load(Protocol):
     def seen(self) -> Collection[bytes]: ...
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the lane of a section from the beginning of its body, whose checksum may not be
-        verified yet.
+        """Return the lane of a section. `begins` is the beginning of the section's body, whose
+        checksum may not be verified yet.
         """
 
     def see(self, kind: bytes, body: bytes) -> None: ...
@@ -197,9 +197,9 @@ class Index(Protocol):
         and swap the rankings. Return False if `limit` members were not enough."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
-        """Do about `limit` members of the pass that prepares a rolling window's next step; return
-        the number of members left, like `pass_left`. The pass may be interrupted and continued at
-        any point."""
+        """Visit about `limit` members in the pass that prepares a rolling window's next step;
+        return the number of members left, like `pass_left`. The pass may be interrupted and
+        continued at any point."""
 
     def pass_left(self, board: int, window: str, scope: str = "") -> int:
         """Return about how many members the pass for the next step still has to visit; 0 if the
@@ -253,8 +253,8 @@ class Index(Protocol):
     def next_scopes(
         self, board: int, place: tuple[str, str] | None, limit: int
     ) -> list[tuple[str, str]]:
-        """Return the next scopes that have members, except the scope of all events. A returned
-        scope can be passed as `place`, to continue after it; None begins with the first scope."""
+        """Return the next scopes that have members, except the scope of all events. To continue
+        after a returned scope, pass it as `place`; None begins with the first scope."""
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
         """Return the next scopes with the label names of `form` (`RankingSpec.name`) that have
@@ -285,7 +285,7 @@ class Index(Protocol):
         For many scopes it is estimated from a sample."""
 
     def shared_nbytes(self) -> int:
-        """Return the memory that all rankings share (the roster), in bytes."""
+        """Return the memory that all rankings use together (the roster), in bytes."""
 
     def members(self) -> int:
         """Return the number of known members of all boards."""

@@ -1,4 +1,4 @@
-"""A ranking without an interval of its entries: it is read as if these did not exist."""
+"""A ranking read as if the entries of one interval of positions did not exist."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -9,8 +9,8 @@ from .ranking_key import RankingKey
 
 class WithoutInterval:
     """The ranking `key` of an index without the entries at positions `first` to `past` (exclusive),
-    of which there is at least one. The entries before the interval and those after it do not share
-    ranks. It must not change meanwhile."""
+    of which there is at least one. No entry before the interval may have the same rank as an entry
+    after it. It must not change meanwhile."""
 
     def __init__(self, index: Index, key: RankingKey, first: int, past: int) -> None:
         self._index = index

@@ -20,8 +20,8 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .ranking_key import RankingKey, Target, ranking_key
 
 Floors = dict[str, int]
-"""For each window, an instant. Periods that began before this instant are dropped, even if `keep`
-was increased."""
+"""For each window, by name, an instant in milliseconds. Periods that began before this instant are
+gone, even if `keep` was increased since."""
 
 
 # Boundaries

@@ -247,8 +247,9 @@ class _Attempt(Struct, frozen=True):
         return (value,)
 
     def _without_zero(self, values: list[int], least: int, most: int) -> Words | None:
-        """Return values with which the score is not 0: the varied column has the next better word,
-        or the next worse one if that is closer to 0; None if neither is from `least` to `most`."""
+        """Return `values` with another word in the varied column, so that the score is not 0: the
+        next better word, or the next worse one if that is closer to 0. None if neither lies from
+        `least` to `most`."""
         at = self.plan.column
         own = [each for each in (values[at] - 1, values[at] + 1) if least <= each <= most]
         if not own:
@@ -277,8 +278,8 @@ class _Attempt(Struct, frozen=True):
         return 0 if self.own is None else self.own[column]
 
     def _kept(self, column: int, least: int, most: int) -> int:
-        """Return the value for a column that stays as it is, or the nearest value that its range
-        allows."""
+        """Return the word of the event for a column that is not varied: the one that leaves the
+        column as it is, or the nearest one in its range."""
         if self.plan.rules.columns[column].adds_up:
             return _nearest(least, most)
         words = [self.own, *[total.words for total in self.totals if total.bounds.of_member]]
@@ -303,8 +304,8 @@ class _Attempt(Struct, frozen=True):
         return holder is None or (words, member) < (holder.words, holder.member)
 
     def _limit(self, after: Sequence[int]) -> int | None:
-        """Return the greatest word of the varied column with which the entry `after` sorts before
-        the holder's; None if no word does."""
+        """Return the greatest word of the varied column with which the member's entry, otherwise
+        equal to `after`, sorts before the holder's. None if there is no such word."""
         at, holder = self.plan.column, self.holder
         if holder is None or tuple(after[:at]) < holder.words[:at]:
             return 2 * LIMIT

@@ -39,11 +39,11 @@ class Plan(Struct, frozen=True, dict=True):
     `routes` has one item for each ranking spec of the board (`specs`), in the same order. The item
     is an index into `targets` for all events, or one index for each event. The index is LATE if the
     window refuses the event, and NO_SCOPE if the event lacks the labels. `rolling` has, in the same
-    order, the state of each rolling window for the scope of all events, and None for another
-    window. `late` are the events that are refused in every ranking for which they have the labels.
-    `outside` are those late events that are before the start or after the end of the board, which
-    takes events from `starts_ms` to just before `ends_ms`. `all_window` is the index in `routes` of
-    the window `all` over all events, -1 without such a window.
+    order, the state of each rolling window for the scope of all events, and None for a window of
+    another kind. `late` are the events that are refused in every ranking for which they have the
+    labels. `outside` are those late events that are before the start or after the end of the board,
+    which takes events from `starts_ms` to just before `ends_ms`. `all_window` is the index in
+    `routes` of the window `all` over all events, -1 without such a window.
     """
 
     specs: tuple[RankingSpec, ...]
@@ -248,8 +248,8 @@ def _route_scopes(
 
 
 def can_set(rules: Rules) -> bool:
-    """Return whether scores can be set. To set a sum, the old value in the window `all` is
-    needed."""
+    """Return whether `set` is possible on a board. To set a sum, the old value in the window `all`
+    is needed."""
     return rules.all_window >= 0 or not has_sum(rules)
 
 
@@ -408,8 +408,8 @@ def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly:
 
 
 def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """Return the first position from `start` on whose time is not before an instant; `end` if there
-    is no such position."""
+    """Return the first position from `start` to `end` whose time in `nows` is not before
+    `instant_ms`; `end` if there is no such position."""
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 
 

@@ -127,8 +127,8 @@ class RankAnswer(Struct, frozen=True):
 
 
 class RankOf(RankingQuery[Rank | None], frozen=True, kw_only=True):
-    """A member's rank alone, in a fraction of the time of `standing`. Below the head of a board it
-    may be estimated, with the bounds between which it lies."""
+    """A member's rank alone; faster than `standing`. Below the head of a board the rank may be
+    estimated, with the bounds between which it lies."""
 
     verb = "rank"
     path = "rank"
@@ -153,7 +153,7 @@ class RankOf(RankingQuery[Rank | None], frozen=True, kw_only=True):
 
 
 class RanksAnswer(Struct, frozen=True):
-    """Ranks in the order of the members; null for each that is not ranked."""
+    """Ranks in the order of the members; null for each member that is not ranked."""
 
     ranks: Sequence[Rank | None]
 

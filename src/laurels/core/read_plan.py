@@ -28,7 +28,7 @@ def whole(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
     """Return an argument that is an integer from `low` to `high`. For any other argument raise the
-    error that `refusal` makes of a message. The message names the argument."""
+    error `refusal(message)`, where the message names the argument."""
     count = integer_within(value, low, high)
     if count is None:
         bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"

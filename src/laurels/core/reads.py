@@ -101,10 +101,11 @@ class RankingView:
         one."""
         until_ms = MAX_MS if state.rules.has_ended(now_ms) else self._period.end_ms
         self.rules, self.until_ms = state.rules, until_ms if steady else now_ms
-        """The rules and the time until which this is the view of the running period."""
+        """This is the view of the running period while the board has these rules, until this
+        time."""
 
     def with_zeros(self) -> "RankingView":
-        """Return this view with the members whose score is 0, also if the board does not rank
+        """Return a view that also lists the members whose score is 0, even if the board hides
         them."""
         view = copy(self)
         view._zeros = None
@@ -449,7 +450,7 @@ class RankingView:
         return min(offset, FAR)
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
-        """Return the position of a cursor as an anchor: after the entry that it was made from."""
+        """Decode a cursor, and return the anchor after the entry that the cursor was made from."""
         if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)
@@ -485,4 +486,4 @@ def _ensure_running(step: int, running: int) -> None:
     """Raise PeriodExpired for a list that began in an earlier step. A list in a rolling window can
     be continued only within its step."""
     if step < running:
-        raise PeriodExpired("the step in which the list was begun has passed")
+        raise PeriodExpired("the step of the window in which the list was begun has ended")

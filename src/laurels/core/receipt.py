@@ -316,8 +316,8 @@ class Receipts(Plain, Sequence[Receipt]):
                 windows = ", ".join(self._rules.windows)
                 ranges = ", ".join(map(range_text, self._rules.columns))
                 return TotalOutOfRange(
-                    f"a total of {quoted(member)} in one of the windows {windows} would leave "
-                    f"{ranges}"
+                    f"a total of {quoted(member)} in one of the windows ({windows}) would be "
+                    f"outside the range {ranges}"
                 )
             case Outcome.TOO_LATE:
                 at = part.folded.batch.at(j)
@@ -325,16 +325,20 @@ class Receipts(Plain, Sequence[Receipt]):
                     f"the event of {quoted(member)} at {at} ms came too late"
                 )
             case Outcome.DEDUPE_FULL:
-                return DedupeFull(f"the id for {quoted(member)} is new, and no more ids fit")
+                return DedupeFull(
+                    f"the event of {quoted(member)} has a new id, and no more ids can be stored"
+                )
             case Outcome.ROLLED_BACK:
-                return BatchRefused(f"{quoted(member)} shares its batch with a refused event", self)
+                return BatchRefused(
+                    f"the event of {quoted(member)} is in a batch with a refused event", self
+                )
             case _:
                 return None
 
 
 def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> LaurelsError | None:
     """Return the error of an event that is before the start or after the end of its board; None for
-    another event.
+    any other event.
     """
     if event not in plan.outside:
         return None
@@ -342,10 +346,10 @@ def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> La
     if at_ms < plan.starts_ms:
         starts = instant_text(plan.starts_ms)
         return BoardNotStarted(
-            f"expected the event of {quoted(member)} to be of {starts} or later, {got}"
+            f"expected a time of {starts} or later for the event of {quoted(member)}, {got}"
         )
     ends = instant_text(plan.ends_ms)
-    return BoardEnded(f"expected the event of {quoted(member)} to be of before {ends}, {got}")
+    return BoardEnded(f"expected a time before {ends} for the event of {quoted(member)}, {got}")
 
 
 class ReceiptSlice(Receipts):
@@ -388,8 +392,8 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
-    """Return, for each accepted event, its position in the concatenated parts; None if the parts
-    have the order of the events. `starts` has the positions at which the parts begin, and then the
+    """Return, for each accepted event, its position in the concatenation of `parts`; None if this
+    has the order of the events. `starts` has the positions at which the parts begin, and then the
     end of the last part."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [

@@ -113,7 +113,8 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
-    """The position of an import that is committed without events, as none was accepted."""
+    """The new position of an import, committed without events because none of its events was
+    accepted."""
 
     board: int
     version: int

@@ -134,8 +134,9 @@ class Refreshes:
         return bool(self._due or self.builds)
 
     def ready(self, now_ms: int) -> list[Due]:
-        """Return the due refreshes that can be written now: complete builds, and refreshes that are
-        small. Begin to build the other due refreshes. No board's time may be after `now_ms`."""
+        """Return the due refreshes that can be written now: those whose build is complete, and
+        small ones, which need no build. Begin to build the other due refreshes. No board's time may
+        be after `now_ms`."""
         refreshes: list[Due] = []
         for number, window in self.builds:
             state = self._state(number)

@@ -127,12 +127,12 @@ class ReadResult(Struct, frozen=True, gc=False):
     `data` has the members' data for each slice, then for the requested members. It is None if no
     data was requested. If only `ranks` were requested, an index may leave everything else empty.
 
-    An index that does not order all members of a board with a head knows the first `certain`
-    positions; None means all positions. Spans end there. The returned position of an anchor beyond
-    the certain positions is some number from `certain` to `total`. `grid_age` is the number of
-    changes since the bounds of estimates were as narrow as possible; it is None if nothing is
-    estimated. `walked` is the place from which a walk continues, empty at the end of the walk.
-    Positions and ranks in the slice of a walk have no meaning.
+    On a board with a head, an index that does not order all members knows only the first `certain`
+    positions, and spans end there. `certain` is None if all positions are known. The returned
+    position of an anchor beyond the certain positions is some number from `certain` to `total`.
+    `grid_age` is the number of changes since the bounds of estimates were as narrow as possible; it
+    is None if nothing is estimated. `walked` is the place from which a walk continues, empty at the
+    end of the walk. Positions and ranks in the slice of a walk have no meaning.
     """
 
     total: int

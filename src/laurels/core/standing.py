@@ -1,7 +1,7 @@
 """Answers of queries: entries, standings and pages, and how these are made from words.
 
 Internally, ranks and positions start at 0 and scores are words; here they become the ranks and
-scores that users see. Only this module adds 1 to a rank.
+scores that users see. Ranks are increased by 1 in this module and nowhere else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

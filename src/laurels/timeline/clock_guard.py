@@ -1,4 +1,4 @@
-"""A guard against clocks that jump.
+"""A guard against leaps of the system's clock.
 
 A wall clock may be wrong for a moment: set by an operator, by a time server, or when the host wakes
 up. Time in a store never goes back, so one write under a clock that is three days ahead would end
@@ -8,14 +8,14 @@ The guard compares the wall clock with a clock that cannot be set: the time sinc
 started, including time in suspension. Their difference, the *offset*, changes only when the wall
 clock is set or slewed. The guard keeps three offsets:
 
-- the *base*, which has lasted for `HOLD_MS` and against which the clock is judged; - the one
-*followed*, at most `max_step_ms` away from the base; - the *candidate*, which the clock has had
-since some instant, give or take `TOLERANCE_MS`. Once it has lasted for `HOLD_MS`, it becomes the
-base.
+- the *base*, which has lasted for `HOLD_MS`, and with which the clock is compared;
+- the one *followed*, which is used, at most `max_step_ms` away from the base;
+- the *candidate*, which the clock has had since some instant, give or take `TOLERANCE_MS`. Once it
+  has lasted for `HOLD_MS`, it becomes the base.
 
-So within any `HOLD_MS` the time of the store jumps by at most `max_step_ms`, in one step or in
-many. A larger jump is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
-Until then, time continues as before the jump. Slewing moves the base along.
+So within any `HOLD_MS` the time of the store leaps by at most `max_step_ms`, in one step or in
+many. A larger leap is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
+Until then, time continues as before the leap. When the clock is slewed, the base moves with it.
 
 With a `Reference`, the next process on the same boot of the same machine judges the clock like the
 previous process. After a reboot there is no reference, and the clock is trusted.
@@ -46,16 +46,16 @@ class Reference(Struct, frozen=True):
 
 
 class Leap(Struct, frozen=True):
-    """A jump that is not followed. The clock is `by_ms` ahead of the store's time, or behind it if
-    `by_ms` is negative. The jump will be followed after another `follow_in_ms`."""
+    """A leap that is not followed yet. The clock is `by_ms` ahead of the store's time, or behind it
+    if `by_ms` is negative. The leap will be followed after another `follow_in_ms`."""
 
     by_ms: int
     follow_in_ms: int
 
 
 class ClockGuard:
-    """Judges the offsets of a clock. `leaps` counts the jumps beyond `max_step_ms` since the start;
-    `save` stores a reference for the next process. Not thread-safe."""
+    """Decides which offsets of a clock are followed. `leaps` counts the leaps beyond `max_step_ms`
+    since the start; `save` stores a reference for the next process. Not thread-safe."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class ClockGuard:
         self._logged_at: int | None = None
 
     def leap(self) -> Leap | None:
-        """Return the jump that is not followed, or None while the clock is followed."""
+        """Return the leap that is not followed yet, None while the clock is followed."""
         if not self._leaping:
             return None
         lasted_ms = self._latest - self._since
         return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
 
     def follow(self, offset_ms: int, boot_ms: int) -> int:
-        """Judge the offset of the clock at an instant since the boot, and return the offset to
-        use."""
+        """Take a reading of the clock, its offset at `boot_ms` after the boot, and return the
+        offset to use."""
         self._latest = boot_ms
         if not self._begun:
             self._begin(offset_ms, boot_ms)
@@ -105,7 +105,7 @@ class ClockGuard:
         return self._followed
 
     def accept(self, offset_ms: int, boot_ms: int) -> None:
-        """Follow the clock from now on, however far it has jumped."""
+        """Follow the clock from now on, however far it has leapt."""
         self._begun = True
         self._candidate = self._followed = offset_ms
         self._become_base(offset_ms, boot_ms)
@@ -129,8 +129,8 @@ class ClockGuard:
             self._keep()
 
     def _note(self, offset_ms: int) -> None:
-        """Count and log the beginning or the end of a jump. If the clock is unsteady, at most one
-        message a minute is logged."""
+        """Count and log the beginning of a leap, or log its end. However often the clock leaps, at
+        most one beginning a minute is logged."""
         self.leaps += self._leaping
         if not self._leaping:
             if self._logged:
@@ -153,11 +153,11 @@ class ClockGuard:
 
 
 class GuardedClock:
-    """The wall clock, without jumps that its guard has not accepted; it never goes back.
+    """The wall clock without the leaps that its guard does not follow. Its time never goes back.
 
     `boot_ns` returns the time since boot, including suspension. While the wall clock is followed,
     the guard checks a reading only if the clock has gone back, or has advanced by a second or more,
-    since the last check. So most readings cost one extra comparison, and no jump of a second or
+    since the last check. So most readings cost one extra comparison, and no leap of a second or
     more is missed.
     """
 
@@ -180,7 +180,7 @@ class GuardedClock:
 
     @property
     def leaps(self) -> int:
-        """The number of jumps since the start that were not followed at once."""
+        """The number of leaps since the start that were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
@@ -188,13 +188,14 @@ class GuardedClock:
         return self._wall_ns() // _MS
 
     def leap(self) -> Leap | None:
-        """Return the jump of the wall clock that is not followed, or None while it is followed."""
+        """Return the leap of the wall clock that is not followed yet, None while the clock is
+        followed."""
         self.now_ms()
         with self._lock:
             return self._guard.leap()
 
     def accept(self) -> None:
-        """Follow the wall clock from now on, however far it has jumped."""
+        """Follow the wall clock from now on, however far it has leapt."""
         with self._lock:
             boot_ms, wall_ms = self._boot_ns() // _MS, self.source_ms()
             self._guard.accept(wall_ms - boot_ms, boot_ms)
@@ -210,4 +211,4 @@ class GuardedClock:
 
 
 _NEVER = -(1 << 62)
-"""A value so far from every reading that the next reading is always judged."""
+"""A value so far from every reading that the guard always checks the next one."""

@@ -24,7 +24,7 @@ ChangeKind = Literal[
 
 
 SINK_PREFIX = "sink:"
-"""The prefix of a sink's name among the names of a board's sources."""
+"""The prefix of a sink's name in a board's `positions`, which also has the positions of sources."""
 
 Delta = Number | tuple[Number | None, ...]
 
@@ -53,9 +53,9 @@ class Change(Answer, frozen=True):
     `delta` has the amounts added to the `sum` columns, and None for other columns. `score` is the
     member's score in the window `all` over all events, None without that window. `rankings` has the
     entries in `all` and calendar windows in which the event counted; for `mend` it has the replaced
-    entry. Rankings of other windows change with time and are not listed. `data` is the member's new
-    data (`data`), the position of a source (`position`), or the definition of the board (`create`,
-    `change`).
+    entry. Rankings of other windows change with time and are not listed. `data` depends on `kind`:
+    for `data` it is the member's new data, for `position` the position of a source, for `create`
+    and `change` the definition of the board.
     """
 
     id: str
@@ -111,5 +111,6 @@ class ChangedBoards(Answer, frozen=True):
 
 
 def is_own(change: Change) -> bool:
-    """Return whether a change only reports the position of a sink, which sinks do not send."""
+    """Return whether a change only reports the new position of a sink. Sinks do not send such
+    changes."""
     return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)

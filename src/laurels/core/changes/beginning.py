@@ -70,7 +70,7 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         labels = dict(self.labels) if rules.scoped else None
 
         def entries(finished: Page, words: Words, kept: Sequence[int]) -> CurrentEntries:
-            """Return the entries at the positions `kept`."""
+            """Return the entries with the indexes `kept` in the page, with all their words."""
             rankings = [
                 ChangedRanking(
                     finished.as_of.window,
@@ -170,8 +170,8 @@ Steps = Generator[Query[Any], Any, ChangePage]
 
 
 def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCursor:
-    """Return the cursor from which a reader continues, by default the cursor at the beginning of
-    the load. Raises InvalidCursor."""
+    """Decode the cursor from which a reader continues; for None return a cursor at the beginning of
+    the load. Raises InvalidCursor for a cursor of changes."""
     if after is not None and is_initial(after):
         return decode(after)
     if after is not None:

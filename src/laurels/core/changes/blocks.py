@@ -41,11 +41,11 @@ _COUNTED = bytes(code in COUNTED for code in range(256))
 
 
 class TracedRanking(Struct, frozen=True, array_like=True):
-    """The effect of a block's events in one window and kind of scope.
+    """The effect of a block's events in one window, in the scopes of one list of label names.
 
     `route` has for each event the index in `targets` of the ranking in which the event counted, or
     a negative number if it counted in none. A single index stands for all events. `words` are the
-    entries after each event, column by column.
+    words of the member's entry after each event, column by column.
     """
 
     route: int | bytes
@@ -56,7 +56,8 @@ class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
     """The changes of one batch of events, column by column, without the refused ones.
 
     `targets` are the rankings: window, instance and scope. `added` has the values of the events in
-    units. For an event with an absolute score, it has the difference that the event added.
+    units of the last decimal place; for an event with an absolute score it has the difference
+    between the new and the old score.
     """
 
     sequence: int
@@ -133,7 +134,7 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
         return len(self.present)
 
     def taken(self, done: bytes | bytearray) -> "MendBlock":
-        """Return the block with only the entries whose item in `done` is 1."""
+        """Return the block with only those entries whose byte in `done` is 1."""
         if done.count(1) == len(done):
             return self
         size, members = len(self.present), split_texts(self.members, self.lengths)
@@ -351,8 +352,8 @@ class ChangeRecorder(Protocol):
     def restart(self, state: BoardState) -> None:
         """Drop all blocks up to the state's sequence number.
 
-        This is for a board that keeps changes again after a time without. The changes of that time
-        are missing.
+        This is called when a board begins to keep changes again. The changes of the time in which
+        it kept none are missing.
         """
 
     def forget(self, board: int) -> None:

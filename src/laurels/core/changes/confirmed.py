@@ -14,8 +14,8 @@ from .cursor import decode_cursor
 
 
 def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
-    """Return the newest block of each shard that a sink with this position has confirmed; None if
-    the position is not one in the changes of the board with this uid."""
+    """Return, for each shard, the newest block that a sink with this position has confirmed. None
+    if the position is not a cursor of changes of the board with this uid."""
     try:
         is_initial = beginning.is_initial(position)
         text = beginning.decode(position).changes if is_initial else position
@@ -28,7 +28,7 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 
 
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
-    """Return the newest block that all registered sinks of a board have confirmed in one shard;
+    """Return the newest block that all registered sinks have confirmed, for a board with one shard;
     None without a sink."""
     confirmed = [
         confirmed_sequences(text, uid)

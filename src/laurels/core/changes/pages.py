@@ -244,7 +244,9 @@ def ensure_cursor(
     changes of a board."""
     name = state.board.name
     if cursor.uid != state.uid or len(cursor.places) != len(floors):
-        raise CursorDiverged(f"the cursor is of another board than {quoted(name)} is now")
+        raise CursorDiverged(
+            f"the cursor was made for an earlier board than the current {quoted(name)}"
+        )
     for place, floor, end in zip(cursor.places, floors, newest, strict=True):
         if place.sequence > end.sequence:
             raise CursorDiverged(
@@ -262,10 +264,12 @@ def ensure_cursor(
 
 
 def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
-    """Raise CursorDiverged if the block of a cursor has another tag."""
+    """Raise CursorDiverged if the place of a cursor has another tag than the stored block, which
+    has `tag`."""
     if place.sequence and place.tag != tag:
         raise CursorDiverged(
-            f"block {place.sequence} of {quoted(board)} is another one than the cursor names"
+            f"block {place.sequence} of {quoted(board)} has another tag than in the cursor: the "
+            "changes that the cursor follows are lost"
         )
 
 
@@ -305,11 +309,12 @@ def make_page(
 
 
 def start_of(block: Block, place: BlockPlace) -> int:
-    """Return the number of the first change of a block that follows a place in this block."""
+    """Return the number of the first change of a block that is after `place`; 0 if `place` is in an
+    earlier block."""
     return block.count if place.number < 0 else place.number + 1
 
 
 def sent_before(block: Block, number: int) -> int:
-    """Return how many of the first `number` changes of a block sinks send. Only the last change of
-    a block may be one that sinks do not send."""
+    """Count the changes that sinks send among the first `number` changes of a block. Only the last
+    change of a block may be one that sinks do not send."""
     return min(number, block.sent)
