@@ -106,7 +106,7 @@ def test_start_and_end(shell: Shell) -> None:
     assert "retain" not in shell.json("board", "change", "b", "--retain", "")
     made = shell.json("board", "create", "c", "--ends", "2999-12-24", "--retain", "1h")
     assert made["retain"] == "1h"
-    assert "expected ends beside retain" in shell("board", "create", "d", "--retain", "1h").err
+    assert "expected ends with retain" in shell("board", "create", "d", "--retain", "1h").err
 
 
 def test_max_age(shell: Shell) -> None:

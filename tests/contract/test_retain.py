@@ -220,7 +220,7 @@ def test_removals_agree_with_the_oracle(
 
 def test_an_invalid_retain_is_refused() -> None:
     for wrong, reason in (
-        ({"retain": "1d"}, "expected ends beside retain"),
+        ({"retain": "1d"}, "expected ends with retain"),
         ({"ends": ENDS, "retain": "4m"}, "at least the longest grace, 5m"),
         ({"ends": ENDS, "retain": "1h", "windows": ["day:grace=2h"]}, "the longest grace, 2h"),
         ({"ends": ENDS, "retain": "soon"}, "retain"),

@@ -13,7 +13,7 @@ from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.model.board import Board
 from laurels.model.board_change import safe_change
 from laurels.model.rules import RankingSpec
-from laurels.model.scopes import MAX_PLACES, MAX_SCOPES
+from laurels.model.scopes import MAX_RANKINGS, MAX_SCOPES
 
 
 def faults(**fields: Any) -> list[str]:
@@ -85,11 +85,11 @@ def test_faults_of_labels_to_rank_by_are_named(rank_by: Any, fault: str) -> None
 
 def test_an_event_counts_in_at_most_64_rankings() -> None:
     scopes = [[], *([f"l{i}"] for i in range(MAX_SCOPES - 1))]
-    windows = [f"w{i}=hour" for i in range(MAX_PLACES // MAX_SCOPES)]
+    windows = [f"w{i}=hour" for i in range(MAX_RANKINGS // MAX_SCOPES)]
     Board("b", scopes=scopes, windows=windows)
     (fault,) = faults(scopes=scopes, windows=windows, rank_by="l1")
-    reason = "8 windows by 8 scopes and 1 labels ranked by"
-    assert fault == f"expected at most 64 rankings an event, got 72: {reason}"
+    reason = "8 windows times 8 scopes and 1 labels in rank_by"
+    assert fault == f"expected at most 64 rankings for each event, got 72: {reason}"
     assert faults(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
 
 

@@ -121,7 +121,7 @@ class AsyncLeaderboards:
     """
 
     def __init__(self, store: AsyncStore, recorder: Recorder | None = None) -> None:
-        """Make the verbs over a store. Administrative calls are recorded by `recorder`, if there is
+        """Serve the boards of a store. Administrative calls are recorded by `recorder`, if there is
         one."""
         over: Any = _Awaited(store)
         self._recorded: AsyncRecorded | None = None

@@ -76,7 +76,7 @@ class Leaderboards:
     """
 
     def __init__(self, store: Store, administration: Administration | None = None) -> None:
-        """Make the verbs over a store. Administrative calls go through `administration`, which may
+        """Serve the boards of a store. Administrative calls go through `administration`, which may
         record them; by default they go to the store."""
         self._store = store
         self._administration = store if administration is None else administration
@@ -97,9 +97,10 @@ class Leaderboards:
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
         `head`, `hide_zero`, `starts`, `ends`, `retain` or `max_age`, or add `windows`, `scopes` or
-        labels to `rank_by`, which count from now on.
+        labels to `rank_by`, for which events count from now on.
 
-        Any other change, and removing one of these, raises UnsafeChange with the reasons.
+        Any other change, or removing a window, scope or label, raises UnsafeChange with the
+        reasons.
         """
         return self._administration.write(ChangeBoard(name, changes))
 
@@ -129,12 +130,13 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipt:
-        """Report one score, and return its receipt, with the member's rank, when it is durable.
+        """Report one score, and return its receipt, with the member's rank, once the event is
+        durable.
 
-        Raises the error that refuses the event; a repeated id is not an error but the status
-        `duplicate`. See `Event` for the forms of value, at and labels. `scope` has the label names
-        of the scope whose score and rank are in the receipt, by default the board's first. O(log n)
-        per window and scope, one flush.
+        Raises an error if the event is refused. For a repeated id there is no error: the receipt
+        has the status `duplicate`. See `Event` for the forms of value, at and labels. `scope` has
+        the label names of the scope whose score and rank are in the receipt, by default the board's
+        first. O(log n) per window and scope, one flush.
         """
         return self._store.write(Submit(board, (member, value, at, id, labels), window, scope))
 
@@ -155,7 +157,7 @@ class Leaderboards:
         mappings or named tuples with those names (of pandas' `itertuples()`, `Index` is ignored),
         or Events.
 
-        A refused event does not affect the others: its receipt has the reason. If every event is
+        A refused event does not affect other events: its receipt has the reason. If every event is
         refused, there is a warning `errors.AllEventsRefused`. With `all_or_nothing`, one refused
         event refuses the whole batch (BatchRefused). A batch `key` gives events without an id the
         ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
@@ -167,7 +169,7 @@ class Leaderboards:
         positions, with "behind" as a fourth item. Then a shard counts its events only if its
         position is `before`. `arrived`, with `before`, is the time at which the source's stream
         took the events. It decides, in place of the time of the call, whether the events are late.
-        This holds until the board's `close_wait` after the grace of a period is over.
+        This applies to events of a period until `close_wait` after its grace is over.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
@@ -344,8 +346,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Rank | None:
-        """Return a member's rank, in a fraction of the time of `standing`; None for a member that
-        is not ranked. Below the head of a board it may be an `Estimate`. O(log n)."""
+        """Return a member's rank, faster than `standing`; None for a member that is not ranked.
+        Below the head of a board it may be an `Estimate`. O(log n)."""
         if period is None and by is None and not labels and type(board) is str:
             ensure_member(member)
             rank = self._cached_view(
@@ -444,9 +446,9 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """Return the given members (friends, for example) that are ranked, in the order of the
-        ranking. `place` is the rank among them, in the board's rank style. At most 10,000. O(k log
-        n)."""
+        """Return the entries of the given members (friends, for example) that are ranked, in the
+        order of the ranking. `place` is the rank among these entries, in the board's rank style. At
+        most 10,000 members. O(k log n)."""
         return self._ask(
             board,
             StandingsOf(
@@ -555,8 +557,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Score | None:
-        """Return the score that this percent of the members do not exceed (nearest rank): 100 is
-        the best, 50 the median. None on an empty ranking. O(log n)."""
+        """Return the score that `percentile` percent of the members do not exceed (nearest rank):
+        100 is the best, 50 the median. None on an empty ranking. O(log n)."""
         return self._ask(
             board,
             ScoreAtPercentile(
@@ -658,7 +660,8 @@ class Leaderboards:
         Each change appears once, and has the same id whenever it is read. The changes of one member
         are in order. Raises ChangesNotKept for a board without `changes`, ChangesExpired if the
         changes after the cursor are no longer kept, and CursorDiverged if the store never had them:
-        begin with `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
+        begin with `initial` again. Also raises InvalidCursor and InvalidLimit (1 to 10,000).
+        O(limit).
         """
         return self._store.changes(board, after, checked_limit(limit), initial=initial)
 
@@ -740,7 +743,7 @@ class Leaderboards:
     def audit(
         self, board: str | None = None, *, before: str | None = None, limit: int = 100
     ) -> AuditPage:
-        """Return the newest entries of the audit log, about a board or about anything: who
+        """Return the newest entries of the audit log, of one board or of everything: who
         administered what, when and why.
 
         `before` is the `next` of the previous page, and continues with older entries. A service

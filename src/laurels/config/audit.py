@@ -33,8 +33,8 @@ def audit_log_of(url: str) -> Iterator[AuditStore]:
 
 @contextmanager
 def recorder_of(url: str) -> Iterator[Recorder]:
-    """Open a recorder of calls that are not verbs of `Leaderboards`, such as those that manage
-    keys. For the URL of a service the recorder writes nothing, since the service itself records the
+    """Open a recorder for calls that are not verbs of `Leaderboards`, such as the creation of a
+    key. For the URL of a service the recorder writes nothing, since the service itself records the
     calls. Raises the errors of `audit_log_of`."""
     if is_remote(url):
         yield recorder(None)

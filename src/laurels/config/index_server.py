@@ -36,8 +36,8 @@ def direct(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> Leaderboards:
-    """Open the verbs over an index server, on a loop in a thread. The warning DataAtRisk names the
-    settings of the server by which counted events may be lost.
+    """Return `Leaderboards` over an index server, with an event loop in a thread. The warning
+    DataAtRisk names the settings of the server by which counted events may be lost.
 
     Raises MissingRedis, UnknownUrl, InvalidClock, and the errors of an index server that cannot be
     used.
@@ -57,7 +57,7 @@ async def direct_async(
     log_keep: object = None,
     max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
-    """Open the verbs over an index server on the running event loop."""
+    """Return `AsyncLeaderboards` over an index server, on the running event loop."""
     service = await direct_here(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
@@ -107,8 +107,9 @@ async def direct_here(
     cache: CacheSettings = DEFAULT_CACHE,
     is_session: bool = True,
 ) -> "RedisStore":
-    """Open a store on an index server, on the running event loop. With `is_session` the caller is
-    one reader, whose answers never go back; a service has many."""
+    """Open a store on an index server, on the running event loop. With `is_session` the store is
+    for a single reader, and no answer is older than an earlier one. A service has many readers, and
+    passes False."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
@@ -161,8 +162,8 @@ async def direct_here(
 
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
-    """Return a context manager for opening an index server. It removes from its errors the note
-    that something may have been applied."""
+    """Return a context manager for opening an index server. It removes from errors the note that a
+    write may have been applied."""
     from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
 
     try:

@@ -71,8 +71,8 @@ def _compose(
 ) -> Service:
     """Return a service on the requested clock, or by default on the clock that last wrote the log.
 
-    Boards can change to event time only while the log is empty. Later, the change would set their
-    time back.
+    Boards can change to event time only while the log is empty. Later, this would set their time
+    back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return Service(

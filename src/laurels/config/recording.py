@@ -29,13 +29,14 @@ def recorded_as(program: str) -> Iterator[None]:
 
 
 def recorded_verbs(store: Servable) -> Leaderboards:
-    """Return the verbs over a store in this process, recorded in its audit log."""
+    """Return `Leaderboards` over a store in this process; administrative calls are recorded in its
+    audit log."""
     return Leaderboards(store, Recorded(store, recorder(store.audit_log)))
 
 
 def recorded_verbs_async(store: Servable) -> AsyncLeaderboards:
-    """Return the verbs over a store in this process for an event loop, recorded in its audit
-    log."""
+    """Return `AsyncLeaderboards` over a store in this process; administrative calls are recorded in
+    its audit log."""
     return AsyncLeaderboards(store, recorder(store.audit_log))
 
 

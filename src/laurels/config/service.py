@@ -26,7 +26,7 @@ KEY_VARIABLE = "LAURELS_KEY"
 def remote(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> Leaderboards:
-    """Return the verbs over a server; nothing is sent yet.
+    """Return `Leaderboards` over a server; nothing is sent yet.
 
     Raises MissingClient, UnknownUrl, and InvalidClock for an option that only the process with the
     boards can set.
@@ -47,7 +47,7 @@ def remote_store(url: str, clock: object = None) -> "RemoteStore":
 def remote_async(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> AsyncLeaderboards:
-    """Return the verbs over a server for event loops."""
+    """Return `AsyncLeaderboards` over a server; nothing is sent yet."""
     _ensure_unset(clock, log_keep, max_clock_step)
     wire = remote_wire(url)
     from laurels.stores.http.store import AsyncRemoteStore  # noqa: PLC0415 (httpx is optional)

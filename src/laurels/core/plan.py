@@ -348,7 +348,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
     ) from None
 
 
-def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
+def spec_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
     """Return the ranking spec of a window for scopes of these labels; the defaults are the board's
     first window and first labels."""
     if window is None and scope is None:

@@ -59,9 +59,9 @@ class Board(Plain, Struct, frozen=True):
     member that reached the score `first`, or `last`, ranks higher, at a resolution of
     `tie_resolution`, or the `member` id alone decides. `rank` numbers equal scores 1,2,3,4
     (`ordinal`), 1,2,2,4 (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count
-    together; a query that names none means the first. `tz`, `week_start`, `grace` and `keep` apply
-    to every window without a setting of its own; the grace of a rolling window is at most its span
-    less a step. Event ids are remembered for `dedupe`, at most `dedupe_max` of them at a time.
+    together; a query that names no window reads the first. `tz`, `week_start`, `grace` and `keep`
+    apply to every window without a setting of its own; the grace of a rolling window is at most its
+    span less a step. Event ids are remembered for `dedupe`, at most `dedupe_max` of them at a time.
     `dedupe` is at least the longest grace, and by default also at least an hour. On an index
     server, the members are divided over `shards` shards, which may lie on several nodes; a board in
     one process is not divided.
@@ -71,8 +71,8 @@ class Board(Plain, Struct, frozen=True):
     labels in `rank_by` are ranked themselves, by the same events. An event with a label that the
     board does not name is refused, or with `labels="ignore"` counted without that label.
 
-    With `changes`, a duration, the board keeps what every event changed for that long, at most
-    `changes_max` changes, for programs that follow it; if it is empty, the board keeps none.
+    `changes` is a duration, or empty. The board keeps for that long what every event changed, at
+    most `changes_max` changes, for programs that follow the board; if empty, it keeps none.
 
     With a `head` from 100 to 100,000, the board lists only that many leading positions, and a
     member below them may have an estimated rank, between two certain bounds; with 0 it lists all.
@@ -85,12 +85,12 @@ class Board(Plain, Struct, frozen=True):
 
     With the times `starts` and `ends`, the board counts only events from `starts` to just before
     `ends`; others are refused. The period or step of a window that contains `ends` is cut off there
-    and remains the current one, and once the grace is over, answers no longer change. With
-    `retain`, a duration, the board is removed with all its data that long after its end; if it is
-    empty, the board stays.
+    and remains the current one, and once the grace is over, answers no longer change. `retain` is a
+    duration, or empty. That long after its end the board is removed with all its data; if empty,
+    the board stays.
 
-    On an index server, a process may repeat an answer from its memory until it is `max_age` old, a
-    duration; with 0 it always asks the server.
+    On an index server, a process may repeat an answer from its memory until the answer is older
+    than the duration `max_age`; with 0 it always asks the server.
 
     A window without a name of its own is named by its text without the options: `month:keep=12` is
     called `month`.
@@ -225,9 +225,9 @@ class Board(Plain, Struct, frozen=True):
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
         """Return the board defined by JSON, or by a mapping of the same form.
 
-        With a `format`, the definition is read as `to_json` writes it. There, as in earlier
-        versions, a window without a name of its own is named by its whole text, including the
-        options. Raise InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
+        A definition with the field `format` is read as `to_json` writes it: a window without a name
+        of its own is then named by its whole text with the options, as in earlier versions. Raise
+        InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
         if "format" in fields and "windows" in fields:

@@ -77,10 +77,10 @@ _STAYS = {
     "rank": "rank cannot change: the same score would have another rank",
     "tz": "tz cannot change: the boundaries of its periods would move",
     "week_start": "week_start cannot change: the boundaries of its weeks would move",
-    "grace": "grace cannot change: events were refused or taken by it",
+    "grace": "grace cannot change: events were accepted or refused by it",
     "dedupe": "dedupe cannot change: ids are remembered for that long",
     "shards": "shards cannot change: members are stored by shard",
-    "dedupe_max": "dedupe_max cannot change: events were refused or taken by it",
+    "dedupe_max": "dedupe_max cannot change: events were accepted or refused by it",
 }
 
 

@@ -10,12 +10,12 @@ from laurels.model.windows.forms import WindowForm, keep_of, parse_window, tz_of
 from laurels.timeline.zones import Zone, zone
 
 from .board_times import instant_of, instant_text
-from .column import judged_columns
+from .column import canonical_columns
 from .definition_errors import DefinitionErrors
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .head import head_errors, head_of
 from .rules import RankStyle
-from .scopes import judged_rank_by, judged_scopes, place_errors
+from .scopes import canonical_rank_by, canonical_scopes, ranking_errors
 from .validation import integer_within, is_name, is_unicode, one_of, quoted, safe_repr
 
 MAX_WINDOWS = 16
@@ -56,7 +56,7 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {
         "name": read("name", _name, ""),
         "title": read("title", _title, ""),
-        "columns": read("columns", judged_columns, ()),
+        "columns": read("columns", canonical_columns, ()),
         "tie": read("tie", lambda value: one_of(value, TIES, "tie"), "first"),
         "rank": read("rank", lambda value: one_of(value, get_args(RankStyle), "rank"), "ordinal"),
         "windows": tuple([form.text for form in windows]),
@@ -65,8 +65,8 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
         "dedupe_max": read("dedupe_max", _dedupe_max, 0),
         "keep": read("keep", keep_of, 1),
         "shards": read("shards", _shards, 1),
-        "scopes": read("scopes", judged_scopes, ((),)),
-        "rank_by": read("rank_by", judged_rank_by, ()),
+        "scopes": read("scopes", canonical_scopes, ((),)),
+        "rank_by": read("rank_by", canonical_rank_by, ()),
         "changes": "",
         "retain": "",
         "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
@@ -104,8 +104,8 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
 def _limits(
     arguments: Mapping[str, Any], zone: Zone, errors: DefinitionErrors
 ) -> dict[str, object]:
-    """Return the start and the end of a board, in canonical form; add their errors to the
-    errors."""
+    """Return the start and the end of a board, in canonical form; add errors in them to
+    `errors`."""
     starts_ms, ends_ms = [
         errors.read(partial(instant_of, field, zone=zone), arguments[field], None)
         for field in ("starts", "ends")
@@ -136,7 +136,7 @@ def _errors_between_fields(
     assert isinstance(rank_by, tuple)
     if fields["head"]:
         yield from head_errors(windows, fields["rank"], scopes, rank_by)
-    yield from place_errors(len(windows), len(scopes), len(rank_by))
+    yield from ranking_errors(len(windows), len(scopes), len(rank_by))
     if fields["retain"]:
         yield from _retain_errors(fields, longest_ms)
     if durations_ms["dedupe"] < longest_ms:
@@ -145,17 +145,18 @@ def _errors_between_fields(
 
 
 def _retain_errors(fields: Mapping[str, object], longest_ms: int) -> Iterator[str]:
-    """Yield why a board cannot have its setting `retain`."""
+    """Yield the reasons why `retain` is invalid together with the other fields."""
     retain = str(fields["retain"])
     if fields.get("ends") == "":
-        yield f"retain counts from the end of the board: expected ends beside retain {retain}"
+        yield f"retain counts from the end of the board: expected ends with retain {retain}"
     if duration_ms(retain) < longest_ms:
         longest = duration_text(longest_ms)
         yield f"expected retain to be at least the longest grace, {longest}, got {retain}"
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
-    """Yield why scores of these columns cannot decay; nothing if no window has decay."""
+    """Yield the reasons why scores of these columns cannot decay; nothing if no window has
+    decay."""
     assert isinstance(columns, tuple)
     decay = next((form for form in windows if form.type == "decay"), None)
     if decay is None or not columns:

@@ -11,7 +11,7 @@ from laurels.errors import BoardInvalid, InvalidName
 
 from .answer import Plain
 from .definition_errors import DefinitionErrors
-from .measures import judged_measures, weight_units
+from .measures import canonical_measures, weight_units
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
 from .validation import integer_within, is_name, one_of, quoted, safe_repr
@@ -57,11 +57,11 @@ def rule_of(column: Column) -> ColumnRule:
         scale=column.scale,
         low=-LIMIT if column.min is None else exact_units(column.min, column.scale, "min"),
         high=LIMIT if column.max is None else exact_units(column.max, column.scale, "max"),
-        measures=weight_units(judged_measures(column.measures)),
+        measures=weight_units(canonical_measures(column.measures)),
     )
 
 
-def judged_columns(value: object) -> tuple[Column, ...]:
+def canonical_columns(value: object) -> tuple[Column, ...]:
     """Return the columns of a board in canonical form. Raise BoardInvalid with every fault."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"expected a list of columns, got {safe_repr(value)}")
@@ -99,7 +99,7 @@ def _judged(value: object) -> Column:
         scale=scale,
         min=_bound(errors, fields.get("min"), scale, "min"),
         max=_bound(errors, fields.get("max"), scale, "max"),
-        measures=errors.read(judged_measures, fields.get("measures", {}), {}),
+        measures=errors.read(canonical_measures, fields.get("measures", {}), {}),
     )
     rule = rule_of(column)
     if rule.low > rule.high:

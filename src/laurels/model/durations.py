@@ -1,6 +1,6 @@
 """Durations: the text `500ms`, `5s`, `5m`, `1h`, `7d`, and milliseconds.
 
-A day here is 24 hours. Days that follow a local calendar belong to `windows`.
+A day here is 24 hours. Days of a local calendar are defined in `windows`.
 """
 
 import re

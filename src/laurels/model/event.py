@@ -79,7 +79,7 @@ class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
     In event time each event was accepted at one of `nows`. These times never decrease and end with
-    `now_ms`. Every window accepts and refuses the same events at all these times.
+    `now_ms`. A batch is made so that every window accepts the same events at all these times.
 
     `position` is the progress of an import after these events: the name of its source and a text.
     `follows` is the text that must be stored for that source before, "" for none, None if any text
@@ -146,8 +146,8 @@ class Batch(Struct, frozen=True):
         return replace(self, weights=weights) if weights else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
-        """Return parts of the batch. They end at the given positions, and were accepted at the
-        given times. O(size)."""
+        """Return parts of the batch: each part ends before the next position in `ends`. `nows` has
+        the time at which each event is accepted. O(size)."""
         parts, start, place = [], 0, 0
         for end in ends:
             lengths = self.lengths[start:end]
@@ -289,7 +289,8 @@ class EventReader:
         raise NoScope(f"expected the labels {scopes}, got {', '.join(carried) or 'none'}")
 
     def parse(self, event: object) -> Row:
-        """Return an event in any accepted form as a row, or raise the error that refuses it.
+        """Return an event in any accepted form as a row, or raise the error with which it is
+        refused.
 
         Errors that do not depend on the board come before errors of its columns. A client can check
         only the former, and so refuses an event for the same reason as the store.
@@ -365,7 +366,7 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
     """Return the fields of a named tuple in the order of `event_fields`, with None for missing
     fields.
     """
-    member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
+    member, value, at, id, labels = map(_positions_of(names).get, _FIELD_ORDER)
     if member is None or value is None:
         missing = "member" if member is None else "value"
         raise InvalidEvent(
@@ -381,14 +382,14 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
 
 
 @lru_cache(256)
-def _place_in(names: tuple[str, ...]) -> dict[str, int]:
+def _positions_of(names: tuple[str, ...]) -> dict[str, int]:
     """Return the positions of an event's fields in a named tuple with these names."""
     if unknown := [name for name in names if name not in _FIELDS and name != _ROW_LABEL]:
         raise InvalidEvent(
-            f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value and, "
-            "where there are any, at, id and labels"
+            f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value "
+            "and optionally at, id and labels"
         )
-    return {name: place for place, name in enumerate(names)}
+    return {name: position for position, name in enumerate(names)}
 
 
 def member_of(event: object) -> str | None:
@@ -409,7 +410,7 @@ def batch_of(
     absolute: bool = False,
     atomic: bool = False,
 ) -> Batch:
-    """Return columns as a batch accepted at `now_ms`, with `at` still as the caller sent it."""
+    """Return columns as a batch accepted at `now_ms`. The times `at` are not changed."""
     return Batch(
         board=board,
         now_ms=now_ms,

@@ -11,10 +11,10 @@ MAX_DIGITS = 4_300
 
 
 def exact(text: str) -> Decimal:
-    """Return a JSON number that is not an integer. If the exponent is too large for a Decimal, the
+    """Parse a JSON number that is not an integer. If the exponent is too large for a Decimal, the
     result is a number that every check of a range refuses. Raise msgspec.ValidationError if the
-    number is longer than MAX_DIGITS, since reading a long number takes long, and no other thread
-    runs meanwhile."""
+    text is longer than MAX_DIGITS, since parsing it would take long, and would let no other thread
+    run."""
     if len(text) > MAX_DIGITS:
         raise msgspec.ValidationError("Number out of range")
     try:

@@ -24,7 +24,8 @@ def head_of(value: object) -> int:
 def head_errors(
     windows: Sequence[WindowForm], rank: object, scopes: object, rank_by: object
 ) -> Iterator[str]:
-    """Yield why a board of this definition cannot have a head."""
+    """Yield the reasons why a board with these windows, rank style, scopes and `rank_by` cannot
+    have a head."""
     moving = next((form for form in windows if form.type in ("rolling", "decay")), None)
     if moving is not None:
         yield (

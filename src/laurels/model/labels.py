@@ -63,23 +63,23 @@ class Labels(Struct, frozen=True):
             name: value for name, value in zip(self.names, values, strict=True) if value is not None
         }
 
-    def scopes(self, place: RankingSpec) -> dict[int, str | None]:
+    def scopes(self, spec: RankingSpec) -> dict[int, str | None]:
         """Return, for each combination that occurs, the scope in which its events count for a
         ranking spec; None if the events lack a label of that spec."""
         occurring = set(self.each)
-        if place.by:
-            at = self._at(place.by)
+        if spec.by:
+            at = self._at(spec.by)
             return {
-                i: None if at is None or self.groups[i][at] is None else place.name
+                i: None if at is None or self.groups[i][at] is None else spec.name
                 for i in occurring
             }
-        if any(label not in self.names for label in place.labels):
+        if any(label not in self.names for label in spec.labels):
             return dict.fromkeys(occurring)
-        wanted = [self.names.index(label) for label in place.labels]
+        wanted = [self.names.index(label) for label in spec.labels]
         if len(wanted) == 1:
-            (at,), (label,) = wanted, place.labels
+            (at,), (label,) = wanted, spec.labels
             return {i: _part(label, self.groups[i][at]) for i in occurring}
-        return {i: _text(place.labels, [self.groups[i][at] for at in wanted]) for i in occurring}
+        return {i: _text(spec.labels, [self.groups[i][at] for at in wanted]) for i in occurring}
 
     def values(self, label: str) -> list[str | None]:
         """Return the value of a label in each combination."""
@@ -159,12 +159,12 @@ def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
     )
 
 
-def scope_at(place: RankingSpec, labels: Mapping[str, str]) -> str | None:
+def scope_at(spec: RankingSpec, labels: Mapping[str, str]) -> str | None:
     """Return the scope in which an event with these labels counts for a ranking spec; None if the
     event lacks a label of that spec."""
-    if place.by:
-        return place.name if place.by in labels else None
-    return _text(place.labels, [labels.get(label) for label in place.labels])
+    if spec.by:
+        return spec.name if spec.by in labels else None
+    return _text(spec.labels, [labels.get(label) for label in spec.labels])
 
 
 def is_by(scope: str) -> bool:
@@ -184,7 +184,8 @@ def form_of(scope: str) -> str:
 
 
 def labels_of(scope: str) -> dict[str, str]:
-    """Return the labels in the text of a scope; `@room` has none."""
+    """Return the labels in the text of a scope; for a ranking by a label, such as `@room`, an empty
+    dict."""
     if not scope or is_by(scope):
         return {}
     parts = (part.partition("=") for part in scope.split(","))
@@ -216,9 +217,10 @@ def label_value(label: str, value: object) -> str:
 
 
 def _named(labels: object) -> Iterator[tuple[str, object]]:
-    """Yield labels by name. Raise InvalidLabel if they are not labels."""
+    """Yield the names and values of `labels`. Raise InvalidLabel if `labels` is not a mapping with
+    text as keys."""
     if not isinstance(labels, Mapping):
-        raise InvalidLabel(f"expected labels as names and texts, got {safe_repr(labels)}")
+        raise InvalidLabel(f"expected labels as a mapping of text to text, got {safe_repr(labels)}")
     for label, value in labels.items():
         if not isinstance(label, str):
             raise InvalidLabel(f"expected text as the name of a label, got {safe_repr(label)}")
@@ -226,16 +228,16 @@ def _named(labels: object) -> Iterator[tuple[str, object]]:
 
 
 def scope_labels(labels: object) -> dict[str, object]:
-    """Return the labels of the scope of a query, empty for None. Raise InvalidLabel if they are not
-    labels."""
+    """Return the argument `labels` of a query as a dict, empty for None. Raise InvalidLabel if it
+    is not a mapping of names to values."""
     if labels is None:
         return {}
     return dict(_named(labels))
 
 
 def label_pairs(labels: object) -> LabelPairs:
-    """Return the labels of the scope of a query as pairs. Raise InvalidLabel if they are not
-    labels."""
+    """Return the argument `labels` of a query as pairs. Raise InvalidLabel if it is not a mapping
+    of names to values."""
     if labels is None:
         return ()
     return tuple([(name, label_value(name, value)) for name, value in sorted(_named(labels))])
@@ -255,7 +257,7 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
     if labels is None:
         return (None,) * len(names)
     if not isinstance(labels, Mapping):
-        raise InvalidLabel(f"expected labels as names and texts, got {safe_repr(labels)}")
+        raise InvalidLabel(f"expected labels as a mapping of text to text, got {safe_repr(labels)}")
     for label in labels:
         if label not in names and not ignores:
             expected = f"a label of the board ({', '.join(names)})" if names else "no labels"
@@ -266,8 +268,8 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
 
 
 def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
-    """Return the label names of a scope as the board has them. Raise UnknownScope if the board has
-    no such scope."""
+    """Return the label names `scope` in the order in which the board has them. Raise UnknownScope
+    if the board has no such scope."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
         raise UnknownScope(f"expected {_scopes_of(rules)}, got {safe_repr(scope)}")

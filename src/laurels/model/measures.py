@@ -20,7 +20,7 @@ _PLACES = 2 * MAX_SCALE
 """The decimal places of a product of a weight and a value."""
 
 
-def judged_measures(value: object) -> dict[str, Number]:
+def canonical_measures(value: object) -> dict[str, Number]:
     """Return measures with their weights in canonical form, sorted by name. Raise BoardInvalid with
     every fault."""
     if not isinstance(value, Mapping):
@@ -111,8 +111,8 @@ def _number(units: int, scale: int) -> Number:
 
 
 def any_measures(value: Mapping[object, object]) -> dict[str, Number | str]:
-    """Return an event's measures if some board could have them. Raises InvalidValue for a name that
-    is not text, and the errors of `any_number`."""
+    """Validate an event's measures as far as this is possible without its board, and return them.
+    Raises InvalidValue for a name that is not text, and the errors of `any_number`."""
     numbers: dict[str, Number | str] = {}
     for name, part in value.items():
         if not isinstance(name, str):

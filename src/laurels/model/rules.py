@@ -51,7 +51,8 @@ class RankingSpec(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The text that these scopes have in common: `@room`, or the names of the labels."""
+        """The text that names this kind of scope: the label names, such as `room,team`, or `@room`
+        for a ranking by a label."""
         return f"@{self.by}" if self.by else ",".join(self.labels)
 
 
@@ -62,11 +63,11 @@ class Rules(Struct, frozen=True, dict=True):
     alone decides. `windows` are in the order of the definition, by name; the first is the default
     of queries. `scopes` are tuples of label names, each in the order of the names: an event is
     counted in every scope that it has all labels for; the values of the labels in `rank_by` are
-    ranked as well. With `ignores_labels` labels that none of these names are left out rather than
-    refused. `shards` is the number of shards into which an index server divides the members.
-    Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first
-    `head` positions are listed (0: all). With `hide_zero` members whose score is 0 are not ranked.
-    The end of a period waits at most `close_wait_ms` for
+    ranked as well. With `ignores_labels`, an event with a label that is in none of these is counted
+    without that label instead of being refused. `shards` is the number of shards into which an
+    index server divides the members. Changes are kept for `changes_ms` (0: none are), at most
+    `changes_max` of them. Only the first `head` positions are listed (0: all). With `hide_zero`
+    members whose score is 0 are not ranked. The end of a period waits at most `close_wait_ms` for
     sources that lag. Only events from `starts_ms` to just before `ends_ms` are counted. At
     `gone_ms` the board is removed. An answer of an index server may be repeated for `max_age_ms`.
     """
@@ -153,7 +154,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_label(self) -> "Rules":
-        """The rules of the rankings by a label only, in one shard."""
+        """These rules with only the rankings by a label, for a board in one shard."""
         return replace(self, shards=1, scopes=())
 
     @cached_property
@@ -183,7 +184,7 @@ class Rules(Struct, frozen=True, dict=True):
         return self.columns[0].op == "best"
 
     def weighing(self, window: str) -> Weighing | None:
-        """Return the weights of events in a window; None if each event counts in full."""
+        """Return how events are weighted in a window; None if each event counts in full."""
         window_definition = self.windows.get(window)
         return None if window_definition is None else window_definition.weighing
 

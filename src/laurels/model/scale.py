@@ -101,8 +101,8 @@ class DecayedScale(Struct, frozen=True):
         return [self.gap(better, worse) for better, worse in pairwise(totals)]
 
     def bound(self, score: object) -> int | None:
-        """Return a score of a query in units; None for None. Raise the error of an invalid
-        score."""
+        """Return `score`, an argument of a query, in units; None for None. Raise the error of an
+        invalid score."""
         if score is None:
             return None
         if isinstance(score, (tuple, list)) and len(score) == 1:

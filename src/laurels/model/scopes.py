@@ -9,13 +9,13 @@ from .definition_errors import DefinitionErrors
 from .validation import is_name, safe_repr
 
 MAX_SCOPES = 8
-MAX_PLACES = 64
+MAX_RANKINGS = 64
 """The maximum number of rankings in which one event may be counted: windows times scopes."""
 
 T = TypeVar("T")
 
 
-def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
+def canonical_scopes(value: object) -> tuple[tuple[str, ...], ...]:
     """Return the scopes of a board in canonical form. Raise BoardInvalid with every fault."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"expected a list of lists of labels for scopes, got {safe_repr(value)}")
@@ -29,7 +29,7 @@ def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
     return tuple([scope for scope in scopes if scope is not None])
 
 
-def judged_rank_by(value: object) -> tuple[str, ...]:
+def canonical_rank_by(value: object) -> tuple[str, ...]:
     """Return the labels whose values a board ranks. Raise BoardInvalid with every fault."""
     labels = [value] if isinstance(value, str) else value
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
@@ -46,12 +46,12 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
+def ranking_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
     """Yield the errors of a board with too many windows and scopes."""
-    if (places := windows * (scopes + rank_by)) > MAX_PLACES:
+    if (rankings := windows * (scopes + rank_by)) > MAX_RANKINGS:
         yield (
-            f"expected at most {MAX_PLACES} rankings an event, got {places}: {windows} windows by "
-            f"{scopes} scopes and {rank_by} labels ranked by"
+            f"expected at most {MAX_RANKINGS} rankings for each event, got {rankings}: "
+            f"{windows} windows times {scopes} scopes and {rank_by} labels in rank_by"
         )
 
 

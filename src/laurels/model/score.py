@@ -1,7 +1,7 @@
 """Scores: exact numbers in, integers inside, exact numbers out. Pure.
 
-A column holds an integer count of its units, 10^-scale. No value passes through a binary float
-on its way in, and none through the precision of a decimal context.
+A column holds an integer count of its units, 10^-scale. Values are never converted to binary
+floats, and never rounded to the precision of a decimal context.
 
 Inside, order is always ascending. An entry's order key is a tuple of integers, its *words*. There
 is one word for each column: the units times the column's sign. If times decide ties, the tie stamp
@@ -101,7 +101,7 @@ def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
     if not value.is_finite():
         raise NotFinite(f"expected a finite number for {quoted(name)}, got {safe_repr(value)}")
     sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
+    assert isinstance(exponent, int), "only the exponent of NaN and of the infinities is not an int"
     text = "".join(map(str, digits))
     return _scaled(text, exponent, scale, value, name, limit) * (-1 if sign else 1)
 
@@ -196,8 +196,8 @@ def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
     high.
 
     The sum of totals within these bounds stays from low to high, whichever of the oldest steps have
-    left, so that expiry never takes a total out of range. If totals of both signs are allowed, a
-    step gets its share of the range. If all totals have one sign, the sum without a step lies
+    left, so that expiry never takes a total out of range. If totals of both signs are allowed, each
+    step gets an equal part of the range. If all totals have one sign, the sum without a step lies
     between zero and the sum with it.
     """
     share = LIMIT // steps

@@ -52,8 +52,8 @@ class Cut(ABC):
 
 
 class EndingCut(Cut):
-    """The periods of another division of time, up to an end. The last period contains every later
-    instant, and ends there."""
+    """The periods of another division of time, up to an end. The period with this end is cut short
+    to end at it, but also contains every later instant."""
 
     def __init__(self, cut: Cut, ends_ms: int) -> None:
         self._cut = cut
@@ -67,7 +67,7 @@ class EndingCut(Cut):
 
 
 def cut_short(period: Period, ends_ms: int) -> Period:
-    """Return a period that ends at `ends_ms` if it contains that instant."""
+    """Return the period, cut short to end at `ends_ms` if it contains that instant."""
     if not period.start_ms < ends_ms < period.end_ms:
         return period
     return Period(period.label, period.start_ms, ends_ms)

@@ -65,11 +65,11 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return now_ms <= self.taken_until(period)
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first of all instants."""
+        """Return MIN_MS, since no event is earlier."""
         return MIN_MS
 
     def kept_from(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first of all instants."""
+        """Return MIN_MS, since no event is earlier."""
         return MIN_MS
 
     def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
@@ -77,7 +77,7 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return [self._period]
 
     def floor_after(self, floor_ms: int, now_ms: int) -> int:
-        """Return the first of all instants."""
+        """Return MIN_MS, since no event is earlier."""
         return MIN_MS
 
     def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
@@ -89,14 +89,14 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return MIN_MS
 
     def taken_until(self, period: Period) -> int:
-        """Return the last instant at which events are accepted. On a board without an end this is
-        an instant after all others."""
+        """Return the last instant at which events are accepted; MAX_MS on a board without an
+        end."""
         return MAX_MS if self.ends_ms == MAX_MS else self.ends_ms + self.grace_ms
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
         """Return the end of the board, and the instant from which its events are refused.
 
-        If the board has no end, or that instant has passed, return two instants after all others.
+        If the board has no end, or its events are refused already, both are MAX_MS.
         """
         refused_ms = self.ends_ms + self.grace_ms + 1
         if self.ends_ms == MAX_MS or now_ms >= refused_ms:
@@ -131,8 +131,8 @@ class Ending:
 
     def next_refusal(self, now_ms: int) -> tuple[int, int]:
         """Return the end of the oldest period or step whose events are accepted at `now_ms`, and
-        the instant from which these events are refused. Return instants after all others if there
-        is no such period."""
+        the instant from which these events are refused. Both are MAX_MS if there is no such
+        period."""
         if now_ms > self.ends_ms + self.grace_ms:
             return MAX_MS, MAX_MS
         end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms

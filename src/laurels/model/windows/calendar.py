@@ -95,7 +95,8 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return self.period_at(instance)
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return the label of the period stored under a number, in which a list continues."""
+        """Return the label of the period stored under a number. A cursor has this label, so that a
+        list continues in the same period."""
         return self.period_at(instance).label
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:

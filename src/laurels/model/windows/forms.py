@@ -21,12 +21,12 @@ A window without a name of its own is named by its text without the options: `we
 window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Earlier versions named such a window
 by its whole text. On boards of these versions the window keeps that name, which is then written
 out: `week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`,
-`stored_window`) the default name is still the whole text. There the short name is written out, so
-that earlier and current versions read it correctly.
+`stored_window`) the default name is still the whole text, and a short name is written out, so that
+earlier and current versions read it correctly.
 
-Span and step keep the unit in which they were written: a day is a day of the calendar, 24 hours are
-not, and the name of `rolling:60m/1m` has `60m`. The options after them may follow a colon instead
-of a comma: `rolling:30d/1d:refresh=1h`.
+Span and step keep the unit in which they were written: `1d` is a day of the calendar and `24h` is
+not, and a window written as `rolling:60m/1m` is not renamed to `rolling:1h/1m`. The first option
+may follow a colon instead of a comma: `rolling:30d/1d:refresh=1h`.
 """
 
 import re
@@ -235,9 +235,9 @@ def stored_window(written: object) -> WindowForm:
 
 
 def is_text_of(window: Window, text: object) -> bool:
-    """Return whether a text may stand for a window whose stored form differs. The text may be the
-    short form of a window whose name has options, or a form whose options all apply to the window.
-    The number of kept periods may change, and is not compared."""
+    """Return whether a text is another way to write the definition of a window. The window may be
+    named by its whole text with the options; then the short name is the same, and each option in
+    `text` is as in the window. `keep` is not compared, since it may have been changed."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False
@@ -389,7 +389,7 @@ def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
     if form.step is None:
         return
     if form.tz is not None and not in_days(form.step) and (form.refresh_ms or 1) % DAY_MS:
-        yield f"steps of {form.step} take no tz: leave it out, only days begin at local midnight"
+        yield f"steps of {form.step} take no tz: leave it out, as only steps of days have a zone"
     step_ms = duration_ms(form.step)
     if step_ms < MIN_STEP_MS or form.step.endswith("ms"):
         yield f"expected a step of whole seconds, 1s or longer, got {form.step}"
@@ -441,10 +441,10 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
 
 
 def _named(form: WindowForm, name: object) -> WindowForm:
-    """Return the form with a name of its own: any name except the default name of another type.
+    """Return the form with `name`, which may be any name except the default name of another type.
 
-    The name may also be the whole text, even from before its keep changed, since boards of earlier
-    versions named windows so.
+    Earlier versions named windows by their whole text, so the name may also be this text, even with
+    another `keep`, which may have been changed since.
     """
     if name == form.short_name:
         return form

@@ -86,11 +86,11 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self.step(instance)
 
     def cursor_label(self, instance: int) -> str | None:
-        """Return None: a list continues only in the current step, which needs no label."""
+        """Return None: a list continues only in the current step, so a cursor needs no label."""
         return None
 
     def counts_from(self, period: Period) -> int:
-        """Return the first instant whose events count during a step."""
+        """Return the first instant whose events the window counts during a step."""
         return self.span(self.number_at(period.start_ms))[0]
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:

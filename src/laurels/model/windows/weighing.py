@@ -171,12 +171,12 @@ class DecayedTotals(Struct, frozen=True):
         return self.scale + PLACES
 
     def units(self, words: Words) -> int:
-        """Return the units to which a total has decayed, rounded half up. The words are given
-        without the inverted sign."""
+        """Return the units to which a total has decayed, rounded half up. `words` are those of the
+        total itself, not multiplied by the sign of the column."""
         return self.units_of_many([words])[0]
 
     def units_of_many(self, totals: Iterable[Words]) -> list[int]:
-        """Return the units of many totals. This works like `units`."""
+        """Return the units of many totals, like `units`."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
         level = BIAS + exponent - BITS + 1
         units = []

@@ -10,7 +10,7 @@ import msgspec
 
 from laurels.core.board_state import BoardState
 from laurels.core.commands import SourcePosition
-from laurels.core.plan import can_set, has_sum, place_named
+from laurels.core.plan import can_set, has_sum, spec_named
 from laurels.core.receipt import Receipts
 from laurels.engine.batch.intake import Columns
 from laurels.errors import (
@@ -80,7 +80,7 @@ def submission(
         state,
         columns,
         _errors(event_list, columns) if columns.errors else {},
-        watched=watched or place_named(state.rules, window, scope),
+        watched=watched or spec_named(state.rules, window, scope),
         ranks=ranks or len(event_list) == 1,
         event_time=event_time,
         absolute=absolute,

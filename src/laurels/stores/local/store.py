@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Unpack
 
 from laurels.core.commands import Command, DefinitionCommand, Submit
 from laurels.core.index import Index
-from laurels.core.plan import place_named
+from laurels.core.plan import spec_named
 from laurels.core.receipt import Receipts
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import (
@@ -139,7 +139,7 @@ class Service(LocalUpkeep):
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)
-        watched = place_named(state.rules, window, scope)
+        watched = spec_named(state.rules, window, scope)
 
         def accept(events: list[Any]) -> Submission:
             return submission(state, events, window, event_time=False, ranks=True, watched=watched)
