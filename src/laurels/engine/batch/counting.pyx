@@ -12,10 +12,10 @@ the range, and the entry reported is that of the last refresh.
 
 **Prefetching.** Most of the cost of an event in a large ranking is waiting for memory: for the
 member's slot in the table, then its leaf, then the leaf that the entry will move to. So the loop
-prefetches each of them some events before it is needed. For the last one it drafts the event twice:
-once ahead, from the current entries, to find that leaf, and again when it is counted. If each event
-is of a different member, they are visited in an order that leads from neighbour to neighbour
-(`visiting.pyx`).
+prefetches each of these some events before it is needed. To find the last one, it drafts an event
+twice: once ahead of time, from the current entries, and again when the event is counted. If each
+event is of a different member, the events are counted in such an order that neighbours in the
+ranking follow each other (`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -41,9 +41,9 @@ from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_e
 
 
 cdef struct Part:               # what is read and written for an event in one window
-    Write entry                 # in the ranking; in a rolling window in `live`, in a deferred
-                                # one in `prepared` if the build has visited the member
-    Rolling *rolling            # NULL: the window does not roll
+    Write entry                 # in the ranking; in a rolling window in `live`; in a deferred
+                                # one in `prepared`, if the build has visited the member
+    Rolling *rolling            # NULL if the window is not rolling
     Cells *cells                # in a rolling window: the tally of the event's step
     Spot cell_spot              # where the member's cell is, if its draft is present
     Draft cell
@@ -155,8 +155,8 @@ cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at
 
 
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Draft the entries and cells that an event makes in all windows. The old ones must have been
-    read before. Return False if a score would be out of range."""
+    """Draft the entries and cells that an event makes in all windows. `read_parts` must have read
+    the old ones before. Return False if a score would be out of range."""
     cdef int64_t values[COLUMNS_MOST]
     cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
     cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]
@@ -252,7 +252,8 @@ cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
 
 
 cdef inline void clear_hints(const Job *job, EventHints *hints) noexcept nogil:
-    """Clear the hints of all windows, which may be those of another event in other rankings."""
+    """Clear the hints of all windows. Otherwise they may be left from an earlier event, which had
+    other rankings as targets."""
     cdef int window
     for window in range(job.windows):
         clear_hint(&hints[window].entry)

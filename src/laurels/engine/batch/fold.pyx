@@ -52,7 +52,8 @@ cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
-    """Set the rolling set of a store: the one its tally belongs to, or None for a ranking."""
+    """Set the rolling set to which the tally of a store belongs; `item` is None if the store is a
+    ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
     if item is None:
@@ -336,11 +337,12 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     each event, -1 if the window does not accept it. A target is a ranking, or the tally of a step
     of the rolling set with the same index in `rollings`. `ids` are the members, one column for all
     windows or a list with one for each. `values` are signed words, one column each. `stamps` and
-    `ats` are one integer for all events or one for each, and ascend with the steps in a rolling
-    window. A window with a pair in `decays` has decay: the pair has exponents and mantissas as
-    returned by `decay.weights`, each one integer for all events or one for each. `sets` marks
-    events whose sums are absolute with 1. Events with a status other than 0 are skipped; the others
-    get APPLIED, UNCHANGED or OUT_OF_RANGE.
+    `ats` are one integer for all events or one for each, and in a rolling window those of a later
+    step are not less. A window with a pair in `decays` has decay: the pair has exponents and
+    mantissas as returned by `decay.weights`, each one integer for all events or one for each.
+    `sets` has 1 for each event whose values of sum columns are new totals rather than amounts to
+    add. Events with a status other than 0 are skipped; the others get APPLIED, UNCHANGED or
+    OUT_OF_RANGE.
 
     With a window as `watch`, return (before, after): the state of the window's ranking (of a
     rolling window, `live`) just before and just after each event. Each of the two has two items:

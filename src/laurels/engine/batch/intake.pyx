@@ -68,8 +68,9 @@ cdef class Columns:
     lengths. `values` has one column for each score column, in units. `ats` are milliseconds,
     MISSING for an event without a time (None if no event has one). `ids` are the events' own ids
     (None if no event has one). `groups` has a number for each event's labels (None if no event has
-    any), and `labels` what the caller made of them. `kept` are the positions of the accepted events
-    in the input (None if all were accepted), `errors` the positions and errors of the others.
+    any). The caller sets `labels` to the labels that these numbers stand for. `kept` are the
+    positions of the accepted events in the input (None if all were accepted), `errors` the
+    positions and errors of the others.
     """
 
     cdef public Py_ssize_t n
@@ -344,12 +345,13 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
            always: bool = False) -> Columns:
     """Return the events of a batch as columns.
 
-    Values are multiplied (by 10^scale) and must then be within `lows` and `highs`, each `at`
-    within `at_low` and `at_high`. `parse` checks every event that is not certainly valid, and
-    returns a row that ends with its labels. `group_number` returns the number of an event's labels
-    (None: no labels); for events without labels it is called only if others have some, or with
-    `always`. Errors of the class `error_type` from these two functions are collected with the
-    event's position and without traceback; any other error is raised.
+    The value of each column is multiplied by its item in `multipliers` (10^scale), and must then be
+    within `lows` and `highs`; each `at` must be within `at_low` and `at_high`. `parse` checks every
+    event that is not certainly valid, and returns a row that ends with its labels. `group_number`
+    returns the number of an event's labels (None: no labels). For an event without labels it is
+    called only if another event of the batch has labels, or with `always`. Errors of the class
+    `error_type` from these two functions are collected with the event's position and without
+    traceback; any other error is raised.
     """
     cdef list batch = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(batch)

@@ -67,10 +67,10 @@ def outline_json(
     """Outline a JSON document, or with `lines` a text with one document in each line.
 
     Return (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
-    `piece` bytes each, except the last, without the separators between them. If the document is
-    not a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes,
-    MALFORMED, TOO_MANY_VALUES if element `count` has more than `most_values`, TOO_DEEP if these
-    values are in deeply nested lists, TOO_MANY_IN_ALL if all elements together have more than
+    `piece` bytes each, except the last, without the separators between them. If the document is not
+    a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes, MALFORMED;
+    TOO_MANY_VALUES if the element with the number `count` has more than `most_values`; TOO_DEEP if
+    these values are in deeply nested lists; TOO_MANY_IN_ALL if all elements together have more than
     `most_in_all`. O(bytes), without the GIL.
     """
     return _outlined(raw, most_values, most_in_all, piece, 2 if lines else 1)
@@ -152,7 +152,8 @@ cdef int _walk_json(Walk *walk) noexcept nogil:
 
 
 cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noexcept nogil:
-    """Walk over separated values to the `]` at depth 1, or to the end; `base` is their depth."""
+    """Walk over values between separators, up to the `]` that ends the list at depth 1, or to the
+    end of the text. `base` is the depth of the values."""
     cdef const unsigned char *raw = walk.raw
     cdef Py_ssize_t i = walk.at, depth = base
     cdef bint is_begun = False
@@ -258,7 +259,7 @@ cdef int _walk_msgpack(Walk *walk) noexcept nogil:
 cdef int _walk_value(Walk *walk) noexcept nogil:
     """Walk over a value and all values nested in it."""
     cdef uint64_t left = 1, inside
-    cdef Py_ssize_t depth = 0   # how many nested lists have begun without a value before them
+    cdef Py_ssize_t depth = 0   # how many lists are nested directly as first elements
     cdef int verdict
     while left:
         verdict = _header(walk, &inside)

@@ -87,8 +87,8 @@ cdef int width_for(const int64_t *values, Py_ssize_t count) noexcept nogil:
 
 
 def pack(values: object) -> bytes:
-    """Encode a column of int64: a byte for the width (0, 1, 2, 4 or 8), then that many bytes an
-    item.
+    """Encode a column of int64: one byte for the width (0, 1, 2, 4 or 8), then the items, of that
+    many bytes each.
 
     Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` decodes the
     result.

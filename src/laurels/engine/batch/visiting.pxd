@@ -10,9 +10,9 @@ cdef struct Visit:
 cdef struct Visiting:
     const Job *source
     Job job                     # its events are numbered from 0, in the order of the visits
-    const Visit *order          # the source's event of each visit
-    char *memory                  # the memory for the columns of `job`
-    char *free                  # the unused rest of it
+    const Visit *order          # for each visit, the number of its event in `source`
+    char *memory                # the memory for the columns of `job`
+    char *free                  # the unused rest of `memory`
 
 cdef bint begin_visiting(const Job *source, Visiting *visiting) noexcept nogil
 cdef void end_visiting(Visiting *visiting) noexcept nogil

@@ -4,10 +4,10 @@
 **Method.** The sliding-window maximum by a monotonic queue (known as such since at least Knuth, and
 to programmers as "sliding window minimum"), one queue per member, kept in the tallies themselves. A
 step is a *candidate* of a member when no later step of the window has a strictly better tuple; only
-candidates have cells. So along a member's candidates tuples never get better from older to newer
-steps: the oldest is the best of the window (its stamp the least among equals, since stamps ascend
-with steps), and when it leaves, the one after it is next. The newest step with an event is always
-the last candidate, and the live entry names it.
+candidates have cells. So a member's candidates never get better from older to newer steps: the
+oldest is the best of the window (its stamp the least among equals, since stamps ascend with steps),
+and when it leaves, the one after it is next. The newest step with an event is always the last
+candidate, and the live entry names it.
 
 A cell has the best tuple of its step, the least stamp with which that was reached, and two links:
 the number of steps back to the previous candidate and on to the next one, 0 for none. A link back
@@ -34,7 +34,8 @@ cdef struct Candidate:          # a cell and its place
 
 cdef inline void read_candidate(const Rolling *rolling, uint32_t member, int64_t step,
                                 Candidate *candidate) noexcept nogil:
-    """Read the cell of a step; it is absent if the step has none or is not in the window."""
+    """Read the member's cell of a step into `candidate`; it is absent if the member has none there,
+    or if the step is not in the window."""
     cdef Cells *cells
     candidate.step = step
     candidate.present = False
@@ -55,7 +56,8 @@ cdef inline int64_t *next_link(const Rolling *rolling, Candidate *candidate) noe
 
 cdef inline void read_previous(const Rolling *rolling, uint32_t member, Candidate *candidate,
                                Candidate *before) noexcept nogil:
-    """Read the candidate before another one; it is absent if there is none."""
+    """Read the member's candidate before `candidate` into `before`; it is absent if there is
+    none."""
     cdef int64_t distance = previous_link(rolling, candidate)[0]
     before.present = False
     if distance > 0:
@@ -64,7 +66,7 @@ cdef inline void read_previous(const Rolling *rolling, uint32_t member, Candidat
 
 cdef inline void read_next(const Rolling *rolling, uint32_t member, Candidate *candidate,
                            Candidate *after) noexcept nogil:
-    """Read the candidate after another one; it is absent if there is none."""
+    """Read the member's candidate after `candidate` into `after`; it is absent if there is none."""
     cdef int64_t distance = next_link(rolling, candidate)[0]
     after.present = False
     if distance > 0:
@@ -103,8 +105,8 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, UndoLog *undo_log) noexcept nogil:
-    """Write a candidate's cell and the links of its two neighbours to it; return False if out of
-    memory."""
+    """Write the cell of candidate `own`, and in its two neighbours the links to it; return False if
+    out of memory."""
     previous_link(rolling, own)[0] = own.step - before.step if before.present else 0
     next_link(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, undo_log):

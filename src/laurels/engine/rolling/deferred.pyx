@@ -5,8 +5,8 @@ All tallies keep their members in the same hash order, so a share is a range of 
 it are added up, step by step from the oldest, into a row for each member, and the rows are entered
 in `prepared`. A member is visited once, whatever the number of steps, so a build costs O(cells).
 Rows are found by another hash than that of the tallies, in which the members of a range are
-adjacent. An event of a member that the build has passed is counted in `prepared`, too
-(`counting.pyx`); for any other member the build will find its cell.
+adjacent. An event of a member that the build has visited is counted in `prepared`, too
+(`counting.pyx`). The cell of any other event will be added up when the build visits its member.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -29,7 +29,7 @@ cdef struct Row:                # the total of a member's cells
 
 cdef struct Sums:
     Row *rows
-    uint32_t *slots             # by a hash of the member: its row, from 1; twice as many as rows
+    uint32_t *slots             # from a member's hash to its row, counted from 1; 2 slots a row
     uint32_t size
     uint32_t capacity
 

@@ -44,8 +44,8 @@ cdef bint use_next_candidate(const Rolling *rolling, uint32_t member, const int6
 
 cdef bint row_after(const Rolling *rolling, uint32_t member, const int64_t *live,
                     int64_t *row) noexcept nogil:
-    """Compute a member's entry after the oldest tally has left, from the live one; return False if
-    nothing is left."""
+    """Compute the entry that a member will have after the oldest tally has left, from its entry in
+    `live`; return False if it will have none."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     cdef int64_t cell[WORDS_MOST]
     cdef int column
@@ -72,8 +72,8 @@ cdef bint are_rows_equal(const int64_t *left, const int64_t *right, int words) n
 
 cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
                   UndoLog *undo_log) noexcept nogil:
-    """Assign a member's prepared entry, given the live one (NULL: none). Return False if out of
-    memory."""
+    """Assign a member's entry in `prepared`, given its entry in `live` (NULL: none). Return False
+    if out of memory."""
     cdef int64_t row[WORDS_MOST]
     cdef Write write
     write.hint = hint[0]

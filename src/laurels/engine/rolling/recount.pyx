@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The check of a rolling window: its rankings are counted again from its tallies.
 
-All cells are added up, step by step from the oldest, into one row for each member, by the meaning
-of the operators, not by the code that counts events; then both rankings are compared with the rows.
+All cells are added up, step by step from the oldest, into one row for each member. This follows the
+definition of the operators, without calling the code that counts events. Then both rankings are
+compared with the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -32,7 +33,8 @@ cdef struct Count:
 
 
 cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
-    """Return the row of a member, created if there is none, or NULL if out of memory."""
+    """Return the row of a member, or NULL if out of memory. If there is no row, create it and set
+    `new`."""
     cdef uint32_t at = table_get(&count.places, member)
     cdef uint32_t capacity = 2 * count.capacity + 64
     cdef Row *rows
@@ -180,7 +182,8 @@ cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept n
 
 cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t member,
                               const int64_t *live) noexcept nogil:
-    """Check a member of live in both rankings."""
+    """Check the entries of a member in both rankings; `live` is its entry in the ranking of that
+    name."""
     cdef uint32_t at = table_get(<Table *>&count.places, member)
     cdef int64_t row[WORDS_MOST]
     cdef bint stays

@@ -32,7 +32,8 @@ maintains the candidates of best columns, `recount.pyx` checks, `rolling.pyx` is
 interface and owns the ring.
 
 **Invariants** (`recount.pyx`): live has the totals of the window's tallies, for every member;
-prepared is as above for every member except those that the pass still has to visit.
+prepared has the entries defined above, for every member except those that the pass still has to
+visit.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -63,7 +64,7 @@ cdef inline int64_t leaving_of(const Rolling *rolling) noexcept nogil:
     return rolling.running - rolling.steps + 1
 
 cdef inline Cells **slot_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """Return the ring's slot for a step, which is from running - steps to running."""
+    """Return the slot in the ring for a step from running - steps to running."""
     cdef int64_t slot = rolling.running_slot - (rolling.running - number)
     return rolling.ring + (slot + rolling.steps + 1 if slot < 0 else slot)
 

@@ -374,7 +374,8 @@ cdef class RollingSet:
         self.begin_pass()
 
     def discard(self, ids: object) -> int:
-        """Remove members everywhere; return how many were in the live ranking. O(steps) each."""
+        """Remove members from all tallies and both rankings; return how many were in `live`.
+        O(steps) each."""
         cdef int64_t number
         cdef Tally tally
         for number in range(leaving_of(&self.rolling) - 1, self.rolling.running + 1):
@@ -387,8 +388,8 @@ cdef class RollingSet:
     def load(self, number: int, ids: object, words: object) -> None:
         """Restore cells of a step's tally, as returned by `Tally.scan`; the pass begins again.
 
-        Raises ValueError for a step that the window does not count, IndexError for an id the roster
-        never gave.
+        Raises ValueError for a step that the window does not count, IndexError for an id that the
+        roster has not assigned.
         """
         cdef BufferViews buffers
         cdef Rows rows

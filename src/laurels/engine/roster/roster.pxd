@@ -13,7 +13,7 @@ cdef struct Group:              # followed by its members' bytes, one after anot
     uint16_t ends[GROUP]        # member j is from ends[j - 1] (0 for the first) to ends[j]
 
 cdef struct Names:
-    Group ***shelves            # of SHELF // GROUP groups each
+    Group ***shelves            # arrays of pointers to SHELF // GROUP groups each
     uint32_t count
     uint32_t groups             # the number of groups
     uint32_t shelf_capacity     # the number of pointers allocated in shelves
@@ -40,8 +40,8 @@ cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
 
 cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
                               const uint8_t *right, uint32_t right_length) noexcept nogil:
-    """Compare bytes in ascending order, a prefix first: return a negative number, 0 or a positive
-    one."""
+    """Compare bytes in ascending order, where a prefix is less than a longer text: return a
+    negative number, 0 or a positive one."""
     cdef int order = memcmp(left, right, min(left_length, right_length))
     if order != 0:
         return order

@@ -261,7 +261,8 @@ cdef uint32_t find_name(Names *names, object text) except? 0:
 
 cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
-    """Find up to AHEAD members from the first on, prefetching as in `intern_all`."""
+    """Find the ids of up to AHEAD members from position `first` on, prefetching as in
+    `intern_all`."""
     cdef const uint8_t *starts[AHEAD]
     cdef Py_ssize_t lengths[AHEAD]
     cdef uint32_t tags[AHEAD]
@@ -294,8 +295,8 @@ cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count
 
 cdef int find_names(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
-    """Find the ids of `count` members (str or bytes) from the first on, NONE for each unknown
-    one."""
+    """Find the ids of `count` members (str or bytes) from position `first` on; set NONE for each
+    unknown member."""
     cdef Py_ssize_t done
     for done in range(0, count, AHEAD):
         find_block(names, texts, first + done, min(count - done, <Py_ssize_t>AHEAD), found + done)

@@ -17,8 +17,8 @@ faster. Only tables of unique tags have dense segments.
 
 **Tags.** The roster's tags are hashes and may repeat (the roster distinguishes members by their
 bytes); it walks the slots itself. The ranked set's tags are the member ids themselves: ids are
-assigned in sequence, so their low bits spread them evenly over the segments, and a segment that has
-most members of its class is dense whatever the others are.
+assigned in sequence, so their low bits spread them evenly over the segments. A segment that has
+most of the ids with its low bits is dense, whatever form other segments have.
 
 **Invariants** (`table_check`): directory entries that share a segment agree in its low bits; every
 tag is in the segment of its low bits, reachable from its home without crossing a free slot; `used`
@@ -65,8 +65,8 @@ cdef void choose_form(const Slot *entries, uint32_t count, uint32_t low, uint32_
                       bint *dense, uint32_t *capacity) noexcept nogil:
     """Choose the smaller form for these tags, with room to grow by about an eighth.
 
-    The exact capacity differs by class (`low`): segments fill evenly, and would otherwise
-    all be rebuilt within one batch of inserts.
+    The exact capacity depends on `low`: segments fill evenly, and with equal capacities all would
+    be rebuilt within one batch of inserts.
     """
     cdef uint32_t widest = 0
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1

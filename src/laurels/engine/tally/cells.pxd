@@ -13,15 +13,15 @@ cdef extern from *:
     #define LAURELS_BUCKET_MOST 128
     #endif
     """
-    const uint64_t PLACES "LAURELS_PLACES"  # of the hash order
-    const int BUCKET_MOST "LAURELS_BUCKET_MOST"     # cells of a bucket
+    const uint64_t PLACES "LAURELS_PLACES"  # the number of places in hash order
+    const int BUCKET_MOST "LAURELS_BUCKET_MOST"     # the most cells of a bucket
 
 cdef enum:
     BUCKET_LINES = 8            # how many cache lines of a bucket to prefetch: its head and most ids
 
 cdef struct Cells:
     Leaf *only                  # the one bucket while there is no directory; NULL: no cells
-    Leaf **directory            # by the top bits of a place; points to `only` if that is the only one
+    Leaf **directory            # by the top bits of a place; with one bucket it points to `only`
     void *owner                 # the Tally whose cells these are
     int64_t number              # the number of the step
     uint64_t bytes              # the size of buckets and the directory
@@ -36,7 +36,8 @@ cdef inline uint64_t place_of(uint32_t member) noexcept nogil:
     return <uint32_t>(member * <uint32_t>0x9E3779B1)
 
 cdef inline Leaf *bucket_of(const Cells *cells, uint32_t member) noexcept nogil:
-    """Return the bucket a member's cell is in or belongs in, or NULL."""
+    """Return the bucket in which a member's cell is, or in which it would be inserted; NULL if
+    there is none."""
     return cells.directory[place_of(member) >> cells.shift]
 
 cdef inline bint find_cell(const Cells *cells, uint32_t member, Spot *spot) noexcept nogil:

@@ -6,14 +6,14 @@
 given in sequence, so the places of all members are spread evenly and no two are the same; even if
 members were chosen so that their places are close together, the directory takes less than a byte
 for each member of the roster. The directory's 2**depth pointers are indexed by the top bits of the
-place; a bucket of depth d holds the cells whose places agree in their top d bits, and 2**(depth -
-d) neighbouring pointers lead to it. A full bucket splits in two, and the directory doubles when the
-bucket was as deep as the directory; a bucket of few cells is joined with its buddy. While all cells
-fit into one bucket there is no directory.
+place; a bucket of depth d holds the cells whose places agree in their top d bits (the *class* of
+the bucket), and 2**(depth - d) neighbouring pointers lead to it. A full bucket splits in two, and
+the directory doubles when the bucket was as deep as the directory; a bucket of few cells is joined
+with its buddy. While all cells fit into one bucket there is no directory.
 
 **Hash order.** The directory has the places in ascending order, and buckets only ever split and
-join within it. So a scan that continues from the place it has reached returns each cell that
-exists throughout exactly once, whatever changes meanwhile.
+join within it. So a scan that continues from the place it has reached returns each cell that exists
+during the whole scan exactly once, whatever else changes meanwhile.
 
 **Draining.** Nothing large is ever freed at once: the buckets of a tally whose step has left the
 window are freed as the pass visits them (`drain_to`), their pointers become NULL, and no cell is
@@ -219,8 +219,8 @@ cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept n
 
 
 cdef bint halve_directory(Cells *cells) noexcept nogil:
-    """Drop every second pointer, if none is the only one to its bucket; return False if out of
-    memory."""
+    """Halve the directory by dropping every second pointer. Each bucket must have at least two
+    pointers. Return False if out of memory."""
     cdef uint64_t slots = slots_in(cells) >> 1
     cdef uint64_t slot
     cdef Leaf **narrower

@@ -210,7 +210,8 @@ cdef class Tally:
 
         Stops after the bucket with which there are `limit` cells or more; the last item is the
         position from which to continue, 2**32 at the end. Between calls cells may be added, changed
-        and removed: one that is there throughout is returned exactly once. O(cells + buckets).
+        and removed; a cell that exists during the whole scan is returned exactly once. O(cells +
+        buckets).
         """
         cdef int64_t *columns[WORDS_MOST]
         cdef uint64_t place

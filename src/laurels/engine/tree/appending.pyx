@@ -27,7 +27,7 @@ from laurels.engine.roster.table cimport NONE, table_add, table_drop, table_get,
 from .tree cimport Tree, set_key
 
 cdef enum:
-    LEAST = 16                  # the least number of rows for which trying it pays off
+    LEAST = 16                  # the least number of rows to try to append as a leaf
 
 
 cdef inline int fill_count() noexcept nogil:

@@ -60,8 +60,8 @@ cdef void register_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
 
 
 cdef bint map_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
-    """Set the number of all members of a leaf in the table; cannot fail if they are there
-    already."""
+    """Set the leaf's number for all its members in the table. This cannot fail if the members are
+    in the table already."""
     cdef uint32_t *members = ids_of(leaf, tree.words)
     cdef int i
     for i in range(leaf.size):

@@ -15,17 +15,17 @@ cdef extern from *:
     const uint32_t LARGE "LAURELS_LARGE"    # the size from which prefetching pays off
 
 cdef enum:                      # how far ahead a batch prefetches, in entries
-    FAR = 24                    # to prefetch places
+    FAR = 24                    # to prefetch a member's slot in the table
     NEAR = 16                   # to prefetch leaves
     NEXT = 8                    # to predict writes
     LINES = 12                  # how many cache lines of a leaf to prefetch
 
 cdef struct Hint:               # the leaves and positions that a write will probably use
-    uint32_t epoch              # the epoch of the tree at that time
-    uint32_t source             # the leaf the entry is in, by number; NONE: none, or not known
-    int at                      # its position there
-    int slot                    # the slot of the leaf it will move to
-    Branch *target              # the parent of that leaf; NULL: it stays, or not known
+    uint32_t epoch              # the epoch of the tree when the hint was set
+    uint32_t source             # the number of the leaf with the entry; NONE: no entry, or unknown
+    int at                      # the position of the entry in that leaf
+    int slot                    # the slot of the leaf to which the entry will move
+    Branch *target              # the parent of that leaf; NULL: the entry stays, or unknown
 
 cdef inline void prefetch_leaf(const Leaf *leaf) noexcept nogil:
     """Prefetch all cache lines of a leaf of common size."""
@@ -48,7 +48,7 @@ cdef inline void prefetch_entry(Tree *tree, uint32_t member) noexcept nogil:
 
 cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint,
                            Spot *spot) noexcept nogil:
-    """Find a member's entry like `seek`, but look first where the hint says."""
+    """Find a member's entry like `seek`, but look first at the hint's position."""
     cdef Leaf *leaf
     if hint.source != NONE and hint.epoch == tree.epoch and tree.height:
         leaf = leaf_numbered(tree, hint.source)

@@ -2,13 +2,13 @@
 """Growth and shrinking of a tree: pages are split, joined and dropped; levels are added and
 removed.
 
-A full leaf is split in halves. Only if the new entry becomes the first or the last of the ranking,
-the leaf is split beside it, so that appending fills leaves. A full branch above the leaf is split
-first, so a parent always has room. Since a leaf's
-memory follows its size, no entries are moved to neighbours to save memory. A leaf less than a
-quarter full is joined with a neighbour under the same parent if both together fill at most three
-quarters, and so are branches. Empty pages are dropped, and a root with one child is replaced by the
-child. Joining only saves memory and steps: if there is no memory for it, it is skipped.
+A full leaf is split in halves. But if the new entry becomes the first or the last of the ranking,
+the leaf is split next to this entry, so that appending fills leaves. A full branch above the leaf
+is split first, so a parent always has room. Since a leaf's memory follows its size, no entries are
+moved to neighbours to save memory. A leaf less than a quarter full is joined with a neighbour under
+the same parent if both together fill at most three quarters, and so are branches. Empty pages are
+dropped, and a root with one child is replaced by the child. Joining only saves memory and steps: if
+there is no memory for it, it is skipped.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -70,7 +70,7 @@ cdef void tree_close(Tree *tree) noexcept nogil:
 
 
 cdef void set_parents(Branch *branch, int first) noexcept nogil:
-    """Set the parent of a branch's children, from a slot on."""
+    """Set `branch` as the parent of its children, from slot `first` on."""
     cdef int slot
     for slot in range(first, branch.size):
         children_of(branch)[slot].up = branch
@@ -121,7 +121,7 @@ cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept
     """Open a slot after a page in its parent, with a staged key as the edge between; return False
     if out of memory.
 
-    The parent has room. The caller sets the new child next, by `set_child`.
+    The parent must have room. The caller sets the new child next, by `set_child`.
     """
     cdef Branch *branch = page.up
     cdef Shape shape = shape_of(tree)
@@ -259,7 +259,7 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
 
 
 cdef void place_halves(Tree *tree, Leaf *old, Leaf *left, Leaf *right) noexcept nogil:
-    """Replace a leaf by two, for the second of which the parent has an open slot."""
+    """Replace the leaf `old` by two. Its parent must already have an open slot for `right`."""
     cdef Branch *branch = old.up
     cdef int slot = slot_of(old)
     cdef uint32_t runs = runs_of(branch)[slot] if tree.dense else 0
@@ -308,7 +308,8 @@ cdef void lower_root(Tree *tree) noexcept nogil:
 
 
 cdef void drop_child(Tree *tree, Branch *branch, int slot) noexcept nogil:
-    """Remove a dropped child from a branch, and also the branch if it was the last child."""
+    """Remove the slot of a child that was freed. If the branch has no other children, free it and
+    remove its slot, too."""
     cdef Shape shape = shape_of(tree)
     cdef Branch *parent = branch.up
     tree.bytes -= branch_bytes(branch, shape)

@@ -21,7 +21,7 @@ cdef enum:
 
 cdef struct Word:               # the layout of one word of all entries
     int64_t base
-    uint32_t offset             # the packed array's, from the start of the leaf
+    uint32_t offset             # the start of the packed array, in bytes from the start of the leaf
     uint32_t width              # bytes per item: 0 (all equal to base), 1, 2, 4 or 8
 
 # A leaf is a Page, followed by Word[words], uint32_t ids[capacity] and the packed arrays.

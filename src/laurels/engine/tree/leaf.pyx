@@ -159,7 +159,7 @@ cdef void leaf_breaks(const Leaf *leaf, int columns, uint8_t *marks) noexcept no
 
 cdef inline void leaf_put(Leaf *leaf, int words, int at, uint32_t member,
                           const int64_t *entry) noexcept nogil:
-    """Write an entry whose words fit at a position."""
+    """Write an entry at a position; its words must fit the widths of the leaf."""
     cdef int word
     cdef const Word *how
     cdef char *packed
@@ -292,7 +292,8 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
 
 
 cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
-    """Replace a leaf by one with the staged entries; return it, or NULL if out of memory."""
+    """Replace a leaf by a new one with the staged entries; return the new leaf, or NULL if out of
+    memory."""
     cdef Leaf *new = leaf_pack(stage, words, 0, stage.size)
     if new != NULL:
         new.up = leaf.up

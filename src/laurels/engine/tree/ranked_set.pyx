@@ -168,8 +168,8 @@ cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noe
 cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
                          int64_t *ranks) noexcept nogil:
     """Compute the ranks of `count` consecutive entries from position `start`. Style 0 is the
-    positions themselves. In the others only the first rank is searched for, and each further one
-    follows from whether an entry is tied with the one before it."""
+    positions themselves. In the other styles only the first rank is searched for; the next ranks
+    follow from comparing each entry with the previous one."""
     cdef uint64_t i
     cdef Spot spot, before
     if style == 0:
@@ -275,7 +275,7 @@ cdef class RankedSet:
         """Assign the entries of members: insert them, or change their words. O(log n) each.
 
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
-        before stop are read. Raises IndexError for an id the roster never gave.
+        before stop are read. Raises IndexError for an id that the roster has not assigned.
         """
         cdef BufferViews buffers
         cdef Rows rows

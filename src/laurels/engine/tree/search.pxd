@@ -20,8 +20,8 @@ cdef struct Key:
     const int64_t *words
     int count                   # the number of words
     bint named                  # whether it has a member (only with all ordered words)
-    uint32_t member             # its id, or NONE when it need not be in the roster
-    const uint8_t *start        # its bytes; NULL until looked up
+    uint32_t member             # the id of the member, or NONE if it may be unknown to the roster
+    const uint8_t *start        # the bytes of the member; NULL until looked up
     uint32_t length
 
 cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
@@ -84,11 +84,11 @@ cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) n
 
 cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
                               Key *key, bint right) noexcept nogil:
-    """Return how many of the first `high` members sort before the key's. If `right` is set, one that
-    equals it is counted, too.
+    """Return how many of the first `high` members sort before the key's member. With `right` a
+    member equal to the key's is counted, too.
 
     Each comparison waits for a member's bytes. Members are often added in the order of their names,
-    each after all others, so the last one is compared first.
+    so that a new one sorts after all others; therefore the last one is compared first.
     """
     cdef int middle, order
     if low < high:
@@ -98,7 +98,7 @@ cdef inline int bound_members(const Names *names, const uint32_t *members, int l
         high -= 1
     while low < high:
         middle = (low + high) >> 1
-        if high - low > 3:                      # one of these is compared next
+        if high - low > 3:                      # the two members that may be compared next
             prefetch(group_of(names, members[(low + middle) >> 1]))
             prefetch(group_of(names, members[(middle + 1 + high) >> 1]))
         order = order_to_member(names, key, members[middle])

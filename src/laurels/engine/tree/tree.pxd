@@ -37,7 +37,7 @@ cdef enum:
 cdef struct Tree:
     const Names *names
     Page *root                  # a leaf when height is 0, else a branch; NULL: no entries
-    Leaf ***leaves              # by number; the pointer of a free number is odd and has the next one
+    Leaf ***leaves              # by number; an odd pointer has the next free number
     Table places                # from a member id to the number of its leaf; open when height > 0
     uint64_t bytes              # of leaves, branches and the directory
     uint32_t size               # the number of entries
@@ -51,7 +51,7 @@ cdef struct Tree:
     uint8_t words               # the number of all words of an entry
     uint8_t dense
 
-cdef struct Spot:               # the place of an entry, or the gap for one; valid until the next change
+cdef struct Spot:               # where an entry is, or belongs; valid until the next change
     Leaf *leaf
     int at
 

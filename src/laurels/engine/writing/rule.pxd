@@ -13,7 +13,7 @@ cdef extern from *:
     """
     #define LAURELS_SANE ((int64_t)1 << 54)
     """
-    const int64_t SANE "LAURELS_SANE"   # a bound of events' values, and of differences to them
+    const int64_t SANE "LAURELS_SANE"   # a bound of the values of events, and of their differences to totals
 
 cdef struct Rule:
     int columns
@@ -43,7 +43,8 @@ cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *r
     return 0
 
 cdef inline bint is_earlier(const Rule *rule, const int64_t *row, const int64_t *other) noexcept nogil:
-    """Return whether an equal tuple was reached with a lesser stamp."""
+    """Return whether `row` was reached with a lesser stamp than `other`, which has the same
+    columns."""
     cdef int tie = rule.columns
     return rule.tie and rule.tie * row[tie] < rule.tie * other[tie]
 

@@ -12,7 +12,7 @@ from laurels.engine.tree.tree cimport Spot, Tree
 cdef struct Write:              # an entry being written
     Tree *tree                  # the ranking; NULL: nothing is read or written
     Spot spot                   # where the entry is, if present
-    Hint hint                   # where it is expected to be, and to move to
+    Hint hint                   # where the entry is expected to be, and where it will move
     Draft draft
 
 cdef inline void clear_hint(Hint *hint) noexcept nogil:
