@@ -7,6 +7,8 @@ from random import Random
 
 import pytest
 
+import laurels
+from laurels.model.board_fields import Tie
 from tests.conftest import Scaled
 from tests.counts import covering
 
@@ -113,3 +115,27 @@ def test_passes_continue_after_a_restart_of_the_server() -> None:
             ranking.check_bounds([member.decode() for _, member in ranking.order])
             ranking.check_structure()
         check_at_rest(ranking)
+
+
+@pytest.mark.parametrize("tie", ["member", "first"])
+@pytest.mark.parametrize("kind", ["string", "zset"])
+@pytest.mark.usefixtures("emptied")
+def test_adding_a_head_leaves_other_keys_of_the_server_alone(
+    server: Server, clock: laurels.ManualClock, tie: Tie, kind: str
+) -> None:
+    """A ranking's name without the prefix of its board is a key that laurels did not make."""
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(laurels.Board("b", tie=tie))
+        lb.submit_many("b", [(f"m{i}", i) for i in range(300)])
+        (ranking,) = [key.decode() for key in server.call("KEYS", "*:r:all:*")]
+        prefix, _, name = ranking.partition(":r:")
+        if kind == "string":
+            server.call("SET", name, "of another program")
+        else:
+            server.call("ZADD", name, 1, "of another program")
+        before = server.call("DUMP", name)
+        lb.change("b", head=100)
+        assert server.call("HGET", f"{prefix}:g:{name}", "n") == b"300"
+        assert server.call("HGET", f"{prefix}:g:{name}", "moving") is None
+        assert server.call("DUMP", name) == before
+        assert lb.count("b") == 300

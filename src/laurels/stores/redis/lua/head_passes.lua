@@ -62,7 +62,7 @@ do
     s.moving = own .. ':' .. reply[1]
     if reply[1] == '0' and s.n == call('ZCARD', ranked.r) then
       s.moving = nil
-      call('UNLINK', ranked.k or ranked.name)
+      if ranked.k then call('UNLINK', ranked.k) end
       head.apply_hiding(s, ranked)
     end
     return #gone + 2
