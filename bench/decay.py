@@ -21,7 +21,8 @@ import laurels
 from bench.workload import Population, Traffic
 from laurels.core.plan import plan_batch
 from laurels.engine.writing import decay
-from laurels.model.event import EventReader, batch_of
+from laurels.model.batch import batch_of
+from laurels.model.event import EventReader
 from laurels.model.windows.weighing import BIAS, weight
 from laurels.stores.local.index.memory import MemoryIndex
 

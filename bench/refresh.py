@@ -21,7 +21,8 @@ import laurels
 from bench.workload import Population
 from laurels.core import record as records
 from laurels.core.fold import Fold
-from laurels.model.event import EventReader, batch_of
+from laurels.model.batch import batch_of
+from laurels.model.event import EventReader
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.local.index.memory import MemoryIndex
 

@@ -9,8 +9,9 @@ import pytest
 from laurels.core.index import Index, Outcome
 from laurels.core.plan import plan_batch
 from laurels.core.ranking_key import RankingKey
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board, Column
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.timeline.instants import MIN_MS
 

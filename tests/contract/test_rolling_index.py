@@ -13,8 +13,9 @@ from laurels.core.index import Index, Outcome
 from laurels.core.lifecycle import RollingState, rolling_state
 from laurels.core.plan import plan_batch
 from laurels.core.ranking_key import RankingKey
+from laurels.model.batch import batch_of
 from laurels.model.board import Board
-from laurels.model.event import EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.stores.local.index.memory import MemoryIndex
 from tests.calendar_by_scanning import HOUR
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import laurels
 from laurels.errors import BatchTooLarge
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.batch import Batch, batch_of
+from laurels.model.event import EventReader
 from laurels.model.rules import Rules
 from laurels.stores.redis import writes
 

@@ -15,6 +15,7 @@ OPERATOR: list[Insertion] = [
     ('"sum"})\n', '"gain", '),
 ]
 VALUE: list[Insertion] = [
+    ("from collections.abc import Mapping, Sequence\n", "from array import array\n"),
     (
         "        if columns.groups is not None:\n",
         """        columns.values = tuple(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from laurels.core.index import Outcomes, Scores
 from laurels.core.lifecycle import Due, due_of, next_boundary, rolling_state
-from laurels.core.plan import can_set, plan_batch
+from laurels.core.plan import plan_batch
 from laurels.core.ranking_key import RankingKey, ranking_key
 from laurels.core.requests import (
     AtBound,
@@ -30,8 +30,9 @@ from laurels.core.requests import (
     find,
 )
 from laurels.core.scope_scan import ScopeScan
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board, Column
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.model.rules import Op, Rules
 from laurels.model.windows.rolling import Rolling
 from laurels.stores.local.index.memory import MemoryIndex
@@ -248,7 +249,7 @@ async def _count(pair: Pair) -> None:
 def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
     """Return a batch of some events of few members. Some events are late, repeated, or out of
     range."""
-    absolute = random.random() < 0.15 and can_set(rules)
+    absolute = random.random() < 0.15 and rules.can_set
     return batch_of(
         EventReader(rules).gather(_events(random, rules, now_ms)),
         board,

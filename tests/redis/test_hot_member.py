@@ -8,7 +8,8 @@ import asyncio
 import laurels
 from laurels.core.board_state import Boards
 from laurels.core.index import Outcome, Outcomes
-from laurels.model.event import EventReader, batch_of
+from laurels.model.batch import batch_of
+from laurels.model.event import EventReader
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MAX_MS

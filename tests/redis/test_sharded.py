@@ -27,8 +27,9 @@ from laurels.core.requests import (
     Start,
 )
 from laurels.core.standing import AsOf
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board, Column
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.model.rules import Rules
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.index.index import RedisIndex

@@ -14,8 +14,9 @@ from laurels.core.record import Events, decode, encode, encode_one, events_of
 from laurels.core.record import batch_of as logged_batch
 from laurels.engine.batch.packing import pack
 from laurels.engine.writing import decay
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.model.score import LIMIT
 from laurels.model.windows.weighing import (
     BIAS,

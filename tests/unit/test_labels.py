@@ -21,8 +21,9 @@ from laurels.errors import (
     UnknownLabel,
     UnknownScope,
 )
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.model.labels import (
     Labels,
     Values,

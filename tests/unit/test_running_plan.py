@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from laurels import Board
 from laurels.core.board_state import Boards, BoardState, redefine
 from laurels.core.plan import plan_batch
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 
 DAY_MS = 86_400_000
 NOON_MS = 20_000 * DAY_MS + DAY_MS // 2

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from laurels.core.plan import LATE, NO_SCOPE, Plan, plan_batch
+from laurels.model.batch import Batch, batch_of
 from laurels.model.board import Board
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.event import EventReader
 from laurels.model.labels import ALL, scope_named
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import laurels
 from laurels.core.board_state import Boards
 from laurels.core.index import Outcome
-from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.batch import Batch, batch_of
+from laurels.model.event import EventReader
 from laurels.stores.redis.index.sums import Sums, sums_of
 
 VALUES = st.integers(-5, 5).filter(bool) | st.sampled_from([2**52, -(2**52)])

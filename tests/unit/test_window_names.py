@@ -8,7 +8,7 @@ import pytest
 
 import laurels
 from laurels import Board
-from laurels.core.plan import window_named
+from laurels.core.named_windows import window_named
 from laurels.errors import UnknownWindow
 from laurels.model.board_change import safe_change
 

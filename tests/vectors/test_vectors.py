@@ -14,7 +14,8 @@ from laurels import config
 from laurels.core.index import Outcome
 from laurels.core.plan import plan_batch
 from laurels.core.ranking_key import RankingKey
-from laurels.model.event import EventReader, batch_of
+from laurels.model.batch import batch_of
+from laurels.model.event import EventReader
 from laurels.model.labels import scope_named
 from laurels.model.score import word_bounds
 from laurels.stores.redis.index.batches import encode_batch

@@ -21,7 +21,7 @@ from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
 from .index import Offset
-from .plan import window_named
+from .named_windows import window_named
 from .query import Query, ScopedQuery
 from .query_context import QueryContext
 from .ranking_key import RankingKey, ranking_key

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.errors import LogDamaged, UnknownBoard
+from laurels.model.batch import Batch
 from laurels.model.board import Board
-from laurels.model.event import Batch, EventReader
+from laurels.model.event import EventReader
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted, safe_repr

@@ -21,8 +21,8 @@ from laurels.core.changes.blocks import (
     position_block,
     write_block,
 )
+from laurels.model.batch import Batch
 from laurels.model.board import Board
-from laurels.model.event import Batch
 from laurels.model.labels import ALL
 
 from . import record as records

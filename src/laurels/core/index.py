@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 
 from .contents import Piece

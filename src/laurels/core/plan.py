@@ -1,4 +1,4 @@
-"""The plan: which rankings a batch writes to, and which a query reads. Pure.
+"""The plan of a batch: the rankings to which it writes. Pure.
 
 A ranking is named by board, window and window instance. The plan of a batch gives, for each window
 of the board, the target of each event by its `at`. In a calendar window the target is the ranking
@@ -16,12 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.engine.batch.packing import bounds
-from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
-from laurels.model.event import Batch
-from laurels.model.labels import is_by, label_names
+from laurels.model.batch import Batch
+from laurels.model.labels import is_by
 from laurels.model.rules import RankingSpec, Rules
-from laurels.model.validation import safe_repr
-from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
@@ -247,17 +244,6 @@ def _route_scopes(
     return array("i", map(by_group.__getitem__, groups))
 
 
-def can_set(rules: Rules) -> bool:
-    """Return whether `set` is possible on a board. To set a sum, the old value in the window `all`
-    is needed."""
-    return rules.all_window >= 0 or not has_sum(rules)
-
-
-def has_sum(rules: Rules) -> bool:
-    """Return whether any column of a board adds up the values of events."""
-    return any(column.adds_up for column in rules.columns)
-
-
 def _refuses_any(route: "int | array[int]") -> bool:
     """Return whether any event has no target."""
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
@@ -328,48 +314,6 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
             end_ms, index = spans[place]
         route.append(index)
     return route
-
-
-def window_named(rules: Rules, name: str | None) -> Window:
-    """Return the window of that name; None is the board's first. A window without a name of its own
-    may be named by its text, with or without its options, if that is unambiguous."""
-    if name is None:
-        return next(iter(rules.windows.values()))
-    try:
-        return rules.windows[name]
-    except (KeyError, TypeError):
-        pass
-    matches = [window for window in rules.windows.values() if is_text_of(window, name)]
-    if len(matches) == 1:
-        return matches[0]
-    names = ", ".join(rules.windows)
-    raise UnknownWindow(
-        f"expected a window of the board ({names}), got {safe_repr(name)}"
-    ) from None
-
-
-def spec_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """Return the ranking spec of a window for scopes of these labels; the defaults are the board's
-    first window and first labels."""
-    if window is None and scope is None:
-        return rules.specs[0]
-    labels = rules.scopes[0] if scope is None else label_names(rules, scope)
-    return RankingSpec(window_named(rules, window).name, labels)
-
-
-def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:
-    """Return the period of a window that a query reads: the period with the given label, by default
-    the running one."""
-    running = window.period_at(now_ms)
-    if label is None:
-        return running
-    period = window.period(label)
-    if period.start_ms > running.start_ms:
-        raise PeriodFuture(f"{label} has not begun: the running period is {running.label}")
-    if period.end_ms <= (oldest_ms := window.kept_from(floor_ms, now_ms)):
-        oldest = window.period_at(oldest_ms).label
-        raise PeriodExpired(f"{label} is no longer kept: the oldest kept is {oldest}")
-    return period
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:

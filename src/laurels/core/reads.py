@@ -27,8 +27,8 @@ from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
 from .head import beyond, certain_of, ensure_listed, known_positions, listed, rank_at
 from .index import Index, Offset, Slice
+from .named_windows import readable, window_named
 from .needed import NeededPlan, plan_needed
-from .plan import readable, window_named
 from .rank import Rank
 from .ranking_key import ranking_key
 from .read_plan import FAR, ReadPlan

@@ -19,8 +19,8 @@ from laurels.errors import (
     TotalOutOfRange,
 )
 from laurels.model.answer import Answer, Plain, plain
+from laurels.model.batch import Batch
 from laurels.model.board_times import instant_text
-from laurels.model.event import Batch
 from laurels.model.labels import labels_of
 from laurels.model.rules import RankingSpec, Rules
 from laurels.model.scale import scale_of

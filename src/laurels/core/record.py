@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from laurels.engine.batch.packing import differences, pack, unpack
 from laurels.errors import FormatTooNew, LogDamaged
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 

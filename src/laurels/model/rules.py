@@ -167,6 +167,16 @@ class Rules(Struct, frozen=True, dict=True):
         return len(self.columns) + (self.tie != 0) + self.is_stamped
 
     @cached_property
+    def has_sum(self) -> bool:
+        """Whether any column adds up the values of events."""
+        return any(column.adds_up for column in self.columns)
+
+    @property
+    def can_set(self) -> bool:
+        """Whether scores can be set. To set a sum, its old value in the window `all` is needed."""
+        return self.all_window >= 0 or not self.has_sum
+
+    @cached_property
     def has_last(self) -> bool:
         """Whether any column keeps the last value."""
         return any(column.op == "last" for column in self.columns)

@@ -24,7 +24,7 @@ from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
 )
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import Values
 from laurels.model.rules import Rules
 

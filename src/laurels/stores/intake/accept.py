@@ -10,7 +10,7 @@ import msgspec
 
 from laurels.core.board_state import BoardState
 from laurels.core.commands import SourcePosition
-from laurels.core.plan import can_set, has_sum, spec_named
+from laurels.core.named_windows import spec_named
 from laurels.core.receipt import Receipts
 from laurels.engine.batch.intake import Columns
 from laurels.errors import (
@@ -68,9 +68,9 @@ def submission(
     event_list = batch_list(events)
     ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
-    if absolute and not columns.errors and not can_set(state.rules):
+    if absolute and not columns.errors and not state.rules.can_set:
         raise NoAllWindow(f"the board {quoted(state.board.name)} has no window `all`")
-    if absolute and columns.ats is not None and not event_time and has_sum(state.rules):
+    if absolute and columns.ats is not None and not event_time and state.rules.has_sum:
         raise SetWithTime(
             f"the board {quoted(state.board.name)} has a sum column, where `set` takes no time"
         )

@@ -11,7 +11,7 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import oldest_stored
 from laurels.core.mending import EntryColumns, RankingEntries, entry_columns, entry_rows
-from laurels.core.plan import window_named
+from laurels.core.named_windows import window_named
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.errors.ledger import InvalidEntry
 from laurels.model.labels import scope_named

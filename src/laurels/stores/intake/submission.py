@@ -19,7 +19,8 @@ from laurels.core.zeros import zeros_of
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
-from laurels.model.event import AHEAD_MS, Batch, batch_of
+from laurels.model.batch import Batch, batch_of
+from laurels.model.event import AHEAD_MS
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import quoted

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, Unpack
 
 from laurels.core.commands import Command, DefinitionCommand, Submit
 from laurels.core.index import Index
-from laurels.core.plan import spec_named
+from laurels.core.named_windows import spec_named
 from laurels.core.receipt import Receipts
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import (

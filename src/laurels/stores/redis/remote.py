@@ -21,7 +21,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import ALL
 from laurels.model.rules import Rules
 from laurels.stores.redis.sharding.feed import FeedPlace, Pending

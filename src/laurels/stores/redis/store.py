@@ -25,7 +25,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
-from laurels.core.plan import window_named
+from laurels.core.named_windows import window_named
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures

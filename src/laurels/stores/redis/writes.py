@@ -32,8 +32,8 @@ from laurels.errors import (
     PartlyCounted,
     Unavailable,
 )
+from laurels.model.batch import Batch
 from laurels.model.board import Board
-from laurels.model.event import Batch
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.stores.intake.mending import Mending, parts_of_mend

@@ -21,7 +21,7 @@ from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
 from laurels.engine.tree.rows import negated
 from laurels.errors import CheckFailed
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
 from laurels.model.windows.weighing import Weighing

@@ -15,7 +15,7 @@ from laurels.engine.batch.packing import unpack
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 from laurels.model.score import word_bounds

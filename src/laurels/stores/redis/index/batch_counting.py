@@ -5,7 +5,7 @@ from typing import Any
 
 from laurels.core.plan import Plan
 from laurels.core.zeros import zeros_of
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import Applied, CallId, Opened, PositionWrite
 from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, decode_entry

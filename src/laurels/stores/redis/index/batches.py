@@ -11,7 +11,7 @@ from operator import neg
 from typing import Any
 
 from laurels.core.plan import Plan
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import Labels
 from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of

@@ -19,7 +19,7 @@ from laurels.core.changes.blocks import (
 )
 from laurels.core.changes.cursor import BlockPlace
 from laurels.core.plan import Plan
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 from laurels.stores.redis.remote import Opened, ShardChanges
 

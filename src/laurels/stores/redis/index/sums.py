@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from laurels.core.index import Outcome, Outcomes, Scores
 from laurels.core.plan import Plan
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 
 _EXACT = 2**53

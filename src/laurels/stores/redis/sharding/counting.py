@@ -33,7 +33,7 @@ from laurels.core.plan import Plan
 from laurels.core.record import Position
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionMoved
 from laurels.errors.index_server import IndexUnavailable
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.stores.redis.remote import (
     Applied,
     CallId,

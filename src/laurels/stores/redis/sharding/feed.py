@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.plan import Plan
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import Labels
 from laurels.model.rules import Rules
 

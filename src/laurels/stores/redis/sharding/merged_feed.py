@@ -14,7 +14,7 @@ from msgspec import Struct
 from laurels.core.lifecycle import rolling_state
 from laurels.core.plan import NO_SCOPE, Plan
 from laurels.core.ranking_key import RankingKey, Target
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
 from laurels.model.windows.kinds import Window

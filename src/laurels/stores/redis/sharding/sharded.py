@@ -24,7 +24,7 @@ from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.core.zeros import zeros_of
 from laurels.errors import NotReady, PositionMoved
-from laurels.model.event import Batch
+from laurels.model.batch import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
 from laurels.stores.redis.remote import (
