@@ -196,7 +196,7 @@ ROLLING_FAULTS = [
     ("rolling:7d/1d,tz=Nowhere", "for tz, got 'Nowhere'"),
     ("rolling:7d/1h,keep=3", "a window of type rolling takes no keep"),
     ("rolling:7d/1h,week_start=sunday", "a window of type rolling takes no week_start"),
-    ("rolling:7d/1h,colour=red", "unknown option 'colour': there are span, step, keep"),
+    ("rolling:7d/1h,colour=red", "unknown option 'colour': expected one of span, step, keep"),
     ("rolling:7d/1h,span=9d", "each once, got 'span=9d'"),
     ("rolling:7d/1h,7d/1h", "each once, got '7d/1h'"),
     ("day:7d/1h", "each once, got '7d/1h'"),

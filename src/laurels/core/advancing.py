@@ -62,7 +62,7 @@ class AdvancedBoards(Boards):
                 self._remove_gone()
 
     def _remove_gone(self) -> None:
-        for state in self.take_gone(self.clock_ms):
+        for state in self.take_unretained(self.clock_ms):
             self.remove_board(state.number)
 
     def remove_board(self, number: int) -> None:

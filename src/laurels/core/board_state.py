@@ -176,7 +176,7 @@ class Boards:
         if state.rules.gone_ms < MAX_MS:
             heapq.heappush(self._removals, (state.rules.gone_ms, state.number))
 
-    def take_gone(self, now_ms: int) -> list[BoardState]:
+    def take_unretained(self, now_ms: int) -> list[BoardState]:
         """Return the boards that are no longer retained at `now_ms`; each is returned once. O(1) if
         there are none. In event time no board is removed."""
         gone = []

@@ -11,8 +11,8 @@ from laurels.timeline.clock_guard import Leap
 _log = logging.getLogger("laurels")
 
 AHEAD_MS = 5_000
-"""How far a store may be ahead of its clock without a warning. The time of an event may be as far
-ahead.
+"""How far a store may be ahead of its clock without a warning. The times of accepted events may be
+that far ahead, too.
 """
 
 

@@ -26,7 +26,7 @@ PIECE_ROWS = 4_096
 
 class LastRefresh(Struct, frozen=True, array_like=True):
     """The refresh state of a window. It has the time of the last refresh, None before the first
-    refresh, and whether another refresh may have members to list."""
+    refresh, and whether another refresh may find members."""
 
     now_ms: int | None
     waiting: bool
@@ -73,7 +73,7 @@ class Origin(Struct, frozen=True, array_like=True):
         """The name in the definition."""
         return _names.decode(self.definition).name
 
-    def is_as(self, other: "Origin") -> bool:
+    def equals_except_time(self, other: "Origin") -> bool:
         """Return whether `other` is equal except for the time."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
 

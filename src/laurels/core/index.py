@@ -58,8 +58,8 @@ class Scores(Struct, frozen=True):
 
 
 class BatchTrace(Struct, frozen=True):
-    """The entries of a batch's members after each event. For each recorded ranking, these are its
-    index in the plan's `specs`, and the scores as integers, column by column. `added` has, for
+    """The entries of a batch's members after each event. Each recorded ranking has an item: its
+    index in the plan's `specs`, and the entries as integers, column by column. `added` has, for
     each event with an absolute score, the amount by which the event changed the score."""
 
     rankings: list[tuple[int, list["array[int]"]]]
@@ -182,8 +182,8 @@ class Index(Protocol):
         `scopes`. Return whether the member was in any of them."""
 
     def mend(self, key: RankingKey, record: MendRanking) -> bytearray:
-        """Replace entries of a ranking. Return a list with 1 for each member that was changed, and
-        0 for each whose entry is not the expected one."""
+        """Replace entries of a ranking. Return a byte for each member: 1 if it was changed, 0 if
+        its current entry is not the expected one."""
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
 

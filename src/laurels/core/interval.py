@@ -8,9 +8,9 @@ from .ranking_key import RankingKey
 
 
 class WithoutInterval:
-    """The ranking `key` of an index without the entries at positions `first` to `past` (exclusive),
-    of which there is at least one. No entry before the interval may have the same rank as an entry
-    after it. It must not change meanwhile."""
+    """The ranking `key` of an index without the entries at positions `first` to `past` (exclusive).
+    There must be at least one such entry, no entry before them may have the same rank as one after
+    them, and the ranking must not change while this view is in use."""
 
     def __init__(self, index: Index, key: RankingKey, first: int, past: int) -> None:
         self._index = index

@@ -134,8 +134,8 @@ class Refreshed(Struct, frozen=True, array_like=True):
     `now_ms` is the time of its last refresh, None before the first refresh. `offset` is the log
     entry that last changed the window's list: the last refresh, or a later removal of a member or
     change of member data. On a board in several shards it has an entry for each shard. `waiting` is
-    True if another refresh may have members to list, because the list has members or an event was
-    counted since.
+    True if another refresh may find members, because the list has members or an event was counted
+    since.
     """
 
     offset: int | tuple[int, ...] = 0

@@ -1,8 +1,8 @@
 """Entries of a ranking in their stored form, to be read and replaced. Pure.
 
 An entry is replaced as a whole, with the times that decide between equal scores. An event could not
-do this, since it would count in all current windows. In this way a ranking gets entries that were
-read elsewhere, such as in a ledger, or that were correct before.
+do this, since it would count in all current windows. So a ranking can be given entries that were
+read elsewhere, such as in a ledger, or entries that it had before an error.
 """
 
 from array import array

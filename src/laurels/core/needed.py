@@ -287,8 +287,8 @@ class _Attempt(Struct, frozen=True):
         return values[0] if values else _nearest(least, most)
 
     def _tie(self) -> Words:
-        """Return the tie word of the member's entry after the event; None if the board has no tie
-        words.
+        """Return the tie word of the member's entry after the event, as a tuple; empty if the board
+        has no tie words.
         """
         rules = self.plan.rules
         if rules.tie == 0:

@@ -40,7 +40,7 @@ class Plan(Struct, frozen=True, dict=True):
     another kind. `late` are the events that are refused in every ranking for which they have the
     labels. `outside` are those late events that are before the start or after the end of the board,
     which takes events from `starts_ms` to just before `ends_ms`. `all_window` is the index in
-    `routes` of the window `all` over all events, -1 without such a window.
+    `routes` of the window `all` in the scope of all events, -1 without such a window.
     """
 
     specs: tuple[RankingSpec, ...]
@@ -256,7 +256,8 @@ def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
 def _route(
     rules: Rules, window: Window, floor_ms: int, batch: Batch, targets: list[Target]
 ) -> "int | array[int]":
-    """Return the route of one window for the events of a batch, and add the targets it needs."""
+    """Return the route of one window for the events of a batch, and append the targets that it
+    needs to `targets`."""
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:

@@ -15,7 +15,7 @@ from laurels.errors import InvalidRank, LaurelsError
 from laurels.model.labels import LabelPairs
 
 from .query_context import QueryContext
-from .read_plan import ReadPlan, whole
+from .read_plan import ReadPlan, integer_argument
 from .reads import RankingView
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         """Raise the error made by `refusal` if a field is not an integer within bounds."""
         value = getattr(self, name)
         if type(value) is not int or value < low or (high is not None and value > high):
-            force_setattr(self, name, whole(name, value, low, high, refusal))
+            force_setattr(self, name, integer_argument(name, value, low, high, refusal))
 
     def _ensure_rank(self, name: str) -> None:
         if getattr(self, name) is not None:

@@ -28,7 +28,8 @@ class QueryContext(Struct, frozen=True, gc=False):
         by: str | None = None,
     ) -> RankingView:
         """Return the view of one ranking of the board, in the scope of some labels or by a label.
-        The view of the running period over all events is cached while the period runs."""
+        The view of the running period in the scope of all events is cached while the period
+        runs."""
         if period is not None or after is not None or by is not None or labels:
             return RankingView(self.state, self.now_ms, window, period, after, labels=labels, by=by)
         view = cached_view(self.state, window, self.now_ms)

@@ -16,4 +16,4 @@ class Estimate(Answer, frozen=True):
 
 
 Rank = int | Estimate
-"""A rank, which is estimated if the board does not order the members there."""
+"""An exact rank, or the bounds of a rank below the head of a board."""

@@ -24,7 +24,7 @@ FAR = 2**52
 T = TypeVar("T")
 
 
-def whole(
+def integer_argument(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
     """Return an argument that is an integer from `low` to `high`. For any other argument raise the

@@ -1,7 +1,4 @@
-"""Views.
-
-A view is one ranking of a board at one time, and its methods plan the reads of queries.
-"""
+"""Views: one ranking of a board at one time, with methods that plan the reads of queries."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -48,7 +45,7 @@ from .standing import (
     standing,
     words_at,
 )
-from .zeros import zeros_on
+from .zeros import zeros_at_scale
 
 PERCENTILE_MARGIN = 10
 """How many members a ranking may gain or lose between two reads before a third read is needed."""
@@ -93,7 +90,7 @@ class RankingView:
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         self._head = state.rules.head
-        self._zeros = zeros_on(state.rules, self._decayed)
+        self._zeros = zeros_at_scale(state.rules, self._decayed)
         is_plain = self._refreshed is None and self._zeros is None
         steady = self._decayed is None and is_plain
         self._width = state.rules.order_words(chosen.name)
@@ -462,8 +459,8 @@ class RankingView:
 
 
 def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
-    """Return the cached view of a window's running period over all events; None if no view is
-    cached, or if the cached view is outdated."""
+    """Return the cached view of a window's running period, in the scope of all events; None if no
+    view is cached, or if the cached view is outdated."""
     view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)

@@ -48,7 +48,7 @@ class Receipt(Answer, frozen=True):
     `status` is `applied`, `unchanged` (counted, but the member's score is as before), `duplicate`
     (its id was counted already) or `refused`. A refused event has the code of the error as
     `reason`. The scores are from before and after this event, the ranks from before and after its
-    commit. Both are of `window`, in the period of the event, or in a rolling window at the running
+    commit. Both are of `window`: in the period of the event, or for a rolling window in the running
     step. Scores and ranks are None if the member was not ranked, or if that window refused the
     event. Ranks are also None if they were not requested. Below the head of a board a rank may be
     an `Estimate`. In event time the events of a commit count as several commits, one for each
@@ -104,8 +104,8 @@ class ReceiptSegment:
         self._late: dict[str, int] | None = None
 
     def rows(self, rules: Rules, window: str) -> list[Row]:
-        """Return the scores and ranks of each event, as shown when the batch was counted. Each call
-        needs the same rules and window."""
+        """Return the scores and ranks of each event, as shown when the batch was counted. The
+        result is cached, so every call must pass the same rules and window."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
             before: Sequence[Rank | None] = [None] * batch.size

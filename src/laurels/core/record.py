@@ -124,8 +124,8 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
 
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
-    """A refresh of a window. In every scope, its ranking is recomputed from the tallies at this
-    point of the log, over the steps that count at `now_ms`."""
+    """A refresh of a window. At this point of the log, the window's ranking in every scope is
+    recomputed from the tallies, over the steps that count at `now_ms`."""
 
     board: int
     version: int
@@ -239,8 +239,8 @@ def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
 
 
 def _is_new(record: msgspec.Raw) -> bool:
-    """Return whether an encoded record needs the newest format. Its tag follows the header of the
-    array."""
+    """Return whether an encoded record needs the newest format. The type of a record is the first
+    item of its array."""
     return bytes(memoryview(record)[1:9]).startswith(_NEW_TAGS)
 
 

@@ -39,8 +39,8 @@ class AtMember(Struct, frozen=True, tag="member"):
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """The anchor before the first entry whose leading words, then member, are not less than the
-    given ones. With `right`, it is before the first entry for which they are greater."""
+    """The anchor before the first entry that does not sort before the given leading words and
+    member. With `right`, it is before the first entry that sorts after them."""
 
     words: tuple[int, ...]
     member: bytes | None

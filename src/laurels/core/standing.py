@@ -22,9 +22,9 @@ class AsOf(Answer, frozen=True):
     """The state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` show the same state. The offset of a board in several shards
-    is a tuple with a number for each. In a window with decay, `now_ms` is the instant for which
-    scores are shown. On a board with scopes, `labels` are the labels of the scope, {} for the scope
-    of all events; `by` is the label whose values are ranked.
+    is a tuple with a number for each shard. In a window with decay, `now_ms` is the instant for
+    which scores are shown. On a board with scopes, `labels` are the labels of the scope, {} for the
+    scope of all events; `by` is the label whose values are ranked.
     """
 
     offset: Offset

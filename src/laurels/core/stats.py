@@ -18,8 +18,8 @@ from .ranking_key import RankingKey, ranking_key
 class WindowStats(Answer, frozen=True):
     """The figures of one window.
 
-    They are the figures of the running period, the number of `rankings` stored over all periods,
-    the number of `tallies` of a rolling window, and the memory of both.
+    These are figures of the running period, the number of `rankings` stored over all periods, the
+    number of `tallies` of a rolling window, and the memory of both.
     """
 
     window: str

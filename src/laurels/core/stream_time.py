@@ -63,8 +63,8 @@ class Finality(Struct, frozen=True):
 def finality(
     passed: Mapping[str, int], taken_until_ms: int, now_ms: int, close_wait_ms: int
 ) -> Finality:
-    """Return the finality of a period whose events are accepted until `taken_until_ms`, on a board
-    with these sources; see `passed_times`."""
+    """Return the finality of a period whose events are accepted until `taken_until_ms`. `passed`
+    has the sources of the board, as `passed_times` returns them."""
     if now_ms <= taken_until_ms:
         return Finality(final=False)
     if now_ms > taken_until_ms + close_wait_ms:

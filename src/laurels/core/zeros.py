@@ -14,13 +14,14 @@ from .requests import AtBound, Zeros
 
 def zeros_of(rules: Rules, window: str, now_ms: int) -> Zeros | None:
     """Return the bounds of the entries of a window that are not ranked at an instant; None if all
-    entries are."""
-    return zeros_on(rules, decayed_scale(rules, window, now_ms)) if rules.hide_zero else None
+    entries are ranked."""
+    return zeros_at_scale(rules, decayed_scale(rules, window, now_ms)) if rules.hide_zero else None
 
 
-def zeros_on(rules: Rules, decayed: DecayedScale | None) -> Zeros | None:
-    """Return the bounds of the entries that are not ranked, in a window with decay those that have
-    the score 0 on its scale; None if all entries are ranked."""
+def zeros_at_scale(rules: Rules, decayed: DecayedScale | None) -> Zeros | None:
+    """Return the bounds of the entries that are not ranked; None if all entries are ranked. With
+    `decayed`, the scale of a window with decay, these are the entries with the score 0 on this
+    scale."""
     if not rules.hide_zero:
         return None
     if decayed is not None:

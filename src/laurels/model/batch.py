@@ -20,12 +20,12 @@ class Batch(Struct, frozen=True):
     `now_ms`. A batch is made so that every window accepts the same events at all these times.
 
     `position` is the progress of an import after these events: the name of its source and a text.
-    `follows` is the text that must be stored for that source before, "" for none, None if any text
-    will do; with `behind`, the shards that have stored `follows` count their events, and the others
-    skip them. Whether events are late is judged as of `judged_ms`, the time at which a stream took
-    them, or `now_ms` without it. `tag` is the random number of their log record, if the board keeps
-    changes. `weights` are the weights at the events' instants, as far as they have been computed.
-    `labels` is None if no event has labels.
+    `follows` is the position that the source must have before: "" for none, None if any position
+    will do. With `behind`, the shards with this position count their events, and the other shards
+    skip theirs. Whether events are late is judged as of `judged_ms`, the time at which a stream
+    took them, or `now_ms` without it. `tag` is the random number of their log record, if the board
+    keeps changes. `weights` are the weights at the events' instants, as far as they have been
+    computed. `labels` is None if no event has labels.
     """
 
     board: int

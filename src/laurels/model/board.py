@@ -55,9 +55,9 @@ FORMAT = 1
 class Board(Plain, Struct, frozen=True):
     """The definition of a board; raises BoardInvalid with every fault it has.
 
-    `columns` are 1 to 4 components of a score, compared in turn. `tie` orders equal scores: the
-    member that reached the score `first`, or `last`, ranks higher, at a resolution of
-    `tie_resolution`, or the `member` id alone decides. `rank` numbers equal scores 1,2,3,4
+    `columns` are 1 to 4 components of a score, compared in turn. `tie` orders equal scores: with
+    `first` or `last`, the member that reached the score first or last ranks higher, at a resolution
+    of `tie_resolution`; with `member`, the id alone decides. `rank` numbers equal scores 1,2,3,4
     (`ordinal`), 1,2,2,4 (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count
     together; a query that names no window reads the first. `tz`, `week_start`, `grace` and `keep`
     apply to every window without a setting of its own; the grace of a rolling window is at most its
@@ -67,9 +67,9 @@ class Board(Plain, Struct, frozen=True):
     one process is not divided.
 
     Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
-    in each scope that it has all labels for, and `[]` is the scope of all events. The values of the
-    labels in `rank_by` are ranked themselves, by the same events. An event with a label that the
-    board does not name is refused, or with `labels="ignore"` counted without that label.
+    in each scope for which it has all labels, and `[]` is the scope of all events. The values of
+    the labels in `rank_by` are ranked themselves, by the same events. An event with a label that
+    the board does not name is refused, or with `labels="ignore"` counted without that label.
 
     `changes` is a duration, or empty. The board keeps for that long what every event changed, at
     most `changes_max` changes, for programs that follow the board; if empty, it keeps none.
@@ -95,11 +95,11 @@ class Board(Plain, Struct, frozen=True):
     A window without a name of its own is named by its text without the options: `month:keep=12` is
     called `month`.
 
-    Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, times text in ISO 8601 (in
-    the zone `tz` without an offset), aware datetimes or milliseconds since 1970, windows text
-    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
-    `Column`s or mappings.
-    The fields hold the canonical form: tuples, and text for windows, durations and times (UTC).
+    A duration is text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds. A time is text in ISO 8601
+    (in the zone `tz` if it has no offset), an aware datetime or milliseconds since 1970. A window
+    is text (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or a mapping. A
+    column is a `Column` or a mapping. The fields hold the canonical form: tuples, and text for
+    windows, durations and times (UTC).
     """
 
     name: str

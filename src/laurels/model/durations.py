@@ -19,7 +19,8 @@ MAX_DURATION_MS = 36_525 * _UNITS_MS["d"]
 def duration_ms(value: object) -> int:
     """Return the milliseconds of a duration given as text or as an int of milliseconds.
 
-    Raise BoardInvalid for anything else, a negative duration or one over a hundred years.
+    Raise BoardInvalid for anything else, and for a duration that is negative or longer than a
+    hundred years.
     """
     if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
         length_ms = int(match[1]) * _UNITS_MS[match[2]]

@@ -35,7 +35,8 @@ LabelNames = tuple[str, ...]
 _QUOTED = re.compile(r"[%=,:{}@\x00-\x20\x7f]")
 
 Values = tuple[str | None, ...]
-"""Values of labels, in the order of their names in a tuple; None for a missing label."""
+"""The values of an event's labels, in the order of a tuple of label names; None for a missing
+label."""
 
 
 class Labels(Struct, frozen=True):

@@ -21,9 +21,9 @@ class ColumnRule(Struct, frozen=True):
     """One column. `low` and `high` are the range of its values, or of its totals if the column is a
     sum, in units of 10^-scale.
 
-    A value times `sign` sorts ascending: -1 where more is better, +1 where less is better.
-    `measures` has the measures that events may report in place of a value: their names, and their
-    weights in units of 10^-15.
+    `sign` is -1 where more is better and +1 where less is better, so values times `sign` are in
+    ascending order, the best first. `measures` has the measures that events may report in place of
+    a value: their names, and their weights in units of 10^-15.
     """
 
     name: str
@@ -42,8 +42,8 @@ class ColumnRule(Struct, frozen=True):
 
 
 class RankingSpec(NamedTuple):
-    """One of the rankings in which a board counts an event: a window, and the scope of these labels
-    or, with `by`, the values of a label."""
+    """One of the rankings in which a board counts an event: a window, and the label names of a
+    scope or, with `by`, the label whose values are ranked."""
 
     window: str
     labels: tuple[str, ...] = ()
@@ -61,15 +61,15 @@ class Rules(Struct, frozen=True, dict=True):
 
     `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member id
     alone decides. `windows` are in the order of the definition, by name; the first is the default
-    of queries. `scopes` are tuples of label names, each in the order of the names: an event is
-    counted in every scope that it has all labels for; the values of the labels in `rank_by` are
-    ranked as well. With `ignores_labels`, an event with a label that is in none of these is counted
-    without that label instead of being refused. `shards` is the number of shards into which an
-    index server divides the members. Changes are kept for `changes_ms` (0: none are), at most
-    `changes_max` of them. Only the first `head` positions are listed (0: all). With `hide_zero`
-    members whose score is 0 are not ranked. The end of a period waits at most `close_wait_ms` for
-    sources that lag. Only events from `starts_ms` to just before `ends_ms` are counted. At
-    `gone_ms` the board is removed. An answer of an index server may be repeated for `max_age_ms`.
+    of queries. `scopes` are tuples of label names, each sorted: an event is counted in every scope
+    for which it has all labels; the values of the labels in `rank_by` are ranked as well. With
+    `ignores_labels`, an event with a label that is in none of these is counted without that label
+    instead of being refused. `shards` is the number of shards into which an index server divides
+    the members. Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them.
+    Only the first `head` positions are listed (0: all). With `hide_zero` members whose score is 0
+    are not ranked. The end of a period waits at most `close_wait_ms` for sources that lag. Only
+    events from `starts_ms` to just before `ends_ms` are counted. At `gone_ms` the board is removed.
+    An answer of an index server may be repeated for `max_age_ms`.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -113,7 +113,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def all_window(self) -> int:
-        """The index in `specs` of the window `all` over all events, -1 without such a window."""
+        """The index in `specs` of the window `all` in the scope of all events, -1 without such a
+        window."""
         for i, spec in enumerate(self.specs):
             if not spec.name and self.windows[spec.window].holds_totals:
                 return i

@@ -12,7 +12,8 @@ from laurels.errors import BoardInvalid
 T = TypeVar("T")
 
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-"""Matches a Decimal as Python represents it. Callers over HTTP wrote the part between the quotes.
+"""Matches a Decimal as Python represents it. Messages to callers over HTTP show only the part
+between the quotes, which is what the callers wrote.
 """
 _KINDS = {
     "`int`": "an integer",

@@ -52,8 +52,8 @@ class Cut(ABC):
 
 
 class EndingCut(Cut):
-    """The periods of another division of time, up to an end. The period with this end is cut short
-    to end at it, but also contains every later instant."""
+    """The periods of another division of time, up to an end. The period that contains the end is
+    cut short there, and every later instant belongs to it, too."""
 
     def __init__(self, cut: Cut, ends_ms: int) -> None:
         self._cut = cut

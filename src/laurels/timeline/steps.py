@@ -38,8 +38,8 @@ class Steps(ABC):
 
 
 class EndingSteps(Steps):
-    """The steps of another division of time, up to an end. The step with this end is cut short to
-    end at it, but also contains every later instant."""
+    """The steps of another division of time, up to an end. The step that contains the end is cut
+    short there, and every later instant belongs to it, too."""
 
     def __init__(self, steps: Steps, ends_ms: int) -> None:
         self._steps = steps

@@ -283,8 +283,8 @@ def _next_period(
 def _next_scope(
     cursor: InitialCursor, names: LabelNames
 ) -> Generator[Query[Any], Any, InitialCursor]:
-    """Return the cursor of the next scope with some labels. After the last scope, this is the
-    cursor of the next ranking."""
+    """Return the cursor of the next scope with the label names `names`. After the last scope, this
+    is the cursor of the next ranking."""
     scopes = yield Scopes(labels=names, after=cursor.scope, limit=1)
     if not scopes:
         return InitialCursor(cursor.changes, cursor.place + 1)

@@ -23,8 +23,8 @@ MAX_CHANGES = 10_000
 class BlockPlace(Struct, frozen=True, array_like=True, order=True):
     """A place in the changes of one shard, after the change `number` of the block `sequence`.
 
-    Changes are counted from 0; -1 is the end of the block. `sequence` 0 is the beginning of all
-    changes.
+    `number` counts from 0; -1 stands for the last change of the block. A place with `sequence` 0 is
+    before all changes.
     """
 
     sequence: int

@@ -34,8 +34,8 @@ class ChangeContext(Struct, frozen=True):
 
     @property
     def _all_window(self) -> str | None:
-        """The name of the window whose scores are reported in changes: the first window `all` over
-        all events; None without such a window."""
+        """The name of the window whose scores are reported in changes: the first window of the type
+        `all`, in the scope of all events; None without such a window."""
         index = self.rules.all_window
         return None if index < 0 else self.rules.specs[index].window
 
@@ -168,8 +168,8 @@ class ChangeContext(Struct, frozen=True):
         self, block: EventBlock, start: int, stop: int
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
         """Return two lists with an item for each event from `start` to `stop`. One has the event's
-        entries in the rankings where it counted, the other the member's score in the window `all`
-        over all events."""
+        entries in the rankings where it counted, the other the member's score in the window `all`,
+        in the scope of all events."""
         rankings: list[list[ChangedRanking]] = [[] for _ in range(start, stop)]
         totals: list[Score | None] = [None] * (stop - start)
         names = [self._ranking(target) for target in block.targets]

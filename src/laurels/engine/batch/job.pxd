@@ -22,13 +22,13 @@ cdef struct Store:              # a target of events
     Rolling *rolling            # for a tally: the rolling set that it belongs to
 
 cdef struct Route:
-    const int32_t *each         # by event; NULL: every event goes to `all`
+    const int32_t *each         # one for each event; NULL: `all` is that of all events
     int32_t all
 
 cdef struct DecayPair:             # the weights of the events in a window
     bint on                     # whether the window has decay
-    const int64_t *exponents    # by event; NULL: `exponent` for all
-    const int64_t *mantissas    # by event; NULL: `mantissa` for all
+    const int64_t *exponents    # one for each event; NULL: `exponent` is that of all
+    const int64_t *mantissas    # one for each event; NULL: `mantissa` is that of all
     int64_t exponent
     int64_t mantissa
 
@@ -47,8 +47,8 @@ cdef struct Job:
     int watch
     const uint32_t *ids[WINDOWS_MOST]   # the members of the events, for each window
     const int64_t *values[COLUMNS_MOST]
-    const int64_t *stamps       # by event; NULL: `stamp` for all
-    const int64_t *ats          # by event; NULL: `at` for all
+    const int64_t *stamps       # one for each event; NULL: `stamp` is that of all
+    const int64_t *ats          # one for each event; NULL: `at` is that of all
     int64_t stamp
     int64_t at
     const uint8_t *sets
@@ -63,7 +63,7 @@ cdef struct Job:
     int traced                  # the number of traced windows
     Trace traces[WINDOWS_MOST]
     int64_t *added[COLUMNS_MOST]        # by how much `set` changed each total, or NULL
-    const uint32_t *places      # each event's position in the caller's columns, or NULL: the same
+    const uint32_t *places      # each event's position in the caller's columns; NULL: its number
 
 cdef inline int score_words(const Job *job, int window) noexcept nogil:
     """Return the number of words that are the score of a window's entries."""

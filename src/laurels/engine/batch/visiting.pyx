@@ -31,8 +31,8 @@ cdef enum:
 
 
 cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
-    """Return whether ids ascend strictly, so that no member occurs twice; new members have such
-    ids."""
+    """Return whether ids ascend strictly, so that no member occurs twice. This is so for new
+    members, whose ids are assigned in ascending order."""
     cdef Py_ssize_t i
     for i in range(1, count):
         if ids[i - 1] >= ids[i]:

@@ -289,7 +289,8 @@ cdef class RollingSet:
 
     @property
     def building(self) -> bool:
-        """Whether a build of a deferred set has begun, so that events are counted in it."""
+        """Whether a build of a deferred set has begun. Then events of visited members are counted
+        in `prepared`, too."""
         return self.rolling.built > 0
 
     @property

@@ -10,7 +10,7 @@ cdef enum:
     LONGEST = 255               # the most bytes of a member
 
 cdef struct Group:              # followed by its members' bytes, one after another
-    uint16_t ends[GROUP]        # member j is from ends[j - 1] (0 for the first) to ends[j]
+    uint16_t ends[GROUP]        # the bytes of member j are from ends[j - 1] (or 0) to ends[j]
 
 cdef struct Names:
     Group ***shelves            # arrays of pointers to SHELF // GROUP groups each

@@ -304,7 +304,7 @@ cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
 
 
 cdef inline void shift(Leaf *leaf, int words, int start, int to, int count) noexcept nogil:
-    """Move `count` entries from position start to position to."""
+    """Move `count` entries from position `start` to position `to`."""
     cdef int word
     cdef uint32_t width
     cdef char *packed

@@ -46,7 +46,7 @@ DENSE = 2
 
 cdef enum:
     MANY = 1000                 # the number of entries from which the GIL is released
-    BLOCK = 256                 # how many members are found, and ranked, together
+    BLOCK = 256                 # how many members are looked up and ranked in one block
 
 cdef array.array LONGS = array.array("q")
 

@@ -24,7 +24,7 @@ cdef class Shape:
         if not 1 <= len(ops) <= COLUMNS_MOST or not len(ops) == len(lows) == len(highs):
             raise ValueError("expected 1 to 4 columns, each with an operator and two bounds")
         if tie not in (-1, 0, 1):
-            raise ValueError("tie is 1, -1 or 0")
+            raise ValueError("expected a tie of 1, -1 or 0")
         if BEST in ops and any([op != BEST for op in ops]):
             raise ValueError("expected the operator best in all columns or in none")
         self.rule.columns = len(ops)
@@ -34,7 +34,7 @@ cdef class Shape:
         self.rule.best = BEST in ops
         self.rule.last = LAST in ops
         if (stamped and not self.rule.last) or (self.rule.last and tie == 0 and not stamped):
-            raise ValueError("expected stamps with last columns only, and always with tie 0")
+            raise ValueError("expected stamps only with last columns, and always if these have tie 0")
         for i in range(self.rule.columns):
             if ops[i] not in (SUM, LAST, BEST):
                 raise ValueError("expected the operator SUM, LAST or BEST")

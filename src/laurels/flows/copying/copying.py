@@ -81,7 +81,7 @@ def write_copy(
             target.put(board, pieces)
             rows += sum([piece.size for piece in pieces if isinstance(piece, RankingRows)])
             report("copying", rows)
-        if source.origin(board).is_as(origin):
+        if source.origin(board).equals_except_time(origin):
             target.finish(board)
             return rows
     raise BoardChanging(f"the board {board!r} was written while it was copied")

@@ -19,8 +19,8 @@ retains it when the board's `keep` changes.
 
 A window without a name of its own is named by its text without the options: `week:keep=20` is the
 window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Earlier versions named such a window
-by its whole text. On boards of these versions the window keeps that name, which is then written
-out: `week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`,
+by its whole text. On boards made by these versions the window keeps that name, which is then
+written out: `week:keep=20=week:keep=20`. In the stored form of a definition (`stored_text`,
 `stored_window`) the default name is still the whole text, and a short name is written out, so that
 earlier and current versions read it correctly.
 
@@ -329,7 +329,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
-            errors.add(f"unknown option {safe_repr(key)}: there are {', '.join(_OPTIONS)}")
+            errors.add(f"unknown option {safe_repr(key)}: expected one of {', '.join(_OPTIONS)}")
         elif key not in {"name", "type", *_options_of(type)} and fields[key] is not None:
             errors.add(f"a window of type {type} takes no {key}")
     if type == "rolling":

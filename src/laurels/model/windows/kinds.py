@@ -13,8 +13,8 @@ All kinds have the same methods, so that no other code depends on the kind:
 - what is stored: `instance_of` is the number under which the kind stores a period, `period_of` the
   period of such a number, `oldest_counted` and `oldest_stored` are the oldest such numbers, and
   `lives_ms` is how long a period is stored;
-- which events are accepted: `takes`, `taken_until`, `next_refusal`; before `floor_ms` a board that
-  was changed has no data;
+- which events are accepted: `takes`, `taken_until`, `next_refusal`; `floor_ms` is the instant
+  before which a board that was changed has no data;
 - how they are counted: `steps` (in how many tallies; 0 if each period has one ranking),
   `interval_ms` (how often its ranking is recomputed; 0 if it is live), `weighing` (the weights of
   events; None if each counts in full), `holds_totals` (whether a score is the total of all events).

@@ -134,8 +134,8 @@ def _powers() -> tuple["array[int]", list[int]]:
 
 
 class Weighing(Struct, frozen=True, order=True):
-    """The weights of events in a window whose scores decay: half for every half-life of their
-    age."""
+    """The rule for the weights of events in a window with decay: a weight halves with every
+    half-life of the event's age."""
 
     half_life_ms: int
 

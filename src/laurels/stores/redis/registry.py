@@ -90,7 +90,7 @@ class Registry:
     def set_gone(self, now_ms: int) -> None:
         """Move the boards that are no longer retained at `now_ms` from this process's copy to
         `gone`, so that no call finds them. O(1) if there are no such boards."""
-        for state in self.boards.take_gone(now_ms):
+        for state in self.boards.take_unretained(now_ms):
             self.boards.forget(state.number)
             self.refreshing.forget(state.number)
             self.gone[state.board.name] = state
