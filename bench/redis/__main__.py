@@ -20,7 +20,7 @@ from rich.console import Console
 
 from bench.http.process import Cores, two_cores
 from bench.machine import describe
-from bench.redis.effort import FULL, QUICK, RedisEffort
+from bench.redis.effort import FULL, HUGE_HEAD, QUICK, RedisEffort
 from bench.redis.suite import EVERYTHING, Chosen, RedisPlan, missing, run, software
 from bench.report import Measured
 from bench.tables import markdown, print_tables
@@ -62,6 +62,8 @@ def _measure(options: argparse.Namespace, cores: Cores, started: str, file: Path
     a later section fails."""
     progress = Console(stderr=True)
     effort = QUICK if options.quick else FULL
+    if options.huge:
+        effort = msgspec.structs.replace(effort, head_memory=(*effort.head_memory, HUGE_HEAD))
     with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
         machine = describe(Path(folder))
     progress.print(machine.line())
@@ -93,7 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--quick", action="store_true", help="30k members, 2 minutes, less exact")
     parser.add_argument(
-        "--only", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
+        "--only", "--section", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
+    )
+    parser.add_argument(
+        "--huge", action="store_true", help="also the memory of boards with a head, 10M members"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(

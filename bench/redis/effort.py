@@ -1,11 +1,16 @@
 """How much work a run on an index server does."""
 
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
 from bench.redis.boards import LAYOUTS, LayoutName
 from bench.workload import Steep, Traffic
+
+Scores: TypeAlias = Literal["lognormal", "uniform", "zipf"]
+"""The distribution of the first scores on a board with a head."""
+HUGE_HEAD = 10_000_000
+"""The number of members of a board with a head whose memory is measured only on request."""
 
 
 class RedisEffort(msgspec.Struct, frozen=True):
@@ -27,6 +32,16 @@ class RedisEffort(msgspec.Struct, frozen=True):
     best_members: tuple[int, ...]
     """The numbers of members on boards with best columns: one is large, one so small that a hash is
     transferred as a whole."""
+    head_members: int
+    """The number of members on the boards with a head."""
+    head_rounds: int
+    head_events: int
+    """The number of events in a run of each writer; a fortieth of it one by one."""
+    head_reads: int
+    head_scores: tuple[Scores, ...] = get_args(Scores)
+    """The scores for which the widths of estimates are measured."""
+    head_memory: tuple[int, ...] = ()
+    """More sizes of boards with a head of which only the memory is measured."""
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16, 64)
     kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
@@ -46,6 +61,10 @@ FULL = RedisEffort(
     step_events=10_000,
     pass_members=1_000_000,
     best_members=(5_000, 500),
+    head_members=1_000_000,
+    head_rounds=5,
+    head_events=20_000,
+    head_reads=1_000,
 )
 QUICK = RedisEffort(
     members=30_000,
@@ -58,6 +77,10 @@ QUICK = RedisEffort(
     step_events=3_000,
     pass_members=20_000,
     best_members=(2_000, 500),
+    head_members=30_000,
+    head_rounds=1,
+    head_events=4_000,
+    head_reads=200,
 )
 SHORT = msgspec.structs.replace(
     QUICK,

@@ -25,6 +25,7 @@ from bench.redis.book import Book, Owner
 from bench.redis.by_hand import ALL, Form, Keys, by_hand, load
 from bench.redis.effort import RedisEffort
 from bench.redis.events import LaurelsWriter, measure_events, measure_holds
+from bench.redis.heads import measure_head_memory, measure_heads
 from bench.redis.passes import measure_best_passes, measure_passes
 from bench.redis.reads import measure_reads, of_laurels, of_redis_py
 from bench.redis.refreshes import measure_refreshes
@@ -34,7 +35,9 @@ from bench.redis.steps import measure_steps
 from bench.timing import Sample
 from bench.workload import Population
 
-Chosen: TypeAlias = Literal["events", "memory", "reads", "shards", "steps", "passes", "refreshes"]
+Chosen: TypeAlias = Literal[
+    "events", "memory", "reads", "shards", "steps", "passes", "refreshes", "head"
+]
 EVERYTHING: frozenset[Chosen] = frozenset(get_args(Chosen))
 
 _WINDOWS = ["all", "day", WEEK.window]
@@ -112,6 +115,16 @@ async def _measure_redis(plan: RedisPlan) -> None:
         for members in effort.best_members:
             books.append(Book(members))
             await measure_best_passes(core, Population(members, now_ms), books[-1])
+            done()
+    if "head" in chosen:
+        books.append(Book(effort.head_members))
+        crowd = Population(effort.head_members, now_ms)
+        await measure_heads(core, crowd, effort, books[-1], plan.say)
+        done()
+        for members in effort.head_memory:
+            plan.say(f"memory of {members:,} members with a head")
+            books.append(Book(members))
+            await measure_head_memory(core, Population(members, now_ms), books[-1])
             done()
 
 

@@ -44,6 +44,11 @@ TINY = RedisEffort(
     step_events=200,
     pass_members=200,
     best_members=(100,),
+    head_members=12_000,  # some more than are kept in order
+    head_rounds=1,
+    head_events=1_000,
+    head_reads=20,
+    head_scores=("zipf",),
     hold_batches=1,
     in_flight=(2,),
     readers=4,
@@ -208,6 +213,9 @@ def test_everything_is_measured_and_reported(
         "by shards",
         "700 by 7",
         "chunk, longest",
+        "head by exact",
+        "a new grid, longest",
+        "Width of an estimated rank",
     ):
         assert line in tables
     # With so few members, their memory is smaller than the fluctuation of the server's memory.
