@@ -74,7 +74,7 @@ def canonical_columns(value: object) -> tuple[Column, ...]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         errors.add(f"expected distinct column names, got {quoted(name)} more than once")
     if len({column.op == "best" for column in columns}) > 1:
-        errors.add("op best is for all columns or none: it keeps the better whole tuple")
+        errors.add("op best is for all columns or none, since it compares scores as a whole")
     errors.raise_any()
     return columns
 

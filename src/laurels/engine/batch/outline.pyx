@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The outline of a body: the number and places of its list's elements, before it is decoded.
 
-Decoding holds the GIL for its whole duration, and can allocate up to 70 times the bytes it reads
-(8 MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
+Decoding holds the GIL for its whole duration, and can allocate up to 70 times the bytes it reads (8
+MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
 bytes, without the GIL, counts the elements of its list, cuts it into pieces between elements, and
-finds any element with too many values, and too many values in all. Then the pieces are decoded one
+finds out whether an element or the whole list has too many values. Then the pieces are decoded one
 after another.
 
 Values are counted, not checked. In JSON every value but the first follows one of `[ { , :`, so

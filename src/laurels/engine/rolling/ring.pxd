@@ -48,10 +48,10 @@ cdef struct Rolling:
     Tree *prepared
     Cells **ring                # steps + 1 tallies: those of the window's steps and the one that left
     int64_t running             # the number of the running step
-    int running_slot            # its slot in the ring
+    int running_slot            # the slot of the running step in the ring
     int steps                   # the number of steps of the window
-    uint64_t left_position      # the place up to which the pass has visited the tally that left,
-    uint64_t leaving_position   # and the one about to leave
+    uint64_t left_position      # the place up to which the pass has visited the tally that left
+    uint64_t leaving_position   # the place up to which it has visited the tally about to leave
     bint deferred               # whether live changes only by refreshes
     uint64_t built              # in a deferred set: the place up to which members are in prepared
 

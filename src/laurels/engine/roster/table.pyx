@@ -29,10 +29,10 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 cdef enum:
-    SMALLEST = 8            # slots
-    HASHED_MOST = 8192      # slots; beyond, a segment splits
-    DENSE_MOST = 20480      # places; beyond, a segment splits
-    DEEPEST = 20            # beyond this depth a segment grows instead
+    SMALLEST = 8            # the least capacity of a segment, in slots
+    HASHED_MOST = 8192      # the most slots of a hashed segment; it splits rather than grow further
+    DENSE_MOST = 20480      # the most places of a dense segment; it splits rather than grow further
+    DEEPEST = 20            # a segment of this depth does not split, but grows
     MERGE_BELOW = 1024      # the size below which a segment may be joined with its buddy
 
 

@@ -122,7 +122,7 @@ cdef void pack_word(Leaf *leaf, int word, const int64_t *items) noexcept nogil:
 
 cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
                       int64_t *items) noexcept nogil:
-    """Unpack one word of the entries from first to before last."""
+    """Unpack one word of the entries from position `first` to before `last`."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = packed_of(leaf, word)
     cdef int i
@@ -268,7 +268,7 @@ cdef void stage_remove(Stage *stage, int words, int at) noexcept nogil:
 
 
 cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcept nogil:
-    """Return a new leaf of the staged entries from first to before last."""
+    """Return a new leaf of the staged entries from `first` to before `last`."""
     cdef Header header
     cdef Leaf *plan = &header.leaf
     cdef Leaf *leaf
@@ -371,7 +371,8 @@ cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil:
 
 
 cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry) noexcept nogil:
-    """Set the words of the entry at a position, with which it moves to position `to`."""
+    """Set the words of the entry at position `at`, and move it to `to`, where its new words
+    belong."""
     cdef Stage stage
     cdef uint32_t member = ids_of(leaf, words)[at]
     if are_fitting(leaf, words, entry):

@@ -55,9 +55,9 @@ cdef inline int64_t mantissa_of(const uint64_t *powers, uint64_t share) noexcept
 def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> tuple:
     """Return the weights of instants: a column of exponents and one of mantissas, of 53 bits.
 
-    `powers` are 2^(i / 256^(k + 1)) times 2^63, less 2^64, for k = 0 to 3 and, within each, i = 0
-    to 255; `nearest(rest, half_life)` returns the mantissa, computed with more bits. The half-life
-    is below 2^47.
+    `powers` are 2^63 * 2^(i / 256^(k + 1)), for k = 0 to 3 and, within each, i = 0 to 255, as
+    unsigned 64-bit integers stored in a column of int64; `nearest(rest, half_life)` returns the
+    mantissa, computed with more bits. The half-life is below 2^47.
     """
     cdef BufferViews buffers
     cdef int64_t *found[2]
