@@ -24,7 +24,7 @@ class HeadSizes(Struct, frozen=True):
 
     slack: int = 10_000
     slack_share: float = 0.2
-    capacity: int = 96
+    capacity: int = 32
     sample: int = 4_096
     edges: int = 4_096
     step: float = 0.005

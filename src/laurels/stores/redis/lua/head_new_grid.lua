@@ -149,7 +149,31 @@ do
     edges[#edges + 1] = chosen
   end
 
-  -- Chooses the edges from one source, which is the head or one of the samples.
+  -- Ends the choice of edges: puts every 64th edge before all of them, and sets all counts to 0.
+  local function begin_count(ranked, s, build)
+    local name = P .. 'ne:' .. ranked.name
+    unlink_samples(ranked)
+    local m, all, tops = s.cursor, call('GET', name) or '', {}
+    for first = 0, m - 1, BLOCK do
+      tops[#tops + 1] = sub(all, 8 * size * first + 1, 8 * size * (first + 1))
+    end
+    call('SET', name, table.concat(tops) .. all)
+    s.next = {e = name, c = P .. 'nc:' .. ranked.name, m = m}
+    call('DEL', s.next.c)
+    call('SETRANGE', s.next.c, text(4 * (m + 1 + tops_of(m + 1)) - 1), '\0')
+    s.phase, s.cursor, s.build = 'count', 0, text(build.changes)
+    head.expire_key(ranked, name)
+    head.expire_key(ranked, s.next.c)
+  end
+
+  -- Continues to choose edges, from the head first and then from each sample, until `limit` is used up. What a
+  -- later call needs is in `build`:
+  --   target   the number of members that precede the next edge
+  --   stretch  see `stretch_for`
+  --   source   where edges are chosen from: -1 for the head, or a level
+  --   members  the number of members when the samples were complete
+  --   picked   the last edge; `is_after`: whether that edge is immediately after a score
+  -- Writes between two calls move the positions in the head, but never make the edges descend: see `pick`.
   local function continue_edges(ranked, s, limit)
     local sizes = head.sizes
     local build, edges = cmsgpack.unpack(s.build), {}
@@ -161,7 +185,10 @@ do
       pool = ranked.gs .. text(build.source)
       scale, entries = own / math.max(1, build.members), call('ZCARD', pool)
     end
-    while floor(build.target * scale) < entries and s.cursor + #edges < sizes.edges do
+    local function is_left()
+      return floor(build.target * scale) < entries and s.cursor + #edges < sizes.edges
+    end
+    while limit > 0 and is_left() do
       local position = floor(build.target * scale)
       local words
       if pool then
@@ -182,21 +209,11 @@ do
     local name = P .. 'ne:' .. ranked.name
     if #parts > 0 then call('APPEND', name, table.concat(parts)) end
     head.expire_key(ranked, name)
+    local is_done = not is_left()
     s.cursor = s.cursor + #edges
-    build.source = build.source < 0 and build.first or build.source + 1
+    if is_done then build.source = build.source < 0 and build.first or build.source + 1 end
     if build.source > build.last or s.cursor >= sizes.edges then
-      unlink_samples(ranked)
-      local m, all, tops = s.cursor, call('GET', name) or '', {}
-      for first = 0, m - 1, BLOCK do
-        tops[#tops + 1] = sub(all, 8 * size * first + 1, 8 * size * (first + 1))
-      end
-      call('SET', name, table.concat(tops) .. all)
-      s.next = {e = name, c = P .. 'nc:' .. ranked.name, m = m}
-      call('DEL', s.next.c)
-      call('SETRANGE', s.next.c, text(4 * (m + 1 + tops_of(m + 1)) - 1), '\0')
-      s.phase, s.cursor, s.build = 'count', 0, text(build.changes)
-      head.expire_key(ranked, name)
-      head.expire_key(ranked, s.next.c)
+      begin_count(ranked, s, build)
       return limit
     end
     s.build = cmsgpack.pack(build)
