@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "laurels"
 
 WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
+WINDOW_TYPES = {"rolling", "decay"}
+"""How definitions write the kinds that are not units of the calendar."""
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
 """Fields that only windows of one kind have."""
 WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
@@ -159,8 +161,8 @@ def _plain_lines(source: str, suffix: str) -> int:
 
 
 def window_kind_files() -> list[str]:
-    """List the files outside `WINDOW_HOMES` that test for a window kind or read a field that only
-    windows of one kind have."""
+    """List the files outside `WINDOW_HOMES` that test for a window kind, by its class or by its
+    name, or read a field that only windows of one kind have."""
     return [
         _name(path)
         for path in python_files()
@@ -177,6 +179,8 @@ def _tests_a_kind(node: ast.AST) -> bool:
         return _called(node) == "isinstance" and bool(WINDOW_KINDS & _names(node.args[1]))
     if isinstance(node, ast.MatchClass):
         return bool(WINDOW_KINDS & _names(node.cls))
+    if isinstance(node, ast.Compare):
+        return bool(WINDOW_TYPES & _texts(node))
     return isinstance(node, ast.Attribute) and node.attr in WINDOW_FIELDS
 
 
@@ -270,6 +274,11 @@ def _name(path: Path) -> str:
 
 def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _texts(node: ast.AST) -> set[str]:
+    constants = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+    return {value for value in constants if isinstance(value, str)}
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -95,7 +95,7 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
         if form.name not in after:
             reasons.append(f"window {quoted(form.name)} cannot go: what it counted would be lost")
         elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
-            what = "in nothing" if form.type in ("rolling", "decay") else "in nothing but keep"
+            what = "in nothing but keep" if form.ranks_periods else "in nothing"
             reasons.append(f"window {quoted(form.name)} can change {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")

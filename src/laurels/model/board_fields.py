@@ -158,7 +158,7 @@ def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[st
     """Yield the reasons why scores of these columns cannot decay; nothing if no window has
     decay."""
     assert isinstance(columns, tuple)
-    decay = next((form for form in windows if form.type == "decay"), None)
+    decay = next((form for form in windows if form.decays), None)
     if decay is None or not columns:
         return
     if len(columns) > 1:

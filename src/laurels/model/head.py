@@ -26,7 +26,7 @@ def head_errors(
 ) -> Iterator[str]:
     """Yield the reasons why a board with these windows, rank style, scopes and `rank_by` cannot
     have a head."""
-    moving = next((form for form in windows if form.type in ("rolling", "decay")), None)
+    moving = next((form for form in windows if not form.ranks_periods), None)
     if moving is not None:
         yield (
             "expected only the window all and calendar windows on a board with a head, got "

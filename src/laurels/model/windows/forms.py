@@ -103,6 +103,16 @@ class WindowForm(Struct, frozen=True):
         return self.own_name or self.short_name
 
     @property
+    def decays(self) -> bool:
+        """Whether scores in the window lose value with time."""
+        return self.type == "decay"
+
+    @property
+    def ranks_periods(self) -> bool:
+        """Whether the window has one ranking for each period, counted from unweighted values."""
+        return self.type not in ("rolling", "decay")
+
+    @property
     def short_name(self) -> str:
         """The name that a window of this form has without a name of its own."""
         measure = f"{self.span}/{self.step}" if self.span else self.half_life
