@@ -304,6 +304,11 @@ class Crowd:
                 entries[member] = None if rng.random() < 0.02 else self._words(member)
         return entries
 
+    def many(self, count: int) -> dict[str, Words | None]:
+        """Return new scores of a number of members, to write in one batch."""
+        self.steps += 1
+        return {member: self._words(member) for member in self.rng.sample(self.names, count)}
+
     def _words(self, member: str) -> Words:
         rng, ranking = self.rng, self.ranking
         before = ranking.words.get(member)

@@ -101,6 +101,27 @@ def test_everybody_is_within_the_bounds_while_zeros_are_hidden_and_shown(
         check_at_rest(ranking)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=[layout.name for layout in LAYOUTS])
+def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
+    server: Server, layout: Layout
+) -> None:
+    rng = Random(layout.name)
+    ranking = HeadRanking(server, layout, "ordinal", 1)
+    crowd = Crowd(ranking, "lognormal", rng, 3_000)
+    while len(ranking.order) < 2_900:
+        ranking.write(crowd.many(500))
+    check_at_rest(ranking)
+    for _ in range(12):
+        before = ranking.grid()
+        ranking.write(crowd.many(600))
+        changed = sum(old != new for old, new in zip(before, ranking.grid(), strict=True))
+        assert changed > 64
+        ranking.check_structure()
+        ranking.check_bounds([member.decode() for _, member in rng.choices(ranking.order, k=20)])
+        ranking.advance(rng.choice([100, 500]))
+    check_at_rest(ranking)
+
+
 def test_passes_continue_after_a_restart_of_the_server() -> None:
     rng = Random(7)
     with Server() as own:

@@ -50,7 +50,7 @@
 -- and head_board.lua does what concerns a ranking or a board as a whole.
 do
   local SPACE = 4294967296
-  local sha1hex = redis.sha1hex
+  local sha1hex, format = redis.sha1hex, string.format
 
   head.sizes = B.head or nil
 
@@ -98,6 +98,7 @@ do
     local _, exponent = math.frexp(s.buckets)
     s.level = 2 ^ (exponent - 1)
     s.split = s.buckets - s.level
+    s.keys = {}
   end
 
   function head.state(ranked)
@@ -110,7 +111,7 @@ do
       n = tonumber(f[1] or '0'), buckets = tonumber(f[2] or '1'), salt = f[3] or nil,
       floor = decode_key(f[4]), refill = tonumber(f[5] or nil), raised = decode_key(f[6]),
       junk = f[7] == '1', changes = tonumber(f[9] or '0'), check = tonumber(f[10] or '0'),
-      phase = f[11] or nil, cursor = tonumber(f[12] or '0'), build = f[13] or nil, hashes = {},
+      phase = f[11] or nil, cursor = tonumber(f[12] or '0'), build = f[13] or nil, hashes = {}, keys = {},
       moving = f[15] or nil, outside = {}, zeros = tonumber(f[16] or '0'), hides = f[17] == '1',
       leaving = f[18] == '1',
     }
@@ -143,16 +144,25 @@ do
     return parts + t, (t + 1) * (SPACE / parts)
   end
 
+  -- Returns the key of the bucket of a member.
+  local function bucket_of(ranked, s, member)
+    local key = s.keys[member]
+    if not key then
+      key = ranked.b .. format('%d', (bucket_at(s, digest_of(s, member))))
+      s.keys[member] = key
+    end
+    return key
+  end
+
   function head.forms_of(ranked, names)
     local s, forms = head.state(ranked), {}
     if s.n == 0 and not s.moving then
       for i = 1, #names do forms[i] = false end
       return forms
     end
-    local prefix = ranked.b
     for i = 1, #names do
       local name = names[i]
-      local form = call('HGET', prefix .. string.format('%d', (bucket_at(s, digest_of(s, name)))), name)
+      local form = call('HGET', bucket_of(ranked, s, name), name)
       if s.moving and not form then
         form = scored and call('ZSCORE', ranked.r, name) or not scored and call('HGET', ranked.k, name)
         s.outside[name] = form and true
@@ -194,6 +204,7 @@ do
 
   local function is_zero(form)
     if scored then return form >= zero_form and form < past_zeros end
+    if string.byte(form, 8 * columns) ~= 0 then return false end  -- cheaper, and true of nearly all other scores
     return sub(form, 1, 8 * columns) == zero_form
   end
 
@@ -263,6 +274,7 @@ do
   head.measure_buckets = measure_buckets
   head.digest_of = digest_of
   head.bucket_at = bucket_at
+  head.bucket_of = bucket_of
   head.is_before = is_before
   head.key_before = key_before
   head.key_at = key_at

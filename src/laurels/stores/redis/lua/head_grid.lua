@@ -13,7 +13,7 @@ do
   -- Returns the words of the score of a form, in a table that the next call reuses.
   local function score_words(form)
     if scored then
-      words_of_form[1] = floor(form / score_unit)
+      words_of_form[1] = score_unit == 1 and form or floor(form / score_unit)
     else
       for i = 1, size do words_of_form[i] = decode_word(form, i) end
     end
@@ -68,20 +68,40 @@ do
     return low
   end
 
-  -- Returns the segment of a form: the number of edges that are at most its score.
-  local function segment_of(grid, form)
+  -- Returns how many of the ascending `edges` are at most `value`. The search begins at `near`, the answer for
+  -- another value that is likely to be close, if it is given.
+  local function search_numbers(edges, m, value, near)
+    local low, high = 0, m
+    if near then
+      local step = 1
+      if near < m and edges[near + 1] <= value then
+        low = near + 1
+        while low + step <= m and edges[low + step] <= value do low, step = low + step, 2 * step end
+        high = math.min(m, low + step - 1)
+      elseif near > 0 and edges[near] > value then
+        high = near - 1
+        while high > step and edges[high - step] > value do high, step = high - step - 1, 2 * step end
+        low = math.max(0, high - step)
+      else
+        return near
+      end
+    end
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if edges[middle + 1] <= value then low = middle + 1 else high = middle end
+    end
+    return low
+  end
+
+  -- Returns the segment of a form: the number of edges that are at most its score. `near` is the segment of another
+  -- form that is likely to be close, or nothing.
+  local function segment_of(grid, form, near)
     local words = score_words(form)
     local m = grid.m
     if grid.whole then
+      if size == 1 then return search_numbers(grid.whole[1], m, words[1], near) end
       local low, high = 0, m
       local first, value = grid.whole[1], words[1]
-      if size == 1 then
-        while low < high do
-          local middle = floor((low + high) / 2)
-          if first[middle + 1] <= value then low = middle + 1 else high = middle end
-        end
-        return low
-      end
       while low < high do
         local middle = floor((low + high) / 2)
         local order = first[middle + 1] - value
@@ -108,8 +128,35 @@ do
     return first + search_text(edges, math.min(BLOCK, m - first), words)
   end
 
+  local COUNTS = '>' .. string.rep('I4', BLOCK)  -- a format of 64 counts
+
+  -- Reads all counts, adds `deltas` and writes all counts. Returns false, without a write, if not all are stored.
+  local function rewrite_counts(grid, deltas)
+    local base = grid.m + 1
+    local count = base + tops_of(base)
+    local stored = call('GETRANGE', grid.c, '0', '-1')
+    if #stored ~= 4 * count then return false end
+    stored = stored .. string.rep('\0', 4 * BLOCK)
+    local counts, parts = {}, {}
+    for first = 0, count - 1, BLOCK do counts[first / BLOCK] = {struct.unpack(COUNTS, stored, 4 * first + 1)} end
+    local function add(i, delta)
+      local some, own = counts[floor(i / BLOCK)], i % BLOCK + 1
+      some[own] = some[own] + delta
+    end
+    for segment, delta in pairs(deltas) do
+      add(segment, delta)
+      add(base + floor(segment / BLOCK), delta)
+    end
+    for block = 0, #counts do parts[block + 1] = struct.pack(COUNTS, unpack(counts[block], 1, BLOCK)) end
+    call('SETRANGE', grid.c, '0', sub(table.concat(parts), 1, 4 * count))
+    return true
+  end
+
   -- Adds `deltas`, by segment, to the counts of segments and of their blocks of 64.
   local function add_counts(grid, deltas)
+    local changed = 0
+    for _ in pairs(deltas) do changed = changed + 1 end
+    if changed > BLOCK and 16 * changed > grid.m and rewrite_counts(grid, deltas) then return end
     local blocks, args, base = {}, {}, grid.m + 1
     for segment, delta in pairs(deltas) do
       if delta ~= 0 then

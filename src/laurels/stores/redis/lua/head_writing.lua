@@ -1,9 +1,9 @@
 -- Writes to rankings with a head: to buckets, the head, the floor and the counts of segments; see
 -- head.lua.
 do
-  local sha1hex = redis.sha1hex
+  local sha1hex, format = redis.sha1hex, string.format
   local SPACE, FIELDS, encode_key = head.SPACE, head.FIELDS, head.encode_key
-  local measure_buckets, digest_of, bucket_at = head.measure_buckets, head.digest_of, head.bucket_at
+  local measure_buckets, digest_of, bucket_of = head.measure_buckets, head.digest_of, head.bucket_of
   local is_before, key_before, key_at = head.is_before, head.key_before, head.key_at
   local count_before, load_whole, segment_of = head.count_before, head.load_whole, head.segment_of
   local add_counts, unlink_grids, is_zero = head.add_counts, head.unlink_grids, head.is_zero
@@ -93,6 +93,15 @@ do
     s.hides = B.hide_zero
   end
 
+  -- Adds to `deltas` that a member leaves the segment of its old form and enters that of its new one.
+  local function count_move(grid, deltas, old, new)
+    local from = old and segment_of(grid, old) or nil
+    local to = new and segment_of(grid, new, from)
+    if from == to then return end
+    if from then deltas[from] = (deltas[from] or 0) - 1 end
+    if to then deltas[to] = (deltas[to] or 0) + 1 end
+  end
+
   function head.replace_forms(ranked, names, olds, news)
     local s = head.state(ranked)
     begin_state(s)
@@ -106,13 +115,12 @@ do
       local member, old, new = names[i], olds[i], news[i]
       if old ~= new then
         wrote = wrote + 1
-        local digest = digest_of(s, member)
-        local key = ranked.b .. string.format('%d', (bucket_at(s, digest)))
+        local key = bucket_of(ranked, s, member)
         local was_zero, is_now_zero = old and is_zero(old), new and is_zero(new)
         if was_zero and not s.outside[member] then s.zeros = s.zeros - 1 end
         if is_now_zero then s.zeros = s.zeros + 1 end
         if new then
-          call('HSET', key, member, scored and text(new) or new)
+          call('HSET', key, member, scored and format('%d', new) or new)
           if not old or s.outside[member] then
             s.n = s.n + 1
             if B.lives then head.expire_key(ranked, key) end
@@ -128,11 +136,11 @@ do
         if s.hides and was_zero then old = false end
         if s.hides and is_now_zero then new = false end
         local bound = s.floor
-        if s.refill and digest < s.refill then bound = s.raised end
+        if s.refill and digest_of(s, member) < s.refill then bound = s.raised end
         local was, is = old and (s.junk or is_before(old, member, bound)), new and is_before(new, member, bound)
         if scored then
           if is then
-            adds[added + 1], adds[added + 2], added = text(new), member, added + 2
+            adds[added + 1], adds[added + 2], added = format('%d', new), member, added + 2
           elseif was then
             drops[#drops + 1] = member
           end
@@ -143,20 +151,8 @@ do
             if entered then adds[added + 1], adds[added + 2], added = '0', entered, added + 2 end
           end
         end
-        if grid then
-          local from, to = old and segment_of(grid, old), new and segment_of(grid, new)
-          if from ~= to then
-            if from then deltas[from] = (deltas[from] or 0) - 1 end
-            if to then deltas[to] = (deltas[to] or 0) + 1 end
-          end
-        end
-        if next_grid and digest < s.cursor then
-          local from, to = old and segment_of(next_grid, old), new and segment_of(next_grid, new)
-          if from ~= to then
-            if from then next_deltas[from] = (next_deltas[from] or 0) - 1 end
-            if to then next_deltas[to] = (next_deltas[to] or 0) + 1 end
-          end
-        end
+        if grid then count_move(grid, deltas, old, new) end
+        if next_grid and digest_of(s, member) < s.cursor then count_move(next_grid, next_deltas, old, new) end
       end
     end
     if wrote == 0 then return end
