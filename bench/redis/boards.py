@@ -135,9 +135,13 @@ class Deployment:
 
     async def settle(self) -> None:
         """Do all the work for the next boundary, share by share."""
-        work = cast(Any, self.boards)._store.work
-        while (await asyncio.to_thread(work, SHARE))[0]:
+        while await self.share():
             pass
+
+    async def share(self) -> bool:
+        """Do one share of the due work. Return whether more is left."""
+        work = cast(Any, self.boards)._store.work
+        return bool((await asyncio.to_thread(work, SHARE))[0])
 
     def do_nothing_ahead(self) -> None:
         """Stop the work ahead of boundaries. Then only `settle` does this work, or the first call

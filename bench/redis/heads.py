@@ -6,7 +6,6 @@ Rates and times are those of the server's processor, so they do not include any 
 lognormal, with few ties; the widths of estimates are measured for other scores as well.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import cycle
 from math import exp
@@ -21,6 +20,7 @@ from bench.redis.serving import (
     Server,
     blocked_ms,
     cost_of,
+    cpu_seconds,
     dataset_bytes,
     serving,
     without_file,
@@ -263,34 +263,39 @@ class _Heads:
         await self._measure_pass("a new grid")
 
     def _crowding(self) -> Iterator[tuple[str, int]]:
-        """Yield events that move one member in 40 to almost the same place below the head, so that
-        a segment is too wide there."""
-        scores = sorted(scores_of("lognormal", self._population.count), reverse=True)
-        value = scores[min(4 * _LISTED, len(scores) // 2)]
-        rng = Random(6)
-        for i in rng.sample(range(len(scores)), len(scores) // 40):
-            yield member_name(i), value + rng.randrange(100)
+        """Yield events that move the last 1 in 25 members to almost the same place below the head,
+        so that a segment has too many members."""
+        scores = scores_of("lognormal", self._population.count)
+        order = sorted(range(len(scores)), key=scores.__getitem__)
+        value = scores[order[-min(4 * _LISTED, len(order) // 2)]]
+        for i in order[: len(order) // 25]:
+            yield member_name(i), value
 
     async def _measure_pass(self, what: str) -> None:
-        settled = asyncio.Event()
+        """Do a pass share by share, with a single event after each share. The elapsed time of a
+        call includes interruptions of the server by other programs, its processor time does not."""
+        events = cycle(self._population.traffic("uniform", 10_000))
+        used = []
 
-        async def settle() -> None:
-            await self._deployment.settle()
-            settled.set()
+        async def single() -> None:
+            await self._deployment.boards.submit_many(self._head.name, [next(events)])
 
-        async def singles() -> None:
-            events = cycle(self._population.traffic("uniform", 10_000))
-            while not settled.is_set():
-                await self._deployment.boards.submit_many(self._head.name, [next(events)])
-                await asyncio.sleep(0.002)
-
+        left = True
         with blocked_ms(self._server) as calls:
-            await asyncio.gather(settle(), singles())
+            while left:
+                before = cpu_seconds([self._server])
+                left = await self._deployment.share()
+                between = cpu_seconds([self._server])
+                await single()
+                after = cpu_seconds([self._server])
+                used += [1e3 * (between - before), 1e3 * (after - between)]
         group = "How long a call holds the server during a pass, ms (wanted: below 10)"
-        for case, percent in (("median", 50), ("99 %", 99), ("longest", 100)):
-            if calls:
-                figure = quantile(calls, percent)
-                self._book.keep(group, self._head_owner, f"{what}, {case}", "ms", figure)
+        for kind, figures in (("processor time", sorted(used)), ("elapsed", calls)):
+            owner = Owner(self._head_owner.name, f"{self._head_owner.settings}, {kind}")
+            for case, percent in (("median", 50), ("99 %", 99), ("longest", 100)):
+                if figures:
+                    figure = quantile(figures, percent)
+                    self._book.keep(group, owner, f"{what}, {case}", "ms", figure)
 
 
 async def _measure_widths(
