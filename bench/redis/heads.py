@@ -82,9 +82,15 @@ def quantile(figures: Sequence[float], percent: int) -> float:
 
 
 async def measure_heads(
-    core: int, population: Population, effort: RedisEffort, book: Book, say: Callable[[str], None]
+    core: int,
+    population: Population,
+    effort: RedisEffort,
+    book: Book,
+    say: Callable[[str], None],
+    done: Callable[[], None],
 ) -> None:
-    """Measure everything for both ways to order equal scores, then the widths of estimates."""
+    """Measure everything for both ways to order equal scores, then the widths of estimates. Call
+    `done` after each of these, and `say` before."""
     for tie in TIES:
         say(f"head, tie {tie}")
         with serving(core) as server:
@@ -94,11 +100,13 @@ async def measure_heads(
                 await bench.measure_events()
                 await bench.measure_ranks()
                 await bench.measure_passes()
+        done()
     for kind in effort.head_scores:
         say(f"widths of estimates, {kind} scores")
         with serving(core) as server, without_file([server]):
             async with deployed(server.url, population.now_ms) as deployment:
                 await _measure_widths(deployment, kind, population, book)
+        done()
 
 
 async def measure_head_memory(core: int, population: Population, book: Book) -> None:

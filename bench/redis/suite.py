@@ -119,8 +119,7 @@ async def _measure_redis(plan: RedisPlan) -> None:
     if "head" in chosen:
         books.append(Book(effort.head_members))
         crowd = Population(effort.head_members, now_ms)
-        await measure_heads(core, crowd, effort, books[-1], plan.say)
-        done()
+        await measure_heads(core, crowd, effort, books[-1], plan.say, done)
         for members in effort.head_memory:
             plan.say(f"memory of {members:,} members with a head")
             books.append(Book(members))
