@@ -124,15 +124,17 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
     if is_ledger(source):
         with closing(LedgerReader(*dialect_of(source))) as reader:
             reader.open()
-            with closing(config.portable(target, create=True)) as here:
-                ledger = LedgerContents(reader, here.copies.clock)
-                yield _Source(ledger, ledger.boards(), ledger.missing), here.copies
+            with closing(config.portable(target, create=True)) as to_store:
+                ledger = LedgerContents(reader, to_store.copies.clock)
+                yield _Source(ledger, ledger.boards(), ledger.missing), to_store.copies
         return
-    with closing(config.portable(source, create=False)) as there:
-        is_replay = there.copies.clock().event_time and not config.is_remote(target)
-        names = [each.name for each in there.definitions()]
-        with closing(config.portable(target, "event" if is_replay else None, create=True)) as here:
-            yield _Source(there.copies, names), here.copies
+    with closing(config.portable(source, create=False)) as from_store:
+        is_replay = from_store.copies.clock().event_time and not config.is_remote(target)
+        names = [each.name for each in from_store.definitions()]
+        with closing(
+            config.portable(target, "event" if is_replay else None, create=True)
+        ) as to_store:
+            yield _Source(from_store.copies, names), to_store.copies
 
 
 def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:

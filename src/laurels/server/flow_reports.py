@@ -49,7 +49,7 @@ class RunningFlows:
                 replace(
                     each,
                     wait=_without_paths(each.wait),
-                    boards={board: _shown(wait) for board, wait in each.boards.items()},
+                    boards={board: _hide_paths(wait) for board, wait in each.boards.items()},
                 )
                 for each in sinks
             ],
@@ -104,8 +104,8 @@ _decoder = msgspec.json.Decoder(_Stored)
 
 
 def _without_paths(wait: FlowWait | None) -> FlowWait | None:
-    return None if wait is None else _shown(wait)
+    return None if wait is None else _hide_paths(wait)
 
 
-def _shown(wait: FlowWait) -> FlowWait:
+def _hide_paths(wait: FlowWait) -> FlowWait:
     return replace(wait, error=without_paths(wait.error))

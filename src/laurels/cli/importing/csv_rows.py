@@ -88,7 +88,7 @@ class CsvRows:
 
         def record() -> Iterator[str]:
             yield text
-            while len(more) < RECORD_LINES - 1 and (following := self._following(len(more))):
+            while len(more) < RECORD_LINES - 1 and (following := self._line_after(len(more))):
                 more.append(following)
                 yield decoded(following)
 
@@ -100,7 +100,7 @@ class CsvRows:
             self._lines.take()
         return fields, b"".join([raw, *more])
 
-    def _following(self, place: int) -> bytes:
+    def _line_after(self, place: int) -> bytes:
         raw = self._lines.look_ahead(place)
         return b"" if too_long(raw) else raw
 

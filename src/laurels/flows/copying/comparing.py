@@ -109,9 +109,9 @@ def _since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
 
 def _origins(source: Origin, target: Origin) -> Iterable[str]:
     for what in ("definition", "uid", "positions", "running"):
-        there, here = getattr(source, what), getattr(target, what)
-        if there != here:
-            yield f"{what}: the source has {there!r}, the copy {here!r}"
+        in_source, in_target = getattr(source, what), getattr(target, what)
+        if in_source != in_target:
+            yield f"{what}: the source has {in_source!r}, the copy {in_target!r}"
 
 
 def _rows(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[str]:
@@ -119,13 +119,13 @@ def _rows(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[s
         kind, window, instance, scope = name
         if kind == "ranking" and window in changed:
             continue
-        there, here = source.rows.get(name, (0, 0)), target.rows.get(name, (0, 0))
-        if there != here:
+        in_source, in_target = source.rows.get(name, (0, 0)), target.rows.get(name, (0, 0))
+        if in_source != in_target:
             of = f"{kind} of {window}, {instance}{f', {scope}' if scope else ''}"
             yield (
-                f"{of}: the source has {there[0]:,} rows, the copy {here[0]:,}"
-                if there[0] != here[0]
-                else f"{of}: some of its {there[0]:,} rows differ"
+                f"{of}: the source has {in_source[0]:,} rows, the copy {in_target[0]:,}"
+                if in_source[0] != in_target[0]
+                else f"{of}: some of its {in_source[0]:,} rows differ"
             )
 
 

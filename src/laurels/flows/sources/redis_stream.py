@@ -211,12 +211,12 @@ class RedisStreamReader:
                 self._connection = await connect(self._address, timeout_ms=TIMEOUT_MS)
             return await self._connection.command(*parts, key=self._key)
         except IndexUnavailable as error:
-            await self._let_go()
+            await self._disconnect()
             raise SourceUnavailable(f"{self.name} does not answer: {error.what}") from error
         except IndexFailed as error:
             raise StreamMissing(f"{self.name} cannot be read: {error.what}") from error
 
-    async def _let_go(self) -> None:
+    async def _disconnect(self) -> None:
         try:
             await self.close()
         except LaurelsError:

@@ -49,12 +49,12 @@ T = TypeVar("T")
 
 _receipt = decoder(Receipt)
 _batch = decoder(BatchAnswer)
-_offset = then(decoder(dict[str, int]), lambda found: found["offset"])
+_offset = then(decoder(dict[str, int]), lambda payload: payload["offset"])
 _clock = decoder(ClockStatus)
-_removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
-_mended = then(decoder(dict[str, int]), lambda found: found["mended"])
-_position = then(decoder(dict[str, str | None]), lambda found: found["position"])
-_positions = then(decoder(dict[str, dict[str, str]]), lambda found: found["positions"])
+_removed = then(decoder(dict[str, bool]), lambda payload: payload["removed"])
+_mended = then(decoder(dict[str, int]), lambda payload: payload["mended"])
+_position = then(decoder(dict[str, str | None]), lambda payload: payload["position"])
+_positions = then(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
 _changes = decoder(ChangePage)
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
@@ -64,7 +64,7 @@ _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
 _definitions = then(
-    decoder(list[msgspec.Raw]), lambda found: [Board.from_json(bytes(raw)) for raw in found]
+    decoder(list[msgspec.Raw]), lambda payload: [Board.from_json(bytes(raw)) for raw in payload]
 )
 
 

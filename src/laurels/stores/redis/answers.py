@@ -231,14 +231,14 @@ class Answers:
     async def _fetch(self, board: str, query: Query[T]) -> Fetched[T]:
         """Ask the index server."""
         moment, sent_ns = self.moment(), self._elapsed_ns()
-        known = self._catalog.boards.boards.get(board)
-        before = None if known is None else self._seen_of(known).newest
+        cached = self._catalog.boards.boards.get(board)
+        before = None if cached is None else self._seen_of(cached).newest
         reply = await self._queries.reply(board, query)
         state = reply.state
         if reply.offset is None or not self._keeps(state):
             return Fetched(reply.result)
         version = version_of(state.uid, reply.offset)
-        if known is None or known.uid != state.uid:
+        if cached is None or cached.uid != state.uid:
             before = None
         is_newest = self._note(state, version, before, moment)
         if self._observer is not None:
@@ -290,8 +290,8 @@ class Answers:
         if seen is None:
             boards = self._catalog.boards.boards
             if len(self._seen) > 2 * len(boards) + MOST_NAMES:  # most of these boards are deleted
-                known = {each.uid for each in list(boards.values())}
-                self._seen = {uid: kept for uid, kept in list(self._seen.items()) if uid in known}
+                uids = {each.uid for each in list(boards.values())}
+                self._seen = {uid: kept for uid, kept in list(self._seen.items()) if uid in uids}
             seen = self._seen.setdefault(state.uid, _Seen())
         return seen
 
