@@ -29,8 +29,9 @@ class Requests:
         self._files: dict[str, Path] = {}
 
     def file(self, path: str) -> Path:
-        """Return the file for a path. With bodies it is the same for all paths; for GET requests
-        each line has the whole path."""
+        """Write the file of requests to a path if it is missing, and return its name. The lines of
+        GET requests begin with the path, so each path has its own file; other requests have bodies
+        as lines, and all paths share one file."""
         begin = path if self.method == "GET" else ""
         if begin not in self._files:
             file = self._file.with_name(f"{self._file.name}-{len(self._files)}")

@@ -67,7 +67,7 @@ def _arguments(form: Form, batch: Batch) -> list[Word]:
 
 
 class ByHand:
-    """A client that sends batches in one of the forms."""
+    """A client that sends each batch to one of the scripts, in the form that the script reads."""
 
     def __init__(self, client: str, form: Form, keys: "Keys", send: Send, ask: Send) -> None:
         self.owner = Owner(f"script by hand, {client}", form, BY_HAND)
