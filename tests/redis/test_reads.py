@@ -12,6 +12,7 @@ import laurels
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
+from laurels.stores.redis.connection.deadline import ends_in, seconds_left
 from laurels.stores.redis.index.reads import CALLS_MOST, READS_LEAST, WEIGHT_MOST, Reads
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, Reading
 
@@ -200,3 +201,24 @@ def test_an_interrupted_call_is_repeated_once(monkeypatch: pytest.MonkeyPatch) -
         asyncio.run(main(2, sent=True))
     with pytest.raises(IndexUnavailable):  # the connection reports that it has not sent the call
         asyncio.run(main(1, sent=False))
+
+
+def test_a_query_has_its_own_deadline_and_not_that_of_the_query_before() -> None:
+    """Queries that follow one another without a pause would otherwise all end at the deadline of
+    the first one."""
+    limits: list[float] = []
+
+    async def read(*_: object, **__: object) -> Reading:
+        limits.append(seconds_left(1_000.0))
+        await asyncio.sleep(0)
+        return Reading([ReadResult(7, [], [], None, None)], 1)
+
+    async def main() -> None:
+        reads = Reads(read)
+        for seconds in (100.0, 200.0, 300.0):
+            with ends_in(seconds):
+                await totals(asking(reads, ask(1)))
+        await totals(asking(reads, ask(1)))
+
+    asyncio.run(main())
+    assert limits == [pytest.approx(each, abs=50) for each in (100, 200, 300, 1_000)]

@@ -15,6 +15,7 @@ read changes nothing.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextvars import Context, copy_context
 from functools import partial
 from math import ceil
 from typing import Protocol
@@ -45,6 +46,8 @@ class _PendingRead(Struct, frozen=True, gc=False):
     now_ms: int
     due_ms: int
     reading: "asyncio.Future[Reading]"
+    context: Context
+    """The context of the query, which has its deadline."""
 
     def is_compatible(self, other: "_PendingRead") -> bool:
         """Return whether two reads can share a call: they are for the same version of the board,
@@ -89,7 +92,7 @@ class Reads:
         queue = self._queues.get(place)
         if queue is None:
             queue = self._queues[place] = _ShardQueue()
-        queue.waiting.append(_PendingRead(board, requests, now_ms, due_ms, reading))
+        queue.waiting.append(_PendingRead(board, requests, now_ms, due_ms, reading, copy_context()))
         self._schedule(place, queue, loop)
         return reading
 
@@ -109,7 +112,11 @@ class Reads:
             share = ceil(len(queue.waiting) / (CALLS_MOST - queue.in_progress))
             group = _next_group(queue.waiting, max(READS_LEAST, share))
             queue.in_progress += 1
-            task = asyncio.create_task(self._run_call(place, queue, group))
+            # The newest query of the group has the latest deadline. The context of this function
+            # may be that of an earlier query.
+            newest = group.reads[-1].context
+            call = self._run_call(place, queue, group)
+            task = asyncio.create_task(call, context=newest)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if not queue.in_progress:
