@@ -113,7 +113,7 @@ def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
     check_at_rest(ranking)
     for _ in range(12):
         before = ranking.grid()
-        ranking.write(crowd.many(600))
+        ranking.write(crowd.many(2_000))
         changed = sum(old != new for old, new in zip(before, ranking.grid(), strict=True))
         assert changed > 64
         ranking.check_structure()
