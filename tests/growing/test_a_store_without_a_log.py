@@ -14,7 +14,7 @@ import pytest
 
 import laurels
 from laurels.core.changes.answers import ChangedBoards, ChangePage
-from laurels.core.clock_status import ClockStatus, clock_status
+from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, DefinitionCommand
 from laurels.core.fold import Fold
 from laurels.core.index import Index
@@ -22,13 +22,15 @@ from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, board_stats, store_stats
-from laurels.errors import Closed
+from laurels.errors import ChangesNotKept, Closed, InvalidClock, InvalidLimit, NothingToBackUp
 from laurels.model.board import Board
 from laurels.stores.intake.accept import SubmitOptions, submission
 from laurels.stores.intake.commands import result_of, to_write
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.intake.submission import Submission
 from laurels.stores.local.index.memory import MemoryIndex
+from laurels.wire.audit_entry import MemoryAudit
+from laurels.wire.audit_page import about, page_of
 from tests.calendar_by_scanning import utc_ms
 from tests.contract import (
     test_basics,
@@ -144,27 +146,28 @@ class UnloggedStore:
             raise Closed("the store is closed")
         self._fold.advance_clock(self._clock.now_ms())
 
-    # The methods below are not needed by this part of the contract.
+    # Without a log there are no changes, no files and no audit entries.
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        raise NotImplementedError
+        raise ChangesNotKept(f"the board {self.definition(board).name!r} keeps no changes")
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        raise NotImplementedError
+        return ChangedBoards([], "")
 
     def rebuild(self) -> None:
-        raise NotImplementedError
+        """Do nothing: the rankings are derived from no other data."""
 
     def snapshot(self) -> int:
-        raise NotImplementedError
+        raise NothingToBackUp("the store is in memory: it has no files")
 
     def accept_clock(self) -> ClockStatus:
-        raise NotImplementedError
+        accept_clock(self._clock)
+        return self.clock_status()
 
     def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
-        raise NotImplementedError
+        return page_of(MemoryAudit(), about(board), before, limit)
 
 
 @pytest.fixture
@@ -175,6 +178,23 @@ def clock() -> laurels.ManualClock:
 @pytest.fixture
 def lb(clock: laurels.ManualClock) -> laurels.Leaderboards:
     return laurels.Leaderboards(UnloggedStore(clock))
+
+
+def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit("b", "ann", 3)
+    with pytest.raises(ChangesNotKept):
+        lb.changes("b")
+    with pytest.raises(NothingToBackUp):
+        lb.snapshot()
+    with pytest.raises(InvalidClock):  # a clock that is set by hand cannot leap
+        lb.accept_clock()
+    with pytest.raises(InvalidLimit):
+        lb.audit(limit=0)
+    lb.rebuild()
+    assert [entry.score for entry in lb.top("b")] == [3]
+    assert list(lb.audit()) == []
+    assert lb.changed_boards().boards == []
 
 
 for _module in SLICE:
