@@ -203,6 +203,26 @@ def test_an_interrupted_call_is_repeated_once(monkeypatch: pytest.MonkeyPatch) -
         asyncio.run(main(1, sent=False))
 
 
+def test_a_call_has_the_latest_deadline_of_its_queries() -> None:
+    limits: list[float] = []
+
+    async def read(*_: object, **__: object) -> Reading:
+        limits.append(seconds_left(1_000.0))
+        return Reading([ReadResult(7, [], [], None, None)], 1)
+
+    async def asked(reads: Reads, seconds: float) -> None:
+        with ends_in(seconds):
+            await totals(asking(reads, ask(1)))
+
+    async def main() -> None:
+        for order in ((300.0, 100.0), (100.0, 300.0)):
+            reads = Reads(read)
+            await asyncio.gather(*(asked(reads, seconds) for seconds in order))
+
+    asyncio.run(main())
+    assert limits == [pytest.approx(300, abs=50)] * 2
+
+
 def test_a_query_has_its_own_deadline_and_not_that_of_the_query_before() -> None:
     """Queries that follow one another without a pause would otherwise all end at the deadline of
     the first one."""

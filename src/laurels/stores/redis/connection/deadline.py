@@ -6,9 +6,10 @@ them together. It is a context variable, so the tasks that a verb starts share i
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
+from math import inf
 
 VERB_SECONDS = 4.5
 """The time limit, in seconds, of a read or of counting a batch, for all calls together."""
@@ -37,6 +38,17 @@ def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+def latest(contexts: Iterable[Context]) -> Context:
+    """Return the one of several contexts whose deadline is the latest; no deadline is later than
+    any."""
+    return max(contexts, key=_deadline_in)
+
+
+def _deadline_in(context: Context) -> float:
+    deadline = context.get(_deadline)
+    return inf if deadline is None else deadline
 
 
 def seconds_left(most: float) -> float:

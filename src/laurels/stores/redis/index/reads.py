@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from laurels.core.requests import ReadRequest
 from laurels.errors.index_server import IndexUnavailable
+from laurels.stores.redis.connection.deadline import latest
 from laurels.stores.redis.remote import Opened, Reading
 
 CALLS_MOST = 4
@@ -112,11 +113,10 @@ class Reads:
             share = ceil(len(queue.waiting) / (CALLS_MOST - queue.in_progress))
             group = _next_group(queue.waiting, max(READS_LEAST, share))
             queue.in_progress += 1
-            # The newest query of the group has the latest deadline. The context of this function
-            # may be that of an earlier query.
-            newest = group.reads[-1].context
-            call = self._run_call(place, queue, group)
-            task = asyncio.create_task(call, context=newest)
+            # The context of this function may be that of an earlier query, whose deadline has
+            # passed.
+            context = latest(each.context for each in group.reads)
+            task = asyncio.create_task(self._run_call(place, queue, group), context=context)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if not queue.in_progress:
