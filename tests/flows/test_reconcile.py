@@ -166,19 +166,24 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
 
 
 class Beside:
-    """The verbs of a store. `act` is called before and after each verb."""
+    """The verbs of a store. `act` is called before and after each verb, never twice at once."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
         self._lb = lb
         self._act = act
+        self._turn = asyncio.Lock()
+
+    async def _take_turn(self) -> None:
+        async with self._turn:
+            await self._act()
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._lb, name)
 
         async def call(*args: Any, **more: Any) -> Any:
-            await self._act()
+            await self._take_turn()
             result = await verb(*args, **more)
-            await self._act()
+            await self._take_turn()
             return result
 
         return call

@@ -128,8 +128,13 @@ class DataReconciling:
             await asyncio.to_thread(self._rows.unlock)
         again = [member for member in members if member in changed.members]
         if mend == "store":
-            for member in wrong:
-                if not await self._mend_store(member, ledger.get(member), store.get(member)):
+            # Together, so that the store can join the writes into few commits.
+            mends = (self._mend_store(each, ledger.get(each), store.get(each)) for each in wrong)
+            outcomes = await asyncio.gather(*mends, return_exceptions=True)
+            for member, outcome in zip(wrong, outcomes, strict=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                if not outcome:
                     again.append(member)
         return again
 
