@@ -5,9 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import LaurelsError
+from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, Foreign, fields_of, parse_mapping
+from laurels.flows.sources.outcomes import MessageOutcomes, Row
 from laurels.flows.sources.plain_messages import EventParser, plain_decoder
-from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message
+from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message, StreamPosition
+from laurels.flows.sources.rejects import NoRejects
+from laurels.flows.sources.rows import RowReader
+from laurels.flows.sources.settings import SourceSettings
 
 from .sourcing import FOUR_FIELDS
 
@@ -90,6 +95,38 @@ def test_messages_read_together_are_those_read_one_by_one(template: str, raws: l
     messages = [Message(ZERO, raw) for raw in raws]
     singly = [repr(plain) for message in messages for plain in parser.plain([message])]
     assert [repr(plain) for plain in parser.plain(messages)] == singly
+
+
+SIMPLE = [
+    b'{"board": "m", "member": "a", "value": 1}',
+    b'{"board": "other", "member": "a", "value": 1}',
+    b'{"KeyPrefix": "m", "UserId": "a", "DeltaScore": 1, "Score": 5}',
+]
+
+
+@given(
+    st.sampled_from(PLAIN),
+    st.lists(raw_messages() | st.sampled_from(SIMPLE), max_size=6),
+    st.integers(0, 6),
+    st.sampled_from([None, TAKEN_MS - 1, TAKEN_MS + 1]),
+)
+def test_messages_are_divided_together_as_one_by_one(
+    template: str, raws: list[bytes], after: int, taken_ms: int | None
+) -> None:
+    settings = SourceSettings("s", boards="m")
+    reader = RowReader(parse_mapping(template), settings, lambda: TAKEN_MS)
+    messages = [Message(StreamPosition(1 + i), raw, taken_ms) for i, raw in enumerate(raws)]
+    positions = {"m": StreamPosition(after)}
+
+    def divided(batches: list[list[Message]]) -> tuple[dict[str, list[Row]], Figures]:
+        rows: dict[str, list[Row]] = {}
+        outcomes = MessageOutcomes("s", Figures(), NoRejects())
+        for batch in batches:
+            for board, board_rows in reader.divided(batch, positions, outcomes).items():
+                rows.setdefault(board, []).extend(board_rows)
+        return rows, outcomes.figures
+
+    assert divided([messages]) == divided([[message] for message in messages])
 
 
 EVENT = b'{"board": "b", "member": "%d", "value": 1}'

@@ -35,18 +35,17 @@ class RowReader:
         not feed, are only counted."""
         rows: dict[str, list[Row]] = {}
         afters: dict[str, StreamPosition | None] = {}
-        # The boards that have counted no message of this batch. A plain message with only a member
-        # and a value for such a board needs no further check.
-        uncounted: dict[str, list[Row]] = {}
+        # The rows of boards whose position the batch has passed. All further messages for such a
+        # board are later, so a plain one with only a member and a value needs no other check.
+        passed: dict[str, list[Row]] = {}
         now_ms = self._now_ms()
         malformed = []
         for message, plain in zip(messages, self._parser.plain(messages), strict=True):
-            arrived_ms = message.at_ms
-            if arrived_ms is not None and arrived_ms > now_ms:
-                arrived_ms = now_ms
+            taken_ms = message.at_ms
+            arrived_ms = taken_ms if taken_ms is None or taken_ms <= now_ms else now_ms
             if (
                 plain is not None
-                and (board_rows := uncounted.get(plain.board)) is not None
+                and (board_rows := passed.get(plain.board)) is not None
                 and plain.at is None
                 and plain.id is None
                 and plain.labels is None
@@ -73,7 +72,7 @@ class RowReader:
                 if message.position <= after:
                     outcomes.figures.repeated += 1
                     continue
-                uncounted[board] = rows[board]
+                passed[board] = rows[board]
                 if plain is None:
                     event = self._mapping.event_of(fields, arrived_ms)
                 else:
