@@ -73,8 +73,8 @@ from .metrics import CONTENT_TYPE, Exposed, exposition
 
 NOT_MODIFIED = 304
 AS_OF = "laurels-as-of"
-"""The header with the version of a board that an answer shows, and the newest one that a client
-has seen."""
+"""The header with a version of a board: in an answer the version that it shows, in a request the
+newest version that the client has seen."""
 _PATHS = 1_024
 """The number of paths whose handlers are cached."""
 _LONGEST_REQUEST_ID = 128
@@ -277,7 +277,8 @@ class Application:
         return written
 
     def _note_write(self, row: Route, context: RequestContext) -> None:
-        """Note for the connection that its answers must show what it may have written."""
+        """Note that later answers on this connection must include what the request may have
+        written."""
         if not row.of_board:
             self._server.sessions.of(context.client).wrote_any()
         elif self._server.answers.keeps(context.board):
@@ -326,8 +327,8 @@ class Application:
             )
 
     async def _authenticate(self, scope: Scope, *, in_query: bool = False) -> Caller:
-        """Return the caller. Another process may have just created an unknown key, so the keys are
-        read again before such a key is refused."""
+        """Return the caller. A key that this process does not know may have just been created by
+        another process, so the keys are read again before such a key is refused."""
         self._admission.take_request(scope)
         secret = secret_of(scope, in_query=in_query)
         try:

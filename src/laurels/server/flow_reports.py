@@ -21,7 +21,8 @@ from laurels.wire.sources import SourceReport
 
 REPORT_SECONDS = 1.0
 STALE_SECONDS = 5.0
-"""The age at which a stored state is no longer shown: the first worker does not answer."""
+"""The age at which a stored state is no longer shown, since the first worker has stopped writing
+it."""
 
 
 class FlowReports(Struct, frozen=True):
@@ -40,7 +41,8 @@ class RunningFlows:
         self.sources: Mapping[str, Figures] = {}
 
     def reports(self) -> FlowReports:
-        """Return their state. Error messages do not contain the folders of the server's files."""
+        """Return the state of all sinks and sources. Error messages show files without their
+        folders."""
         now_ms = self._now_ms()
         sinks = [figures.report(name, now_ms) for name, figures in self.sinks.items()]
         sources = [figures.report(name, now_ms) for name, figures in self.sources.items()]

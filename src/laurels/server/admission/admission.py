@@ -12,9 +12,9 @@ from .client_address import ClientAddresses, address_block
 from .limits import Rates
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
-"""The limit on requests with an unknown key, for each client address: requests a second, and
-requests at once. If several processes share the keys, each such request causes a read of the key
-store, since another process may have just made the key."""
+"""The rate limit for requests with an unknown key, per client address: how many a second, and how
+many at once. If several processes share the keys, each such request causes a read of the key store,
+since another process may have just made the key."""
 
 _UNCOUNTED = nullcontext()
 
@@ -22,10 +22,10 @@ _UNCOUNTED = nullcontext()
 class Admission:
     """Limits per client address; an IPv6 /64 counts as one address.
 
-    The rates of all requests (`address_rate`) and of requests with an unknown key are limited. The
-    number of connections of a trusted proxy is not limited. So each client behind a trusted proxy
-    may have at most `connections_per_address` requests and streams in progress. The limits are
-    checked before authentication, and their memory is bounded. `clock` returns seconds. Raises
+    The rates of all requests (`address_rate`) and of requests with an unknown key are limited. A
+    trusted proxy may open any number of connections; instead, each client behind the proxy may have
+    at most `connections_per_address` requests and streams in progress. The limits are checked
+    before authentication, and their memory is bounded. `clock` returns seconds. Raises
     InvalidSettings.
     """
 

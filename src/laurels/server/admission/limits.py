@@ -54,7 +54,7 @@ class Rates:
         bucket.at = now
         if bucket.tokens < 1:
             refused = TooManyRequests(
-                f"expected at most {rate:g} requests a second of {quoted(caller)}, got more"
+                f"expected at most {rate:g} requests a second from {quoted(caller)}, got more"
             )
             refused.retry_after = max(1, round((1 - bucket.tokens) / rate + 0.5))
             raise refused

@@ -1,10 +1,10 @@
 """The boards and members that are asked for most, in constant memory.
 
 Each query is counted in a *frequency sketch* (count-min, Cormode and Muthukrishnan 2005): a few
-rows of counters, of which a key has one in each row, chosen by its hash. The least of its counters
-is never less than its count, and hardly more. A key is *hot* if it has at least `LEAST` queries and
-`SHARE` of all queries of a window. Only keys that were hot when they were last counted are
-remembered by name; there are at most 1 / `SHARE` hot keys at a time.
+rows of counters, of which a key has one in each row, chosen by its hash. The smallest of its
+counters is never below the true count of the key, and seldom far above it. A key is *hot* if it has
+at least `LEAST` queries and `SHARE` of all queries of a window. Only keys that were hot when they
+were last counted are remembered by name; there are at most 1 / `SHARE` hot keys at a time.
 
 There are two windows: when the current one is over, it becomes the previous one, and a new one
 begins. So old traffic is forgotten, and hot keys are found within one window.
@@ -56,8 +56,8 @@ class FrequencySketch(Generic[K]):
 
 
 def _places(key: Hashable) -> list[int]:
-    """Return the place of a key in each row. The hash of a text is different in each process, so
-    nobody can choose keys that share their counters."""
+    """Return the index of the key's counter in each row. The hash of a text is different in each
+    process, so nobody can choose keys that share their counters."""
     bits = hash((key, 0)) & (1 << 64) - 1
     return [(bits >> _WIDTH_BITS * row) & _MASK for row in range(_ROWS)]
 

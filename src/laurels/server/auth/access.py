@@ -5,9 +5,9 @@ file except by guessing all 32 bytes. A key is looked up by its hash, so the tim
 reveals nothing about the key.
 
 Access fails closed. A caller without a key is admitted only if the operator started an *open*
-server. It is never admitted because no keys are there. A store may have lost its keys: the last key
-was revoked, the file is gone, or the index server was flushed. Such a store refuses everybody until
-a key is made on the machine itself or LAURELS_ADMIN_KEY is set.
+server. A store without keys is not open: it may have lost its keys, because the last key was
+revoked, the file is gone, or the index server was flushed. Such a store refuses everybody until a
+key is made on the machine itself or LAURELS_ADMIN_KEY is set.
 """
 
 import base64
@@ -93,7 +93,7 @@ class Keys:
         """A number that grows whenever a key or token that was accepted may have become invalid."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # if not, it is recorded with the next change of the keys
+            with suppress(LaurelsError):  # on failure, the next change of the keys does this
                 store.set_needs_keys()
 
     # Callers

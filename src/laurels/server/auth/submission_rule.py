@@ -29,8 +29,8 @@ class SubmissionRule(Struct, frozen=True):
     max: str | None = None
 
     def bound(self, event: Any, own_id: Callable[[str], str]) -> dict[str, Any]:
-        """Return the event with the member and labels of the rule. `own_id` makes its id. Raise
-        Forbidden if the event breaks the rule."""
+        """Return the event with the member and labels of the rule, and with its id made
+        unique to the caller by `own_id`. Raise Forbidden if the event breaks the rule."""
         member, value, at, id, labels = event_fields(event)
         if member != self.member:
             raise Forbidden(

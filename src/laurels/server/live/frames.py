@@ -23,7 +23,8 @@ class Moved(Struct, frozen=True):
 
 
 class FullList(Struct, frozen=True):
-    """The whole list. `certain` has the same meaning as in a page."""
+    """The whole list. `certain` is the number of leading positions of the ranking that can be
+    listed now, or None if all can, as in `Page`."""
 
     entries: list[Entry]
     total: int
@@ -34,7 +35,7 @@ class FullList(Struct, frozen=True):
 
 class ListChange(Struct, frozen=True):
     """The changes since the previous frame. `order` has the members of the list after these
-    changes, and `certain` has the same meaning as in a page."""
+    changes; `certain` is the same as in `FullList`."""
 
     as_of: AsOf
     total: int
@@ -102,8 +103,8 @@ def member_change(
     page: Page,
     needed: Needed | None = None,
 ) -> MemberChange:
-    """Return the change of a member's standing. `page` is the list that has the member, or in which
-    the member is missing."""
+    """Return the change of a member's standing. `page` is the list that was read together with
+    `new`; its total and `as_of` are reported."""
     lost = old is not None and new is not None and new.rank > old.rank
     above = new.above.member if lost and new is not None and new.above is not None else None
     return MemberChange(

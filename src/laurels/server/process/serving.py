@@ -175,8 +175,8 @@ async def run(
 async def _flows(
     settings: Settings, lb: AsyncLeaderboards, order: Order | None
 ) -> tuple[Callable[[], FlowReports], list[Coroutine[Any, Any, None]]]:
-    """Return a function that returns the state of the sinks and sources, and what this process has
-    to run for them: all of it in a single process, nothing in any worker but the first."""
+    """Return a function that returns the state of the sinks and sources, and the coroutines that
+    this process has to run for them. Of several workers only the first has any to run."""
     file = None if order is None else ReportFile(Path(order.reports), time.monotonic)
     if file is not None and order is not None and order.number > 1:
         absent = FlowReports(

@@ -1,8 +1,10 @@
-"""Each worker is a server like any other. All workers listen at the same port, each by a socket of
-its own; the kernel distributes the connections (SO_REUSEPORT). Everything that workers share is on
-the index server. The parent answers no requests. It starts the workers, forwards the signal to
-stop, and ends when all workers have ended. If a worker ends by itself, the parent ends the whole
-service, so that the supervisor of the service notices.
+"""Run a service in several worker processes.
+
+Each worker is a complete server. All workers listen at the same port, each by a socket of its own;
+the kernel distributes the connections (SO_REUSEPORT). Everything that workers share is on the index
+server. The parent answers no requests. It starts the workers, forwards the signal to stop, and ends
+when all workers have ended. If a worker ends by itself, the parent ends the whole service, so that
+the supervisor of the service notices.
 
 The parent sends a worker its instructions on the worker's standard input, and leaves this input
 open. If the parent ends, the input is closed, and the worker ends, too. On its standard output a

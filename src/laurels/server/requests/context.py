@@ -68,12 +68,12 @@ class RequestContext(Struct):
     last_event_id: str | None = None
     reason: str | None = None
     client: str = ""
-    """The address and port of the client: its connection."""
+    """The address and port of the client, which identify its connection."""
     accept: str | None = None
     sent_version: str | None = None
     """The header Laurels-As-Of: the newest version of the board that the client knows."""
     version: BoardVersion | None = None
-    """The version of the board that the answer shows, None if nobody needs it."""
+    """The version of the board that the answer shows; None if it is not reported."""
 
     @property
     def board(self) -> str:
@@ -91,7 +91,8 @@ class RequestContext(Struct):
         return self.server.store
 
     async def answer(self, query: Query[Any]) -> Encoded:
-        """Return the answer to a query about the board, not below what the client has seen."""
+        """Return the answer to a query about the board. It is not older than what the client has
+        seen."""
         sent = None if self.sent_version is None else parse_version(self.sent_version)
         answers, board = self.server.answers, self.board
         packed = is_packed(self.accept)
@@ -104,7 +105,8 @@ class RequestContext(Struct):
         return Encoded(answered.content, MSGPACK if packed else JSON)
 
     def show(self, version: BoardVersion | None, before: Floor = NO_FLOOR) -> None:
-        """Note that the answer shows a version of the board, and send it in a header."""
+        """Report in a header which version of the board the answer shows, and note that the client
+        has seen it. `before` has the oldest version that the answer was allowed to show."""
         if version is not None:
             self.version = version
             self.server.sessions.of(self.client).saw(self.board, version, before)
@@ -114,7 +116,8 @@ class RequestContext(Struct):
         self.show(self.server.answers.version_after(self.board, offset))
 
     def _count(self, query: Query[Any]) -> None:
-        """Count a query that was answered, for the keys that are asked for most."""
+        """Count a query that was answered, to find the boards and members that are asked for
+        most."""
         self.server.hot_boards.add(self.board)
         member = getattr(query, "member", None)
         if member is not None:

@@ -43,7 +43,7 @@ class Route(Struct, frozen=True):
     takes_submissions: bool
     """Whether a token that may only submit for one member can call it."""
     plain: bool
-    """Whether a request only needs a call of the handler, without a stream."""
+    """Whether the answer is the encoded result of the handler, rather than a stream."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):

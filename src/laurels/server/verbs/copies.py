@@ -28,8 +28,8 @@ ROUTES = Routes()
 
 @ROUTES.row("GET", "/v1/copies", "admin", returns=CopyClock, store_wide=True)
 async def copies(context: RequestContext, _: NoQuery) -> object:
-    """The time of the store. A board that is copied into the store has to have a time that agrees
-    with this time."""
+    """The current time of the store, and its kind of clock. Both decide whether a board can be
+    copied into the store."""
     return await asyncio.to_thread(context.store.copies.clock)
 
 

@@ -43,10 +43,11 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     """`receipts` says which receipts of a batch are listed. They show the score and rank in the
     scope that has the labels in `scope` (`zone,gender`), by default in the board's first scope.
     `position` is the progress of the source, which is committed together with the batch. With
-    `position_before`, the batch counts only if this text is stored for the source now (empty:
-    nothing is stored). With `position_behind`, shards of the board that have stored another text
-    skip their events, instead of refusing the batch (see `shards_differ`). `arrived_ms` is the time
-    at which the stream received the events, which decides whether they are late."""
+    `position_before`, the batch is counted only if this text is the stored position of the source
+    (empty: no position is stored). `position_behind` repairs a board whose shards have stored
+    different positions (see the error `shards_differ`): only shards with the position
+    `position_before` count their events, the others skip them. `arrived_ms` is the time at which
+    the stream received the events, which decides whether they are late."""
 
     window: str | None = None
     ranks: bool = False
