@@ -15,6 +15,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
+from laurels.flows.ledger import target as ledger_target
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import GENERATION_BITS, escaped, restored
 from laurels.flows.ledger.target import LedgerTarget
@@ -98,9 +99,11 @@ async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Rand
 
 
 @pytest.mark.parametrize("kind", BOARDS)
-def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None:
+def test_a_ledger_has_the_same_content_as_the_store(
+    kind: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The history has periods that end and expire, removals, and member data. Some sinks start
-    again from the current entries."""
+    again from the current entries. Pages are written in shares of different sizes."""
     defined, random = BOARDS[kind], Random(kind)
     clock = laurels.ManualClock(NOW_MS)
 
@@ -109,6 +112,7 @@ def test_a_ledger_has_the_same_content_as_the_store(kind: str, url: str) -> None
             await lb.create(defined)
             await sent(lb, url)
             for _round in range(12):
+                monkeypatch.setattr(ledger_target, "CHANGES_A_SHARE", random.choice([1, 8, 2_500]))
                 for _ in range(random.randrange(8)):
                     await step(lb, defined, random)
                 clock.advance(random.choice([0, 3_600_000, DAY_MS, 3 * DAY_MS]))

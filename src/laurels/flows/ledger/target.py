@@ -6,12 +6,13 @@ and a runner that resumes after another one took over changes nothing.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import msgspec
 
+from laurels.core.changes.answers import Change
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.sinks import LedgerTaken, LedgerTooNew, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 LIMIT = 10_000
 ROWS_A_STATEMENT = 5_000
+CHANGES_A_SHARE = 2_500
+"""The number of changes that are turned into rows while the database writes the rows before."""
 
 
 class LedgerTarget:
@@ -50,6 +53,7 @@ class LedgerTarget:
         self._definition = definition
         self._now_ms = now_ms
         self._thread = ThreadPoolExecutor(1, "laurels-ledger")
+        self._preparing = ThreadPoolExecutor(1, "laurels-ledger-rows")
         self._connection: Any = None
         self._boards: dict[str, _BoardState] = {}
 
@@ -81,6 +85,7 @@ class LedgerTarget:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._thread.shutdown)
+        await asyncio.to_thread(self._preparing.shutdown)
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -153,18 +158,37 @@ class LedgerTarget:
             )
         if page.restarts or not generation:
             generation += 1
-        flush = flush_of(page.changes, generation, board_state.start_of)
         self._move_on(page, generation)
-        self._write(page.board, flush, generation)
-        if flush.defines or not board_state.is_written:
-            self._define(page.board, board_state, generation)
-        if flush.ends_initial:
-            self._drop_older(page.board, generation)
+        for flush in self._flushes(page.changes, generation, board_state):
+            self._write(page.board, flush, generation)
+            if flush.defines or not board_state.is_written:
+                self._define(page.board, board_state, generation)
+            if flush.ends_initial:
+                self._drop_older(page.board, generation)
+            board_state.is_written = True
         board_state.latest_ms = max(
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
         self._retire(page.board, board_state)
-        board_state.is_written = True
+
+    def _flushes(
+        self, changes: Sequence[Change], generation: int, board_state: "_BoardState"
+    ) -> Iterator[Flush]:
+        """Yield the writes for the changes of a page, in shares. While the database carries out the
+        writes of a share, a second thread prepares those of the next one."""
+        shares = [
+            changes[first : first + CHANGES_A_SHARE]
+            for first in range(0, len(changes), CHANGES_A_SHARE)
+        ]
+
+        def prepare(share: Sequence[Change]) -> Future[Flush]:
+            return self._preparing.submit(flush_of, share, generation, board_state.start_of)
+
+        prepared = prepare(shares[0])
+        for share in shares[1:]:
+            flush, prepared = prepared.result(), prepare(share)
+            yield flush
+        yield prepared.result()
 
     def _move_on(self, page: SinkPage, generation: int) -> None:
         """Move the position forward from the beginning of the page; the row of the position is
