@@ -23,6 +23,11 @@ MAX_SCOPE = 300
 RankingName = tuple[str, str, str]
 """Window, period and scope."""
 
+_Ranking = tuple[RankingName, int | None]
+"""The name of a ranking and the beginning of its period."""
+
+_ABSENT = (None,) * COLUMNS
+
 
 class ScoreRow(Struct, frozen=True):
     """An entry of a ranking. `period_start` is None in the window `all`."""
@@ -110,58 +115,69 @@ def flush_of(
     window."""
     flush = Flush()
     block, version = "", 0
+    rankings: dict[tuple[str, str | None], _Ranking] = {}
+    """The rankings of the scope of all events that have occurred."""
     for change in changes:
         if (block_of := change.id.rpartition("/")[0]) != block:  # it has the sequence number
             block, version = block_of, version_of(change, generation)
-        if change.kind in ("create", "change"):
-            flush.defines = True
-        elif change.kind == "initial_end":
-            flush.ends_initial = True
-        elif change.kind == "position":
-            flush.positions[change.data["source"]] = change.data["position"]
-        elif change.member is None:
-            continue
-        elif change.kind == "remove":
-            _remove(flush, change.member)
-        elif change.kind == "data":
-            flush.data[change.member] = _json(change.data), version
+        kind, member = change.kind, change.member
+        if member is None:
+            _note_board(flush, change)
+        elif kind == "remove":
+            _remove(flush, member)
+        elif kind == "data":
+            flush.data[member] = _json(change.data), version
         else:
-            for ranking in change.rankings:
-                _rank(flush, change.member, ranking, version, start_of)
-            if change.kind == "initial" and change.data is not None:
-                flush.data[change.member] = _json(change.data), version
+            if change.data is not None:  # an initial entry
+                flush.data[member] = _json(change.data), version
+            if (entries := flush.entries.get(member)) is None:
+                entries = flush.entries[member] = {}
+            for entry in change.rankings:
+                if entry.labels:
+                    ranking = _ranking(flush, entry, start_of)
+                elif (known := rankings.get((entry.window, entry.period))) is not None:
+                    ranking = known
+                else:
+                    ranking = _ranking(flush, entry, start_of)
+                    rankings[entry.window, entry.period] = ranking
+                entries[ranking[0]] = _row(entry, ranking[1], version)
     return flush
+
+
+def _note_board(flush: Flush, change: Change) -> None:
+    """Note a change of the board that belongs to no member."""
+    if change.kind in ("create", "change"):
+        flush.defines = True
+    elif change.kind == "initial_end":
+        flush.ends_initial = True
+    elif change.kind == "position":
+        flush.positions[change.data["source"]] = change.data["position"]
+
+
+def _ranking(flush: Flush, entry: ChangedRanking, start_of: Callable[[str, str], int]) -> _Ranking:
+    """Return the name of an entry's ranking and the beginning of its period. Note the labels of a
+    scope whose text is shortened."""
+    period = entry.period or ""
+    scope = scope_text(entry.labels)
+    if is_cut(scope):
+        flush.scopes[scope] = entry.labels or {}
+    start_ms = start_of(entry.window, period) if period else None
+    return (entry.window, period, scope), start_ms
+
+
+def _row(entry: ChangedRanking, start_ms: int | None, version: int) -> ScoreRow | None:
+    """Return the row of an entry; None if the member is no longer ranked."""
+    score = entry.score
+    if score is None:
+        return None
+    scores = (*score, *_ABSENT[len(score) :]) if isinstance(score, tuple) else (score, *_ABSENT[1:])
+    return ScoreRow(scores, entry.reached_ms, entry.last_ms, start_ms, version)
 
 
 def _remove(flush: Flush, member: str) -> None:
     flush.entries.pop(member, None)
     flush.data.pop(member, None)
     flush.removed[member] = None
-
-
-def _rank(
-    flush: Flush,
-    member: str,
-    ranking: ChangedRanking,
-    version: int,
-    start_of: Callable[[str, str], int],
-) -> None:
-    period = ranking.period or ""
-    name = (ranking.window, period, scope_text(ranking.labels))
-    if is_cut(name[2]):
-        flush.scopes[name[2]] = ranking.labels or {}
-    entries = flush.entries.setdefault(member, {})
-    if ranking.score is None:
-        entries[name] = None
-        return
-    parts = ranking.score if isinstance(ranking.score, tuple) else (ranking.score,)
-    entries[name] = ScoreRow(
-        tuple(parts) + (None,) * (COLUMNS - len(parts)),
-        ranking.reached_ms,
-        ranking.last_ms,
-        start_of(ranking.window, period) if period else None,
-        version,
-    )
 
 
 def _json(data: object) -> str | None:
