@@ -109,6 +109,17 @@ def test_start_and_end(shell: Shell) -> None:
     assert "expected ends with retain" in shell("board", "create", "d", "--retain", "1h").err
 
 
+def test_hide_zero(shell: Shell) -> None:
+    assert shell.json("board", "create", "b", "--hide-zero")["hide_zero"] is True
+    assert "are not ranked" in shell.ok("board", "show", "b").out
+    shell.ok("import", "b", "-", stdin=b"member,score\nann,0\nbob,-1\n")
+    assert shell.scores("b") == {"bob": -1}
+    assert "hide_zero" not in shell.json("board", "change", "b", "--rank-zero")
+    assert shell.scores("b") == {"ann": 0, "bob": -1}
+    assert shell.json("board", "change", "b", "--hide-zero")["hide_zero"] is True
+    assert shell.scores("b") == {"bob": -1}
+
+
 def test_max_age(shell: Shell) -> None:
     assert shell.json("board", "create", "b", "--max-age", "500ms")["max_age"] == "500ms"
     assert "500ms" in shell.ok("board", "show", "b").out

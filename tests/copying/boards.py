@@ -9,6 +9,7 @@ from typing import Any
 from laurels import Board, Column, Leaderboards, ManualClock
 
 HALF_DAY_MS = 43_200_000
+START_MS = 1_795_215_600_000
 ROOMS = [[], ["room"], ["room", "sex"]]
 
 BOARDS = [
@@ -49,10 +50,18 @@ BOARDS = [
         windows=["all", "5d=rolling:5d/1d"],
         rank="competition",
     ),
+    Board(
+        "zeros",
+        hide_zero=True,
+        windows=["all", "day", "5d=rolling:5d/1d"],
+        scopes=[[], ["room"]],
+    ),
+    Board("ends", windows=["all", "day"], ends=START_MS + 5 * 86_400_000, retain="30d"),
 ]
 VALUES: dict[str, Callable[[Random], Any]] = {
     "bests": lambda random: (random.randrange(50), random.randrange(50)),
     "lasts": lambda random: (f"{random.randrange(50)}.25", random.randrange(9)),
+    "zeros": lambda random: random.randrange(-2, 3),
 }
 
 

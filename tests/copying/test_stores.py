@@ -22,7 +22,7 @@ from tests.contract.deployments import IMPLEMENTATIONS, Deployment
 from tests.counts import some
 from tests.internals import copies_of
 
-from .boards import BOARDS, HALF_DAY_MS, answers, events_of, play
+from .boards import BOARDS, HALF_DAY_MS, START_MS, answers, events_of, play
 
 STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
@@ -56,7 +56,7 @@ into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock(1_795_215_600_000)
+    return ManualClock(START_MS)
 
 
 @pytest.fixture(params=pairs(6))

@@ -160,6 +160,43 @@ def test_corruptions_are_found_and_repaired(
     asyncio.run(play())
 
 
+@pytest.mark.parametrize("mend", ["ledger", "store"])
+def test_zeros_that_are_not_ranked_are_compared_and_repaired(
+    mend: Side, url: str, scaled: Scaled
+) -> None:
+    """A board that hides zeros has them in its ledger, since they are counted."""
+    defined, random = board(hide_zero=True, windows=["all", "day"]), Random(mend)
+    clock = laurels.ManualClock(NOW_MS)
+    members = [f"m{i}" for i in range(30)]
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(defined)
+            for _ in range(4):
+                await lb.submit_many("b", [(m, random.randrange(-1, 2)) for m in members])
+                clock.advance(86_400_000)
+            await sent(lb, url)
+            for _ in range(scaled(5, 60)):
+                if mend == "store":
+                    corrupt_store(lb, random)
+                else:
+                    corrupt_ledger(url, random)
+            assert (await reconciled(lb, url, mend)).mended > 0
+            await sent(lb, url)
+            assert (await reconciled(lb, url)).differing == 0
+            written = ledger(url, defined, prefix_of(url))
+            shown = rankings(lb.sync, defined)
+            await lb.change("b", hide_zero=False)
+            assert rankings(lb.sync, defined) == written
+            assert shown != written
+            assert shown == {
+                name: {member: score for member, score in entries.items() if any(score)}
+                for name, entries in written.items()
+            }
+
+    asyncio.run(play())
+
+
 def some(defined: laurels.Board) -> dict[str, str] | None:
     names = {name for names in defined.scopes for name in names}
     return dict.fromkeys(names, "1") or None
