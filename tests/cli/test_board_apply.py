@@ -111,12 +111,12 @@ def test_a_dry_run_does_nothing(shell: Shell, at: str) -> None:
     out = apply(shell, TWO, "--dry-run", *to).out
     assert "title '' → 'Gifts'; windows all → all, day" in out
     assert out.splitlines()[-1] == (
-        "1 to create, 1 to change, 0 unchanged, 1 not in the file left alone; "
+        "1 to create, 1 to change, 0 unchanged, 1 not in the file; "
         "nothing was done (--dry-run)"
     )
     assert shell.json("board", "list", *to) == before
     assert apply(shell, TWO, *to).out.splitlines()[-1] == (
-        "1 created, 1 changed, 0 unchanged, 1 not in the file left alone"
+        "1 created, 1 changed, 0 unchanged, 1 not in the file"
     )
     assert names(shell, *to) == ["gifts", "other", "race"]
 
@@ -190,7 +190,7 @@ def test_a_board_changed_by_another_program_meanwhile_stops_apply(
         ran = apply(shell, content, "--json", *to)
     done = ["a", "b"] if what == "create" else ["a"]
     assert ran.code == 2
-    assert ran.err.startswith("error [changed_meanwhile]: somebody else has written board ")
+    assert ran.err.startswith("error [changed_meanwhile]: another program has changed the board ")
     assert re.search(message, ran.err), ran.err
     document = ran.json()
     assert document["error"] == "changed_meanwhile"

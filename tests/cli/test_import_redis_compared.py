@@ -36,7 +36,7 @@ def test_a_board_that_keeps_something_better_differs(shell: Shell, server: Serve
     compared = ran.json()["compared"]
     assert (compared["differ"], compared["changed"]) == (1, 0)
     assert compared["first_differing"] == [{"member": "ann", "source": 5, "board": 9}]
-    assert "ann has 9 for 5" in ran.err
+    assert "ann has 9 instead of 5" in ran.err
 
 
 CHANGING = """
@@ -169,7 +169,7 @@ def test_ctrl_c_ends_between_commits(gifts: Shell, server: Server) -> None:
     ran = gifts.process(*command, prelude=prelude)
     assert ran.returncode == 130
     assert b"Traceback" not in ran.stderr
-    assert b"the same command goes on where it stopped" in ran.stderr
+    assert b"run the same command again to continue" in ran.stderr
     assert gifts.json(*command)["resumed_after"] >= 1_500
     assert gifts.scores("gifts") == expected
 

@@ -45,7 +45,7 @@ def test_an_import_ends_at_the_first_id_without_room(
 def test_the_error_of_an_unnamed_pipe_does_not_promise_to_continue(board: Shell) -> None:
     ran = board("import", "g", "-", "--at-format", "s", stdin=_content(15).encode())
     assert ran.code == 2
-    assert "send the remaining lines" in ran.err
+    assert "import the remaining lines later" in ran.err
     assert board.scores("g") == {"a": 10, "b": 10}
 
 
@@ -79,4 +79,4 @@ def test_a_partial_batch_resumes_only_with_the_same_options(board: Shell) -> Non
     assert board("import", "g", path, "--at-format", "s").code == 2
     ran = board("import", "g", path, "--at-format", "iso")
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
-    assert "options it was begun with" in ran.err
+    assert "continue with the options of the interrupted import" in ran.err

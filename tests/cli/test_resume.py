@@ -97,7 +97,7 @@ def test_ctrl_c_ends_between_commits_and_says_how_to_continue(
     ran = gifts.process(*_import(path, *order), "--json", prelude=prelude)
     assert ran.returncode == 130
     assert b"Traceback" not in ran.stderr
-    assert b"the same command goes on where it stopped" in ran.stderr
+    assert b"run the same command again to continue" in ran.stderr
     (interrupted,) = msgspec.json.decode(ran.stdout)["files"]
     assert interrupted["interrupted"]
     assert interrupted["applied"] + interrupted["unchanged"] == 3 * BATCH

@@ -83,9 +83,9 @@ def test_history_without_event_time_is_refused_before_its_first_line(shell: Shel
     path = shell.file("in.csv", HISTORY)
     ran = shell("import", "g", path)
     assert (ran.code, ran.out) == (2, "")
-    assert "5 of 5 events would come too late (5 for month), the first in line 2" in ran.err
+    assert "5 of 5 events would be too late (5 for month), the first in line 2" in ran.err
     assert shell.scores("g") == {}
-    [words] = re.findall(r"run (laurels import .* --clock event) in a folder", ran.err)
+    [words] = re.findall(r"run (laurels import .* --clock event) with a new folder", ran.err)
     shell.ok(*shlex.split(words)[1:])
     assert shell.scores("g", "--window", "month") == {"c": 5, "a": 4}
 
@@ -110,9 +110,9 @@ def test_unordered_lines_are_refused_before_the_first(board: Shell) -> None:
     path = board.file("in.csv", SHUFFLED)
     ran = board("import", "g", path, "--batch", "1")
     assert ran.code == 2
-    assert "1 of 4 events would come too late (1 for month), the first in line 4" in ran.err
+    assert "1 of 4 events would be too late (1 for month), the first in line 4" in ran.err
     assert board.scores("g") == {}
-    [words] = re.findall(r"times: (laurels import .*); or accept", ran.err)
+    [words] = re.findall(r"in time order: (laurels import .*); or give", ran.err)
     assert words == f"laurels import g {path} --batch 1 --clock event"
     board.ok(*shlex.split(words)[1:])
     assert board.scores("g", "--window", "month") == {"b": 4, "a": 2}
@@ -122,7 +122,7 @@ def test_unordered_lines_are_refused_before_the_first(board: Shell) -> None:
 def test_standard_input_stops_before_the_first_late_batch(board: Shell) -> None:
     ran = board("import", "g", "-", "--batch", "2", stdin=SHUFFLED.encode())
     assert ran.code == 2
-    assert "1 of 4 events would come too late" in ran.err
+    assert "1 of 4 events would be too late" in ran.err
     assert board.scores("g") == {"a": 3}
 
 
@@ -133,7 +133,7 @@ def test_appended_lines_are_judged_from_the_end_of_the_last_import(board: Shell)
     board.ok("import", "g", path)
     path.write_text(HISTORY + "d,9,2021-03-31T23:59:59Z\ne,9,2021-01-01\n")
     ran = board("import", "g", path)
-    assert (ran.code, "1 of 1 events would come too late" in ran.err) == (2, True)
+    assert (ran.code, "1 of 1 events would be too late" in ran.err) == (2, True)
 
 
 def test_a_wrongly_imported_board_can_be_deleted_and_imported_again(board: Shell) -> None:
@@ -203,7 +203,7 @@ def test_a_file_older_than_the_imported_ones_is_refused(board: Shell) -> None:
         board.file(f"{name}.csv", f"member,score,at\n{name},1,2021-0{month}-15\n")
     ran = board("import", "g", "late.csv", "early.csv", "--clock", "event")
     assert ran.code == 2
-    assert "error [usage]: early.csv: 1 of 1 events would come too late (1 for month)" in ran.err
+    assert "error [usage]: early.csv: 1 of 1 events would be too late (1 for month)" in ran.err
     assert "laurels board delete g" in ran.err
     assert board.scores("g") == {"late": 1}
     again = board("import", "g", "early.csv", "--clock", "event")
@@ -235,7 +235,7 @@ def test_a_replay_pauses_and_continues(board: Shell) -> None:
     replay = ("import", "g", path, "--clock", "event", "--batch", "2")
     paused = board.ok(*replay, "--until", "2021-02-28T23:59:59.998Z").out
     assert "2 applied" in paused
-    assert "3 later ones left" in paused
+    assert "3 later ones not counted yet" in paused
     assert board.scores("g") == {"b": 3, "a": 1}
     again = board.json(*replay, "--until", "2021-02-28T23:59:59.998Z")["files"][0]
     assert (again["applied"], again["left"]) == (0, 3)

@@ -33,7 +33,7 @@ def test_status_shows_the_positions_of_a_source(shell: Shell) -> None:
     ran = shell(*run, "--json")
     size = (shell.directory / "events").stat().st_size
     assert (ran.code, ran.json()["position"], ran.json()["applied"]) == (0, str(size), 1)
-    assert "1 messages for boards that are not there: x" in ran.err
+    assert "1 messages for boards that do not exist: x" in ran.err
     (row,) = shell("source", "status", "s", "--json").json()["boards"]
     assert (row["board"], row["position"]) == ("gifts", str(size))
     assert str(size) in shell("source", "status", "s").out

@@ -1,4 +1,4 @@
-"""The commands `top`, `rank` and `around`, which read rankings."""
+"""The commands `top`, `rank`, `needed` and `around`, which read rankings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -34,20 +34,21 @@ class PagingOptions(OptionGroup, frozen=True):
     """The part of a ranking to show."""
 
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
+        int, typer.Option("--limit", "-n", help="Number of entries.", rich_help_panel=READING)
     ] = 10
     offset: Annotated[
-        int, typer.Option("--offset", help="How many entries to skip.", rich_help_panel=READING)
+        int, typer.Option("--offset", help="Number of entries to skip.", rich_help_panel=READING)
     ] = 0
     reverse: Annotated[
-        bool, typer.Option("--reverse", help="Begin at the bottom.", rich_help_panel=READING)
+        bool,
+        typer.Option("--reverse", help="Begin at the end of the ranking.", rich_help_panel=READING),
     ] = False
     after: Annotated[
         str | None,
         typer.Option(
             "--after",
             metavar="CURSOR",
-            help="Continue after the previous page.",
+            help="Continue after a page, by its cursor.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -61,7 +62,7 @@ def top(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show who leads.
+    """Show the first entries of a ranking.
 
     \b
     Examples:
@@ -86,7 +87,7 @@ def top(
 
 def rank(
     board: BoardName,
-    members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Who.")],
+    members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="The members' ids.")],
     ranking: RankingOptions,
     to_rank: Annotated[
         int | None,
@@ -116,7 +117,7 @@ def rank(
     arguments = ranking.arguments()
     if len(members) > 1:
         if to_rank is not None:
-            raise Usage("--to-rank asks about one member")
+            raise Usage(f"expected one member with --to-rank, got {len(members):,}")
         return _rank_among(board, members, arguments, data=data, at=at, json=json)
     (member,) = members
     with laurels.open(at, create=False) as lb:
@@ -163,7 +164,7 @@ def needed(
         int | None,
         typer.Argument(
             metavar="[RANK]",
-            help="The position to reach; on a board with a head by default its last.",
+            help="The position to reach. Default on a board with a head: its last one.",
         ),
     ] = None,
     window: WindowName = None,
@@ -172,7 +173,7 @@ def needed(
         typer.Option(
             "--column",
             metavar="NAME",
-            help="Which column to vary; by default the board's first.",
+            help="The column to vary. Default: the board's first.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -182,8 +183,8 @@ def needed(
 ) -> int:
     """Show the value of one event that takes a member to a position or better.
 
-    It is the least that suffices if it is counted now and alone. The member need not be ranked.
-    Exits with 1 if no event can do it.
+    It is the smallest change that suffices if this event is counted now, before any other. The
+    member need not be ranked. Exits with 1 if no single event suffices.
 
     \b
     Examples:

@@ -26,12 +26,13 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("arguments", "left"),
 ]
 _MAX_ARGUMENTS = 80
-"The maximum number of characters of a call's arguments in the table. JSON output has them all."
+"The maximum number of characters of a call's arguments in the table. JSON output contains them "
+"all."
 
 
 def audit(
     board: Annotated[
-        str | None, typer.Argument(metavar="BOARD", help="Only calls about this board.")
+        str | None, typer.Argument(metavar="BOARD", help="Show only calls about this board.")
     ] = None,
     limit: Annotated[
         int,
@@ -39,7 +40,7 @@ def audit(
             "--limit",
             "-n",
             min=1,
-            help="How many entries, the newest first.",
+            help="Number of entries, newest first.",
             rich_help_panel=READING,
         ),
     ] = 50,

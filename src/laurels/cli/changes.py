@@ -1,4 +1,4 @@
-"""`changes`: prints the changes of a board, and waits for further ones if asked to."""
+"""`changes`: prints the changes of a board, and with --follow waits for further ones."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def changes(
             "-n",
             metavar="N",
             min=1,
-            help="Exit after so many changes.",
+            help="Exit after N changes.",
             rich_help_panel=READING,
         ),
     ] = None,

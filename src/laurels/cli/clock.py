@@ -38,10 +38,10 @@ def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 @command(app, "accept")
 def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Follow the machine's clock at once, however far it has leapt.
+    """Accept the time of the machine's clock at once, even after a large leap.
 
-    Otherwise a leap of more than max_clock_step is followed after it has lasted for ten minutes.
-    Check the clock first: time in a store never goes back.
+    By default, a leap of more than max_clock_step is accepted only after it has lasted for ten
+    minutes. Check the clock first: time in a store never goes back.
 
     \b
     Examples:
@@ -61,11 +61,14 @@ def rewind(
         typer.Option(
             "--to",
             metavar="TIME",
-            help="The time to return to, in ISO 8601 (UTC without a zone). Default: now.",
+            help="The time to return to, in ISO 8601 (UTC if it has no offset). Default: now.",
         ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Change the folder. Without it, only show the changes.")
+        bool,
+        typer.Option(
+            "--yes", help="Change the folder. Without --yes, only show what would change."
+        ),
     ] = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,

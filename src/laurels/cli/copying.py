@@ -32,7 +32,7 @@ Patterns = Annotated[
     typer.Option(
         "--board",
         metavar="PATTERN",
-        help="Copy only boards whose names match, such as 'gift*'; may be given several times.",
+        help="Copy only boards whose names match, such as 'gift*'. May be repeated.",
     ),
 ]
 
@@ -62,11 +62,11 @@ def copy(
     board: Patterns = None,
     json: AsJson = False,
 ) -> int:
-    """Copy boards to another store, with everything they have.
+    """Copy boards to another store, with all their data.
 
     Totals, ties, periods, the steps of rolling windows, decay, event ids, member data and the
     positions of imports and sources go with a board, so that an event that is sent again after the
-    move counts once. At the end the copy is compared with its source, row by row. Stop all writes
+    copy counts once. At the end the copy is compared with its source, row by row. Stop all writes
     to a board while it is copied.
 
     An interrupted copy of a board is invisible in the target. If the command is repeated, it copies
@@ -75,7 +75,7 @@ def copy(
 
     A copy of a ledger has only what the ledger stores, as with `laurels rebuild --from`: no event
     ids, and empty rolling windows. A service needs an admin key that is not limited to some boards,
-    as in http://KEY@HOST. If only one store is a service, LAURELS_KEY may have its key.
+    as in http://KEY@HOST. If only one store is a service, its key may be in LAURELS_KEY.
 
     \b
     Examples:
@@ -108,8 +108,8 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """The store to copy from: its contents, the names of its boards, and a function that returns
-    sentences about data of a board that the store lacks."""
+    """The store to copy from: its contents, the names of its boards, and a function that describes
+    the data of a board that the store does not have."""
 
     contents: BoardContents
     boards: list[str]
@@ -118,7 +118,8 @@ class _Source(Struct, frozen=True):
 
 @contextmanager
 def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
-    """Open the source and the target. A new target gets event time if the source store has it."""
+    """Open the source and the target. A target that is created uses event time if the source "
+    "does."""
     if _place(source) == _place(target):
         raise Usage("the source and the target are the same")
     if is_ledger(source):
@@ -138,7 +139,7 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
 
 
 def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:
-    """Return the result with additional notes about data that the source lacks."""
+    """Add descriptions of the data that the source does not have to a result."""
     compared = replace(done.compared, not_compared=[*done.compared.not_compared, *missing])
     return replace(done, compared=compared)
 

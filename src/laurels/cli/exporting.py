@@ -38,7 +38,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to this file, which appears when it is complete.",
+            help="Write to this file. It gets its name when it is complete.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -57,7 +57,7 @@ def export(
     """
     arguments = ranking.arguments()
     if json and form == "csv":
-        raise Usage("--json and --format csv exclude each other")
+        raise Usage("expected --json or --format csv, got both")
     with laurels.open(at, create=False) as lb:
         definition = lb.get(board)
         entries = lb.export(board, with_data=data, **arguments)
@@ -107,8 +107,8 @@ def _write_out(lines: Iterable[bytes], write: Write) -> None:
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[Write]:
-    """Yield a function that writes to a path. A regular file appears under its name when it is
-    complete; other kinds of files, such as pipes, are written directly."""
+    """Yield a function that writes to a path. A regular file gets its name when it is complete;
+    other kinds of files, such as pipes, are written directly."""
     if path is None:
         yield put_bytes
         return
@@ -120,7 +120,7 @@ def _output(path: Path | None) -> Iterator[Write]:
             with target.open("wb") as file:
                 yield file.write
         else:
-            with _whole_or_not(target) as write:
+            with _atomic_file(target) as write:
                 yield write
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or str(error)
@@ -128,7 +128,9 @@ def _output(path: Path | None) -> Iterator[Write]:
 
 
 @contextmanager
-def _whole_or_not(target: Path) -> Iterator[Write]:
+def _atomic_file(target: Path) -> Iterator[Write]:
+    """Yield a function that writes to a temporary file, which replaces `target` at the end of the
+    block. After an error, `target` is unchanged."""
     partial = target.with_name(f".laurels-{secrets.token_hex(8)}")
     try:
         with os.fdopen(open_output(partial, NEW), "wb") as file:

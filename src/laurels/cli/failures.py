@@ -1,7 +1,7 @@
 """The errors that only commands raise: wrong usage, and files that cannot be read or written.
 
-They are `LaurelsError`s like all others. Errors derived from `LineRefused` never end an import.
-Their codes are written to its rejects file, as are the codes of events that the board refused.
+Errors derived from `LineRefused` do not end an import. Their codes are written to its rejects file,
+like the codes of events that the board refused.
 """
 
 from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound
@@ -16,14 +16,14 @@ class Usage(InvalidInput):
 
 
 class MissingExtra(InvalidInput):
-    """A package the command needs is not installed."""
+    """A package that the command needs is not installed."""
 
     code = "missing_extra"
     advice = "in a checkout of laurels run pip install '.[server]'"
 
 
 class SourceNotText(InvalidInput):
-    """The file to import is not text, but for example Parquet, Excel or an archive."""
+    """The file to import is not text; for example, it is Parquet, Excel or an archive."""
 
     code = "source_not_text"
     advice = "import reads CSV and JSON Lines in UTF-8, plain or compressed by gzip"
@@ -44,7 +44,7 @@ class SourceMissing(NotFound):
 
 
 class SourceWrongType(Conflict):
-    """The key to import from has another type than the expected one."""
+    """The key to import from does not have the expected type."""
 
     code = "source_wrong_type"
     advice = "name a sorted set by --key, and the hash of the members' data by --data-key"
@@ -65,10 +65,10 @@ class InvalidToml(InvalidInput):
 
 
 class ChangedMeanwhile(Conflict):
-    """Another program changed a board after the command had read it."""
+    """Another program changed a board after the command had read its definition."""
 
     code = "changed_meanwhile"
-    advice = "repeat the command: it keeps the changes made so far, and checks the others again"
+    advice = "repeat the command: the changes made so far remain, and the others are checked again"
 
 
 class InvalidCsv(LineRefused):

@@ -1,4 +1,4 @@
-"""Ctrl-C during an import: it interrupts reading at once, but a commit is completed first."""
+"""Ctrl-C during an import interrupts reading at once, but a commit only after it is complete."""
 
 import signal
 import threading
@@ -8,10 +8,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Turns SIGINT into `KeyboardInterrupt`.
-
-    Within a `deferred` block, the exception is raised at the end of the block.
-    """
+    """Raises `KeyboardInterrupt` for SIGINT, at once or after the end of a `deferred` block."""
 
     def __init__(self) -> None:
         self._deferring = False
@@ -19,7 +16,8 @@ class Interrupts:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Handle SIGINT within the block; Python delivers signals to the main thread only."""
+        """Handle SIGINT within the block. Do nothing in other threads than the main one, since only
+        the main thread can receive signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -31,6 +29,7 @@ class Interrupts:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
+        """Raise `KeyboardInterrupt` for a SIGINT within the block only after the block."""
         self._deferring = True
         try:
             yield

@@ -30,7 +30,7 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("scope", "left"),
     ("boards", "left"),
     ("rate", "right"),
-    ("made", "left"),
+    ("created", "left"),
     ("expires", "left"),
     ("used", "left"),
 ]
@@ -39,7 +39,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 
 
 class KeyRing(Protocol):
-    """The operations on the keys of a store that the commands use."""
+    """The operations of the commands on the keys of a store."""
 
     def listed(self) -> list[KeyDetails]: ...
 
@@ -60,7 +60,7 @@ class KeyRing(Protocol):
 
 
 class _OfFolder:
-    """The keys of a folder that is not being served."""
+    """The keys of a folder that is not in use, or of an index server."""
 
     def __init__(self, keys: Keys, record: Recorder) -> None:
         self._keys = keys
@@ -162,8 +162,8 @@ def create(
         typer.Option(
             "--board",
             metavar="PATTERN",
-            help="A board that the key may use, or a pattern such as room-*; default all. May be "
-            "repeated.",
+            help="A board that the key may use, or a pattern such as room-*. May be repeated. "
+            "Default: all boards.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
@@ -172,7 +172,7 @@ def create(
         typer.Option(
             "--rate",
             metavar="N",
-            help="Requests per second; default the server's.",
+            help="Maximum number of requests per second. Default: the limit of the server.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
@@ -181,14 +181,14 @@ def create(
         typer.Option(
             "--expires-in",
             metavar="DURATION",
-            help="How long the key is valid, such as 12h or 90d; by default it does not expire.",
+            help="How long the key is valid, such as 12h or 90d. By default it does not expire.",
             rich_help_panel=PERMISSIONS,
         ),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Make a key. Its secret is shown only once.
+    """Create a key. Its secret is shown only once.
 
     \b
     Examples:
@@ -259,7 +259,9 @@ def rotate(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The key's name.")] = None,
     tokens: Annotated[
         bool,
-        typer.Option("--tokens", help="Rotate the secret that signs tokens, instead of a key."),
+        typer.Option(
+            "--tokens", help="Rotate the secret that signs tokens, instead of the secret of a key."
+        ),
     ] = False,
     grace: Annotated[
         str,
@@ -274,7 +276,7 @@ def rotate(
 ) -> int:
     """Give a key a new secret, which is shown only once, or sign tokens with a new secret.
 
-    Tokens signed before stay valid until they expire; rotating twice invalidates them all.
+    Existing tokens stay valid until they expire; rotating twice invalidates them all.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ Url = Annotated[
         "--at",
         metavar="URL",
         envvar="LAURELS_URL",
-        help="Where the boards are: a folder, or the server at http://...",
+        help="The store with the boards: a folder, redis://... or http://...",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -43,7 +43,7 @@ WindowName = Annotated[
     typer.Option(
         "--window",
         metavar="NAME",
-        help="Which window; by default the board's first.",
+        help="The window. Default: the board's first.",
         rich_help_panel=READING,
     ),
 ]
@@ -52,7 +52,7 @@ PeriodLabel = Annotated[
     typer.Option(
         "--period",
         metavar="LABEL",
-        help="A past period, such as 2026-11; by default the current one.",
+        help="A past period, such as 2026-11. Default: the current one.",
         rich_help_panel=READING,
     ),
 ]

@@ -1,9 +1,8 @@
 """The program `laurels`: its commands, and its exit codes.
 
 Exit codes: 0 success; 1 a negative result (a member is not ranked, lines were rejected, a check
-found an error); 2 wrong usage or bad input, or the store failed. A command stopped by Ctrl-C ends
-with 130. If the reader of its output has closed the pipe (`| head`), it ends with 141, as the shell
-expects.
+found an error); 2 wrong usage, bad input, or an error of the store; 130 stopped by Ctrl-C; 141 the
+reader of the output has closed the pipe (`| head`), as shells expect.
 """
 
 import io
@@ -84,8 +83,8 @@ def program(first: str | None = None) -> typer.Typer:
     """Return the program with only the command or group `first`, or with all commands if none has
     that name.
 
-    Only the commands of the program are imported. Importing all of them takes several times as long
-    as most commands need to run.
+    Only the modules of these commands are imported: importing all of them takes several times as
+    long as running most commands.
     """
     app = typer.Typer(
         name="laurels",
@@ -108,14 +107,14 @@ def program(first: str | None = None) -> typer.Typer:
 
 
 def _load(module: str, name: str) -> Any:
-    """Return the object of this name in a module of the command line."""
+    """Return the object `name` of a module in `laurels.cli`."""
     return getattr(import_module(f"laurels.cli.{module}"), name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default the arguments of this process, and return its exit code.
 
-    Every mistake of a user results in one line `error [code]: message` on standard error.
+    A user error is printed as one line `error [code]: message` on standard error.
     """
     _settle_output()
     try:
@@ -140,7 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settle_output() -> None:
-    """Make the output streams accept any text, and discard messages if standard error is closed."""
+    """Let the output streams accept any text. If standard error is closed, discard what is written
+    to it."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  stays open
     for stream in (sys.stdout, sys.stderr):

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class SourceProgress:
-    """The progress of one source, in bytes while it is read, or in events while it is replayed in
-    time order.
+    """The progress of one source: in bytes while it is read, and in events while they are replayed
+    in time order.
     """
 
     def __init__(self, progress: "Progress | None", name: str, source: Source) -> None:
@@ -38,7 +38,7 @@ class SourceProgress:
 
 
 class ScanProgress:
-    """The progress of scans of a set of about `size` members."""
+    """The progress of scans of a sorted set with about `size` members."""
 
     def __init__(self, progress: "Progress | None", name: str, size: int) -> None:
         self._progress = progress
@@ -86,9 +86,8 @@ def _ignore_count(done: int) -> None:
 
 @contextmanager
 def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar of bytes; yield a function that is called with the number of bytes done and the
-    total.
-    """
+    """Draw a progress bar in bytes. Yield a function to be called with the number of bytes done and
+    the total."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_bytes
@@ -103,7 +102,8 @@ def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Draw a bar for `of` units; yield a function that is called with the number of units done."""
+    """Draw a progress bar for `of` units. Yield a function to be called with the number of units
+    done."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_count

@@ -28,11 +28,11 @@ class Ranking:
         return list(self._entries.values())
 
     def mark(self, member: str) -> str:
-        """Return how a member's rank changed: `▲2`, `▼1`, `new` or nothing."""
+        """Return the change of a member's rank as text: `▲2`, `▼1`, `new`, or "" for no change."""
         return self._marks.get(member, "")
 
     def take(self, event: feed.StreamEvent) -> None:
-        """Apply an event."""
+        """Apply an event of the feed."""
         if event.kind == "top":
             top = _top(event.data)
             self._marks = {}

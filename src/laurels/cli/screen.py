@@ -1,4 +1,4 @@
-"""The table of a board that `watch` draws in place of the previous one."""
+"""The screen of `watch`: a table of a board, drawn in place of the previous one."""
 
 from collections.abc import Callable
 
@@ -18,10 +18,8 @@ _REFRESHES = 10
 
 
 class screen:  # noqa: N801 (it is used as a function)
-    """Draws each picture in place of the previous one.
-
-    Without a terminal, draws it below the previous one.
-    """
+    """A context manager that yields a function, which draws a picture in place of the previous one,
+    or below it if standard output is not a terminal."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)

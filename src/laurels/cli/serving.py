@@ -29,9 +29,9 @@ _LIMITS = "Limits"
 def serve(config: Path | None = None, **options: Any) -> int:
     """Serve the boards over HTTP.
 
-    Settings come from options, then LAURELS_... in the environment, then --config FILE (TOML).
-    If there is no key yet, an admin key is made and printed once, unless LAURELS_ADMIN_KEY is
-    set. --open serves without keys, to this machine alone.
+    Each setting is taken from its option, else from LAURELS_... in the environment, else from
+    --config FILE (TOML). If there is no key yet, an admin key is created and printed once, unless
+    LAURELS_ADMIN_KEY is set. --open serves without keys, but only to this machine.
 
     \b
     Examples:
@@ -55,25 +55,25 @@ def serve(config: Path | None = None, **options: Any) -> int:
 
 
 def _announce(data: str, url: str, first_key: str | None) -> None:
-    """Print the address of the service, and a first key, which is not shown again."""
+    """Print the address of the service, and its first key if one was just created."""
     complain(f"serving {data} on {url}")
     if first_key is None:
         return
     local = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     header = f"-H 'Authorization: Bearer {first_key}'"
     for line in (
-        "made the first key, admin. It is shown only once:",
+        "created the first key, with the scope admin. It is shown only once:",
         f"  {local}/#key={first_key}",
         f"  curl {header} -X PUT --json '{{}}' '{local}/v1/boards/gifts'",
         f"  curl {header} '{local}/v1/boards'",
-        "`laurels key create` makes others; `laurels serve --open` needs none on this machine",
+        "`laurels key create` creates others; `laurels serve --open` needs none on this machine",
     ):
         complain(line)
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the command-line option for a setting. The option's default is None, so that without
-    the option the environment or the settings file applies."""
+    """Return the command-line option for a setting. Its default is None, so that the environment or
+    the settings file applies if the option is not used."""
     kind = setting.kind
     default = setting.default
     description = f"{setting.does} Default: {default if default not in ([], '') else 'none'}."
@@ -100,7 +100,9 @@ def _config() -> inspect.Parameter:
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="Settings as TOML, by these names."),
+            typer.Option(
+                "--config", metavar="FILE", help="A TOML file with settings under these names."
+            ),
         ],
     )
 

@@ -1,8 +1,8 @@
 """The output of commands: tables for people, JSON for programs.
 
 Ids may contain any text, and must not be able to control a terminal. Characters that a terminal
-would interpret or hide (control characters, text direction, invisible marks) are printed as
-escapes, and no text is read as markup.
+would interpret or hide (control characters, text direction, invisible marks) are printed as escape
+sequences, and no text is interpreted as markup.
 """
 
 import os
@@ -26,12 +26,13 @@ Side = Literal["left", "right"]
 
 
 def escaped(text: str) -> str:
-    """Return the text with everything invisible escaped; different texts stay different."""
+    """Return the text with invisible characters and backslashes escaped, so that different texts
+    stay different."""
     return harmless(text.replace("\\", "\\\\"))
 
 
 def harmless(text: str) -> str:
-    """Return a message with everything invisible escaped and backslashes unchanged."""
+    """Return a message with invisible characters escaped and backslashes unchanged."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -66,14 +67,14 @@ def rank_words(rank: int, low: int | None, high: int | None) -> str:
 
 
 def needed_words(needed: Needed) -> str:
-    """Return what a member needs in words: `31 for rank 10`."""
+    """Return the value that a member needs as text: `31 for rank 10`."""
     value = "out of reach" if needed.value is None else ", ".join(numbers(needed.value))
     return f"{value} for rank {needed.rank}"
 
 
 def moved_by(places: int) -> str:
-    """Return the number of ranks that a member rose or fell with an arrow, or "" if it did not
-    move."""
+    """Return an arrow and the number of ranks by which a member rose (`▲2`) or fell, or "" for "
+    "0."""
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 
@@ -103,7 +104,7 @@ def put_line(text: str) -> None:
 
 
 def put_json(value: object) -> None:
-    """Print one JSON document on one line; Decimals become numbers, digit for digit."""
+    """Print one JSON document on one line. Decimals become numbers with the same digits."""
     put_bytes(json_bytes(value) + b"\n")
 
 

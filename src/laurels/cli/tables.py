@@ -1,5 +1,4 @@
-"""Tables as text, as wide as the terminal, or as wide as their content where there is no
-terminal."""
+"""Tables as text: as wide as the terminal, or as wide as their content if there is none."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +10,7 @@ from rich.text import Text
 from .show import Side, escaped, harmless
 
 _UNBOUNDED = 100_000
-"""The width of a table that is not printed on a terminal, so that its lines are never broken."""
+"""The width of a table that is not printed on a terminal, so that no line is wrapped."""
 
 
 def table_of(

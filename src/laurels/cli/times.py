@@ -1,10 +1,9 @@
 """Parses times in files to integer milliseconds.
 
 The form of a time is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern
-of `datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone. A
-local time that occurs twice is read as the first occurrence. A local time that the zone skips is
-read with the offset before the gap. So a missing midnight is read as the instant at which the clock
-is changed.
+of `datetime.strptime` such as `%d.%m.%Y`. A time without an offset is a local time of a zone. A
+local time that occurs twice means its first occurrence. A local time that the zone skips is read
+with the offset before the gap, so a skipped midnight means the instant at which the clocks change.
 """
 
 import re
@@ -24,11 +23,10 @@ _REMEMBERED = 65_536
 """The number of texts whose times are cached, since dates in a file repeat."""
 
 _BARE_NUMBERS_FROM_MS = 631_152_000_000
-"""The start of 1990. An earlier time written as a bare number of milliseconds is refused, since the
-number is probably in seconds."""
+"""The start of 1990. A smaller bare number is refused, since it is probably in seconds and not in
+milliseconds."""
 _DATE_DIGITS = 8
-"""The digits of a basic ISO date, such as 20261120; a bare number of another length is not a
-date."""
+"""The number of digits in a basic ISO date, such as 20261120. Other bare numbers are not dates."""
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?", re.ASCII)
 _SAMPLE = datetime(2000, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -38,9 +36,9 @@ ReadTime = Callable[[object], int]
 
 
 def time_reader(form: str, zone: Zone) -> ReadTime:
-    """Return a function that parses times of a form; it raises `InvalidAt` for other text.
+    """Return a function that parses times of a form, and raises `InvalidAt` for other values.
 
-    Under `iso`, whole numbers in JSON are milliseconds, from the year 1990 on.
+    With the form `iso`, an integer in JSON is a number of milliseconds, from the year 1990 on.
     """
     if form == "ms":
         return _milliseconds
@@ -58,7 +56,9 @@ def _judge_pattern(pattern: str) -> None:
     try:
         datetime.strptime(_SAMPLE.strftime(pattern), pattern)  # noqa: DTZ007  only a test
     except (ValueError, re.error) as error:
-        raise Usage(f"--at-format {pattern!r} reads no times: {error}") from error
+        raise Usage(
+            f"expected a pattern of times for --at-format, got {pattern!r}: {error}"
+        ) from error
 
 
 def _milliseconds(value: object) -> int:

@@ -21,15 +21,15 @@ from .show import complain, complain_of, put_json, put_line, readable
 
 FAULTY = 1
 REPORTED = 100_000
-"""The number of ledger entries between two lines about the progress of a rebuild."""
+"""The number of ledger entries between two progress messages of a rebuild."""
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Check that the rankings agree with the log.
 
-    Every data structure and every snapshot is checked, and the rankings are compared with a rebuild
-    from the log: from its beginning or, if it was trimmed, from the oldest snapshot. Exits with 1
-    if something is wrong.
+    Every data structure and every snapshot is checked, and the rankings are compared with rankings
+    rebuilt from the log: from its beginning or, if it was trimmed, from the oldest snapshot. Exits
+    with 1 if an error is found.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def rebuild(
         typer.Option(
             "--from",
             metavar="LEDGER",
-            help="Make boards from a ledger: postgresql://, mysql:// or sqlite:///FILE.",
+            help="Create boards from a ledger: postgresql://, mysql:// or sqlite:///FILE.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def rebuild(
         typer.Option(
             "--boards",
             metavar="PATTERN",
-            help="With --from: boards by name or pattern; may be repeated.",
+            help="With --from: name or pattern of boards. May be repeated. Default: all.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -77,17 +77,18 @@ def rebuild(
         Literal["system", "event"] | None,
         typer.Option(
             "--clock",
-            help="With --from: the clock of boards in a new folder; `event` is that of replays.",
+            help="With --from: the clock of a new folder, system (the default), or event if the "
+            "ledger's boards replay history.",
         ),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Rebuild all rankings from the log, or make boards from a ledger.
+    """Rebuild all rankings from the log, or create boards from a ledger.
 
-    With --from, boards are made from a ledger: definitions, entries, ties, the data of members, and
-    the positions of sources, which then continue with the missing messages. Repeat the command
-    after an interruption; nothing else may write to the boards until it has ended.
+    A ledger has the definitions of boards, their entries with ties, the data of members, and the
+    positions of sources, which then continue with the missing messages. After an interruption,
+    repeat the command. No other program may write to the boards until the command has ended.
 
     \b
     Examples:
@@ -98,7 +99,7 @@ def rebuild(
     if source is not None:
         return _rebuild_from(source, boards, clock, at, json=json)
     if boards or clock:
-        raise typer.BadParameter("--boards and --clock go with --from")
+        raise typer.BadParameter("expected --from with --boards or --clock")
     with laurels.open(at, create=False) as lb:
         lb.rebuild()
         stats = lb.stats()
@@ -112,7 +113,7 @@ def rebuild(
 def _rebuild_from(
     source: str, boards: list[str] | None, clock: str | None, at: str, *, json: bool
 ) -> int:
-    """Make boards from a ledger."""
+    """Create boards from a ledger."""
     ledger = LedgerReader(*dialect_of(source))
     next_report = REPORTED
 
@@ -143,8 +144,8 @@ def _rebuild_from(
 def snapshot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Take a snapshot, so that opening the folder need not read the log before it.
 
-    A server takes snapshots by itself as the log grows; this command is for a folder that is not in
-    use.
+    A server takes snapshots automatically as the log grows. This command is for a folder that is
+    not in use.
 
     \b
     Example:
@@ -169,10 +170,10 @@ def backup(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Write all boards of a folder to one file, also while another process serves them.
+    """Write all boards of a folder to one file, even while another process serves them.
 
-    The file holds the newest snapshot and the log after it. It is read back before it gets its
-    name.
+    The file contains the newest snapshot and the log after it. It is read back and checked before
+    it gets its name.
 
     \b
     Examples:
@@ -192,7 +193,7 @@ def restore(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Make a folder from a backup. The folder must not exist yet, or must be empty.
+    """Create a folder from a backup. The folder must not exist yet, or must be empty.
 
     \b
     Example:

@@ -38,7 +38,7 @@ def watch(
     board: BoardName,
     window: WindowName = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
+        int, typer.Option("--limit", "-n", help="Number of entries.", rich_help_panel=READING)
     ] = 10,
     member: Annotated[
         str | None,
@@ -52,7 +52,7 @@ def watch(
             "--to-rank",
             metavar="K",
             min=1,
-            help="With --member: show what it needs to reach position K.",
+            help="With --member: show the value of one event that reaches position K.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -63,8 +63,8 @@ def watch(
 ) -> int:
     """Watch a board of a server or an index server live, until Ctrl-C.
 
-    After a broken connection the feed continues where it stopped. With --json every event is a
-    line.
+    After a broken connection the feed continues where it stopped. With --json every event is one
+    line of JSON.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def watch(
       laurels watch gifts --label room=42 --at http://127.0.0.1:8080
     """
     if to_rank is not None and member is None:
-        raise Usage("--to-rank asks about one member: give --member, too")
+        raise Usage("expected --member with --to-rank")
     labels = parse_labels(label)
     if config.is_direct(at):
         with followed(at) as boards:
@@ -82,7 +82,7 @@ def watch(
             _put(boards.get(board), events, member, json=json)
         return 0
     if not config.is_remote(at):
-        raise Usage("a board is watched at a server: give --at http://... or redis://...")
+        raise Usage("expected --at http://... or redis://..., since a folder cannot be watched")
     with closing(config.remote_wire(at)) as wire:
         connect = partial(feed.live, board, window=window, limit=limit, member=member)
         connect = partial(connect, to_rank=to_rank, by=by, labels=labels)

@@ -18,7 +18,7 @@ from .commands import Clock, app, summary
 
 REFUSED = 1
 _FEW = 20
-"""The most boards that are written without a progress bar."""
+"""The maximum number of boards that are written without a progress bar."""
 _ADVICE = laurels.errors.UnsafeChange.advice
 
 
@@ -28,7 +28,7 @@ def apply(
         str, typer.Argument(metavar="FILE", help="Boards as TOML or JSON; - reads them from stdin.")
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
     ] = False,
     clock: Clock = None,
     at: Url = DEFAULT_URL,
@@ -36,9 +36,9 @@ def apply(
 ) -> int:
     """Create and change the boards of a file, and the folder if there is none.
 
-    The file has the whole definition of a board: a field it omits gets its default. Boards that are
-    not in the file are left alone. If one board cannot be changed safely, nothing is done, and the
-    command exits with 1. A second run changes nothing.
+    The file has the complete definition of each board: an omitted field gets its default. Boards
+    that are not in the file stay as they are. If one board cannot be changed safely, nothing is
+    done, and the command exits with 1. Running the command again changes nothing.
 
     \b
     Examples:
@@ -60,10 +60,7 @@ def apply(
 
 
 def _desired_boards(file: str) -> list[laurels.Board]:
-    """Return the boards of a file.
-
-    Print the errors of the file, if there are several, on a line each.
-    """
+    """Return the boards of a file. If the file has several errors, print each on a line."""
     try:
         return boards_in(file)
     except BoardInvalid as error:
@@ -181,7 +178,7 @@ def _summary(plan: ApplyPlan, done: Sequence[Step], *, dry_run: bool, stopped: b
         counts += [f"{created:,} created", f"{len(done) - created:,} changed"]
     counts.append(f"{unchanged:,} unchanged")
     if plan.others:
-        counts.append(f"{len(plan.others):,} not in the file left alone")
+        counts.append(f"{len(plan.others):,} not in the file")
     text = ", ".join(counts)
     if stopped:
         return f"stopped after {len(done):,} of {len(plan.to_do):,} boards: {text}"

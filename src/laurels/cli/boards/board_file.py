@@ -34,15 +34,15 @@ _JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
 
 
 class RawBoard(NamedTuple):
-    """The fields of a board as written in the file, not yet validated. `place` names the board in
-    errors."""
+    """The fields of a board as written in the file, not yet validated. Errors name the board by
+    `place`."""
 
     place: str
     fields: Mapping[str, Any]
 
 
 class _Errors:
-    """The errors in a file, each with the board or table in which it is."""
+    """The error messages for a file, each with the board or table that is wrong."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -115,7 +115,7 @@ def _no_number(text: str) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raise if a name occurs twice."""
+    """Return a JSON object as a dict. Raise InvalidJson if a name occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(
@@ -134,7 +134,9 @@ def _judged(document: object, errors: _Errors) -> list[Board]:
         if count > 1:
             errors.add(_place(name), f"expected each name once, got it {count} times")
     if not raw and not errors.messages:
-        errors.add("", "no board is defined: write a table [boards.NAME] for each")
+        errors.add(
+            "", "expected at least one board, got none: write a table [boards.NAME] for each"
+        )
     inherited: dict[str, None] = {}
     own = _Errors()
     judged = [_board(each, defaults, inherited, own) for each in raw]
@@ -160,7 +162,7 @@ def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object
 
 
 def _misplaced(name: str, value: object) -> str:
-    """Return the error message for a name that a file may not have."""
+    """Return the error message for a field that is not allowed at the top level of a file."""
     if name in ("default", "board"):
         return f"unknown field {name!r}: write {name}s"
     if name in _FIELDS:
@@ -177,7 +179,10 @@ def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
     for field in raw:
         if field not in _FIELDS:
             unknown = f"unknown field {safe_repr(field)}"
-            errors.add("defaults", "a name is for one board" if field == "name" else unknown)
+            errors.add(
+                "defaults",
+                "expected no name, since each board has its own" if field == "name" else unknown,
+            )
     return {field: value for field, value in raw.items() if field in _FIELDS}
 
 
@@ -199,7 +204,7 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
                     f"board {number}", f"expected a table of fields, got {safe_repr(fields)}"
                 )
             elif not isinstance(fields.get("name"), str):
-                errors.add(f"board {number}", "has no name")
+                errors.add(f"board {number}", "expected a name, got none")
             else:
                 yield RawBoard(_place(fields["name"]), fields)
     else:
@@ -209,11 +214,11 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
 def _board(
     raw: RawBoard, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Errors
 ) -> Board | None:
-    """Return a board with its own fields and the defaults for the others. Record its errors and
-    return None if it is invalid.
+    """Return a board with its own fields, and the defaults for the others. If it is invalid, record
+    its errors and return None.
 
-    An error in the defaults is recorded in `inherited`, once for the file and not for every board;
-    other errors are recorded in `own`.
+    Errors that the defaults alone cause are recorded in `inherited`, so that they are shown once
+    and not for every board; other errors are recorded in `own`.
     """
     fields = dict(raw.fields)
     for name in [name for name in fields if _is_dotted(name, fields[name])]:
@@ -236,7 +241,7 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Return whether a field is the table that TOML makes of an unquoted dotted name."""
+    """Return whether a field is the table to which TOML parses an unquoted name with a dot."""
     return isinstance(value, dict) and name not in _FIELDS
 
 

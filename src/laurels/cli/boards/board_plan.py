@@ -1,4 +1,4 @@
-"""The plan of `board apply`: the action for each board, complete before anything is written."""
+"""The plan of `board apply`: the action for each board, decided before anything is written."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -16,7 +16,7 @@ Action = Literal["create", "change", "unchanged", "refused"]
 
 
 class Difference(Struct, frozen=True):
-    """A field of a board that changes, with its values before and after, as in JSON."""
+    """A field of a board that changes, with its old and its new value, as in JSON."""
 
     field: str
     before: Any = msgspec.field(name="from")
@@ -24,7 +24,7 @@ class Difference(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """The action for one board. If the action is refused, `reasons` says why."""
+    """The action for one board. If the change is refused, `reasons` has the reasons."""
 
     board: Board
     action: Action
@@ -43,14 +43,14 @@ class ApplyPlan(Struct, frozen=True):
 
     @property
     def to_do(self) -> list[Step]:
-        """The steps that write something; empty while any board is refused."""
+        """The steps that write something; none if any board is refused."""
         if self.of("refused"):
             return []
         return [step for step in self.steps if step.action in ("create", "change")]
 
 
 def plan_of(existing: Iterable[Board], desired: Sequence[Board]) -> ApplyPlan:
-    """Plan how the existing boards become those of a file, where that is safe."""
+    """Plan the actions that turn the existing boards into those of a file, if that is safe."""
     present = {board.name: board for board in existing}
     named = {board.name for board in desired}
     return ApplyPlan(
@@ -82,11 +82,11 @@ _OMITTED = (
     *("labels", "changes", "changes_max", "head", "hide_zero", "close_wait", "starts", "ends"),
     *("retain", "max_age"),
 )
-"""The fields that JSON omits if they have their default."""
+"""The fields that the JSON of a board omits if they have their defaults."""
 
 
 def written(board: Board) -> dict[str, Any]:
-    """Return a definition as in JSON, without its name."""
+    """Return all fields of a definition except its name, as in JSON."""
     fields: dict[str, Any] = msgspec.json.decode(board.to_json())
     del fields["format"], fields["name"]
     return {name: getattr(board, name) for name in _OMITTED} | fields
@@ -95,8 +95,8 @@ def written(board: Board) -> dict[str, Any]:
 def carry_out(lb: Leaderboards, step: Step) -> None:
     """Carry out one step with one write.
 
-    A change has all fields of the board, so the board becomes exactly what the file has, or stays
-    as it is. Raises ChangedMeanwhile if the board is no longer the one that the plan was made for.
+    A change sets all fields of the board at once, so the board becomes exactly as in the file, or
+    stays as it is. Raises ChangedMeanwhile if the board has changed since the plan was made.
     """
     name = step.board.name
     try:
@@ -105,4 +105,6 @@ def carry_out(lb: Leaderboards, step: Step) -> None:
         else:
             lb.change(name, **written(step.board))
     except (BoardExists, UnknownBoard, UnsafeChange) as error:
-        raise ChangedMeanwhile(f"somebody else has written board {name}: {error.what}") from error
+        raise ChangedMeanwhile(
+            f"another program has changed the board {name}: {error.what}"
+        ) from error

@@ -24,8 +24,8 @@ Clock = Annotated[
     Literal["system", "event"] | None,
     typer.Option(
         "--clock",
-        help="The clock of a new folder: system (the default), or event to import history, where "
-        "the time is the latest one among the events.",
+        help="The clock of a new folder: system (the default), or event, which shows the time of "
+        "the newest event, to import history.",
         rich_help_panel=CONNECTION,
     ),
 ]
@@ -40,7 +40,7 @@ def create(
         bool,
         typer.Option(
             "--exist-ok",
-            help="Accept an existing board if it is equal.",
+            help="Succeed if an equal board already exists.",
             rich_help_panel=DEFINITION,
         ),
     ] = False,
@@ -135,11 +135,11 @@ def change(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change title, keep, changes, close wait, head and hiding of zeros of a board, or add windows,
-    scopes and labels to rank by, which count from now on.
+    """Change settings of a board, or add windows, scopes and labels to rank by.
 
-    A --window with the name of an existing one changes its keep: NAME=day:keep=5. A window
-    without a name of its own is named by its text, so day is changed by day=day:keep=5.
+    What is added counts events from now on. A --window with the name of an existing window changes
+    its keep: NAME=day:keep=5. A window without a name of its own is named by its text, so day is
+    changed by day=day:keep=5.
 
     \b
     Examples:
@@ -166,7 +166,7 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Exits with 1 if the question is answered with no.
+    Exits with 1 if the user does not confirm.
 
     \b
     Example:
@@ -175,7 +175,7 @@ def delete(
     with laurels.open(at, create=False) as lb:
         lb.get(name)
         if not (yes or _confirmed(name)):
-            put_json({"deleted": None}) if json else put_line(f"{name} stays")
+            put_json({"deleted": None}) if json else put_line(f"{name} was not deleted")
             return NOT_DELETED
         lb.delete(name)
     if json:
@@ -187,7 +187,7 @@ def delete(
 
 def _confirmed(name: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise Usage("deleting cannot be undone, and there is no terminal to confirm it: give --yes")
+        raise Usage("expected --yes, since there is no terminal to confirm the deletion")
     return typer.confirm(f"Delete {name} and everything in it?", err=True)
 
 
@@ -250,7 +250,7 @@ def summary(board: laurels.Board) -> str:
 
 
 def _counted_scopes(board: laurels.Board) -> Sequence[Sequence[str]]:
-    """Return the scopes of a board that counts by labels, or nothing for other boards."""
+    """Return the scopes of a board that counts by labels; none for other boards."""
     return board.scopes if board.rules().scoped else ()
 
 

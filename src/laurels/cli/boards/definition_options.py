@@ -22,8 +22,8 @@ Windows = Annotated[
         "--window",
         metavar="WINDOW",
         help="all, hour, day, week, month, quarter or year; rolling:7d/1h, the last 7 days in "
-        "steps of an hour; decay:6h, scores that decay by half in 6 hours. With options "
-        "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; with a name "
+        "steps of an hour; decay:6h, scores that decay by half in 6 hours. Options follow: "
+        "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; a name precedes: "
         "today=day. May be repeated.",
         rich_help_panel=WINDOWS,
     ),
@@ -37,7 +37,7 @@ Keep = Annotated[
     typer.Option(
         "--keep",
         metavar="N",
-        help="Number of periods that can be read, with the current one.",
+        help="Number of periods that can be read, including the current one.",
         rich_help_panel=WINDOWS,
     ),
 ]
@@ -55,7 +55,7 @@ Head = Annotated[
     typer.Option(
         "--head",
         metavar="N",
-        help="List only the first N positions; ranks below may be estimates. 0 for all.",
+        help="List only the first N positions; ranks below may be estimates. 0 lists all.",
         rich_help_panel=RANKING,
     ),
 ]
@@ -64,7 +64,7 @@ HideZero = Annotated[
     bool | None,
     typer.Option(
         "--hide-zero/--rank-zero",
-        help="Leave members whose score is 0 out of the ranking, until it changes; or rank them.",
+        help="Leave members out of the ranking while their score is 0; or rank them.",
         show_default=False,
         rich_help_panel=RANKING,
     ),
@@ -85,8 +85,8 @@ Starts = Annotated[
     typer.Option(
         "--starts",
         metavar="TIME",
-        help="When the board begins to take events, as in 2026-12-01 or 2026-12-01T20:00+08:00; in "
-        "the zone --tz without an offset; '' for always.",
+        help="When the board begins to count events, such as 2026-12-01 (in the zone of --tz) or "
+        "2026-12-01T20:00+08:00; '' for no limit.",
         rich_help_panel=DEFINITION,
     ),
 ]
@@ -95,7 +95,7 @@ Ends = Annotated[
     typer.Option(
         "--ends",
         metavar="TIME",
-        help="When it ends: later events are refused, and the standings stay; '' for never.",
+        help="When the board ends: later events are refused, and the standings stay; '' for never.",
         rich_help_panel=DEFINITION,
     ),
 ]
@@ -104,7 +104,7 @@ Retain = Annotated[
     typer.Option(
         "--retain",
         metavar="DURATION",
-        help="How long after its end the board is removed with all its data; '' for never.",
+        help="How long after its end the board and its data are removed; '' for never.",
         rich_help_panel=DEFINITION,
     ),
 ]
@@ -140,7 +140,8 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--tie",
             metavar="first|last|member",
-            help="Which of equal scores ranks higher: the first or last reached, or by member id.",
+            help="The order of equal scores: the first reached or the last reached ranks higher, "
+            "or they are ordered by member id.",
             rich_help_panel=RANKING,
         ),
     ] = None
@@ -158,7 +159,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--rank",
             metavar="ordinal|competition|dense",
-            help="Numbers of equal scores: 1234, 1224 or 1223.",
+            help="How equal scores are numbered: 1234, 1224 or 1223.",
             rich_help_panel=RANKING,
         ),
     ] = None
@@ -167,14 +168,17 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--tz",
             metavar="ZONE",
-            help="The time zone by its IANA name; default UTC.",
+            help="The IANA name of the time zone. Default: UTC.",
             rich_help_panel=WINDOWS,
         ),
     ] = None
     week_start: Annotated[
         str | None,
         typer.Option(
-            "--week-start", metavar="DAY", help="Default monday.", rich_help_panel=WINDOWS
+            "--week-start",
+            metavar="DAY",
+            help="The first day of a week. Default: monday.",
+            rich_help_panel=WINDOWS,
         ),
     ] = None
     grace: Annotated[
@@ -182,7 +186,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--grace",
             metavar="TIME",
-            help="How late an event may be; default 5m.",
+            help="How long after the end of a period its events are counted. Default: 5m.",
             rich_help_panel=WINDOWS,
         ),
     ] = None
@@ -191,7 +195,8 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--dedupe",
             metavar="TIME",
-            help="How long ids are remembered; default 1h, or the longest grace.",
+            help="How long ids are remembered. Default: 1h, or the longest grace if that is "
+            "longer.",
             rich_help_panel=EVENT_IDS,
         ),
     ] = None
@@ -200,7 +205,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
         typer.Option(
             "--dedupe-max",
             metavar="N",
-            help="How many ids are remembered.",
+            help="Maximum number of remembered ids.",
             rich_help_panel=EVENT_IDS,
         ),
     ] = None
@@ -243,7 +248,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields that the user gave, in the form of `Board.from_json`. Raises Usage."""
+        """Return the fields that the user gave, as `Board.from_json` accepts them. Raises Usage."""
         columns, scopes = self.column, self.scope
         options = {
             "columns": None if columns is None else [column_of(text) for text in columns],
@@ -278,7 +283,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
 
 
 class ChangeOptions(OptionGroup, frozen=True):
-    """The options of an existing board that `board change` changes."""
+    """The settings of an existing board that `board change` can change."""
 
     title: Title = None
     keep: Keep = None
@@ -295,9 +300,9 @@ class ChangeOptions(OptionGroup, frozen=True):
     hide_zero: HideZero = None
 
     def fields(self, board: Board) -> dict[str, Any]:
-        """Return the fields of `board` that change, as keywords of `change`. Raises Usage.
+        """Return the fields of `board` to change, as keyword arguments of `change`. Raises Usage.
 
-        Windows, scopes and labels are added to those that `board` has.
+        Windows, scopes and labels are added to those of `board`.
         """
         options = {
             "title": self.title,
@@ -320,7 +325,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             fields |= with_scopes(board, self.scope, self.rank_by)
         if not fields:
             raise Usage(
-                "give what is to change: --title, --keep, --changes, --close-wait, --starts, "
+                "expected something to change: --title, --keep, --changes, --close-wait, --starts, "
                 "--ends, --retain, --max-age, --head, --hide-zero, --rank-zero, --window, --scope "
                 "or --rank-by"
             )

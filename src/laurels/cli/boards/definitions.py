@@ -1,4 +1,4 @@
-"""Parse the parts of board definitions on the command line: columns, windows, files."""
+"""Parses the parts of board definitions on the command line: columns, windows, files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +16,11 @@ _COLUMN_FIELDS = ("op", "order", "scale", "min", "max", "measure")
 
 
 def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
-    """Return a board's windows with the added ones. An added window replaces an existing one of the
-    same name.
+    """Add windows to those of a board, and return all. An added window replaces an existing one of
+    the same name.
 
-    If an added window differs from an existing one only in its options, it needs a name of its own.
+    Raises Usage for an added window that differs from an existing one only in its options, unless
+    it has a name of its own.
     """
     windows = {parse_window(text).name: text for text in existing}
     for text in added:

@@ -1,4 +1,4 @@
-"""Options that name scopes, and the command `scopes`, which lists them."""
+"""The options that select scopes, and the command `scopes`, which lists them."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="NAME=VALUE",
-        help="Only events with this label, such as room=42. May be repeated.",
+        help="Count only events with this label, such as room=42. May be repeated.",
         rich_help_panel=READING,
     ),
 ]
@@ -37,8 +37,8 @@ Scopes = Annotated[
     typer.Option(
         "--scope",
         metavar="LABELS",
-        help='Count events by these labels too, such as room or zone,gender; "" is the scope of '
-        "all events. May be repeated; receipts show the first.",
+        help='Also count events by these labels, such as room or zone,gender; "" is the scope of '
+        "all events. May be repeated; receipts show the first scope.",
         rich_help_panel=LABELS,
     ),
 ]
@@ -47,7 +47,7 @@ RankBy = Annotated[
     typer.Option(
         "--rank-by",
         metavar="LABEL",
-        help="Rank the values of a label, too. May be repeated.",
+        help="Also rank the values of this label. May be repeated.",
         rich_help_panel=LABELS,
     ),
 ]
@@ -67,15 +67,14 @@ def parse_labels(texts: Sequence[str] | None, option: str = "--label") -> dict[s
 
 
 def parse_scope(text: str) -> list[str]:
-    """Return the label names of a scope written as `zone,gender`; an empty list for an empty
-    text."""
+    """Return the label names in a text such as `zone,gender`."""
     return text.split(",") if text else []
 
 
 def with_scopes(
     board: laurels.Board, scopes: Sequence[str] | None, rank_by: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the arguments of a `change` of a board that adds scopes and labels to rank by."""
+    """Return the arguments for `change` that add scopes and labels to rank by to a board."""
     changes: dict[str, Any] = {}
     if scopes:
         changes["scopes"] = [*board.scopes, *map(parse_scope, scopes)]
@@ -93,8 +92,8 @@ def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
 
 
 def scopes_text(board: laurels.Board) -> str:
-    """Return the scopes and labels that a board counts by as text: `room; gender, zone; by
-    room`."""
+    """Return the scopes of a board and the labels that it ranks by, as text: `room; gender, zone;
+    by room`."""
     forms = [form_text(",".join(labels)) for labels in board.scopes]
     return "; ".join([*forms, *[f"by {label}" for label in board.rank_by]])
 
@@ -111,7 +110,7 @@ def scopes(
         list[str], typer.Argument(metavar="LABEL...", help="The labels of the scopes.")
     ],
     limit: Annotated[
-        int, typer.Option("--limit", "-n", help="How many.", rich_help_panel=READING)
+        int, typer.Option("--limit", "-n", help="Number of scopes.", rich_help_panel=READING)
     ] = 100,
     after: Annotated[
         list[str] | None,

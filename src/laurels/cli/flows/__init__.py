@@ -1,1 +1,1 @@
-"""The commands of sinks and sources."""
+"""The commands `sink`, `source` and `reconcile`."""

@@ -1,4 +1,4 @@
-"""What a service reports of the sinks and sources that it runs."""
+"""The reports of a service about the sinks and sources that it runs."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -17,9 +17,9 @@ Report = TypeVar("Report", SinkReport, SourceReport)
 
 
 def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Report | None:
-    """Return the state of a sink or source, as reported by the service at a URL. None if the URL is
-    not that of a service, the service does not run the flow or is too old, or the key lacks the
-    permission."""
+    """Return the state of a sink or source, as reported by the service at a URL. Return None if the
+    URL is not that of a service, if the service does not run the flow or is too old, or if the key
+    lacks the permission."""
     if not config.is_remote(at):
         return None
     with closing(config.remote_wire(at)) as wire:
@@ -29,15 +29,16 @@ def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Rep
             return None
     report = next((each for each in reports if each.name == name), None)
     if report is not None and report.elsewhere:
-        complain(f"the process of the service that runs {name} has not reported: ask again")
+        complain(f"the service process that runs {name} has not reported yet: try again")
     return report
 
 
 def wait_text(wait: FlowWait, now_ms: int) -> str:
-    """Return since when attempts fail, when the next one is made, and the error."""
+    """Return a text with the time since which attempts have failed, the time until the next
+    attempt, and the error."""
     since = datetime.fromtimestamp(wait.since_ms / 1_000, UTC).isoformat(timespec="seconds")
-    again = "no further attempt by itself"
+    retry = "no automatic retry"
     if wait.next_ms is not None:
-        again = f"next attempt in {max(0, wait.next_ms - now_ms) / 1_000:.0f} s"
+        retry = f"next attempt in {max(0, wait.next_ms - now_ms) / 1_000:.0f} s"
     error = " ".join(wait.error.split())
-    return f"since {since} ({wait.attempts:,} attempts, {again}) [{wait.code}]: {error}"
+    return f"since {since} ({wait.attempts:,} attempts, {retry}) [{wait.code}]: {error}"

@@ -46,7 +46,7 @@ _COLUMNS: Sequence[tuple[str, Side]] = (
     ("state", "left"),
     ("changes behind", "right"),
     ("seconds behind", "right"),
-    ("of what is kept", "right"),
+    ("limit used", "right"),
 )
 
 SinkName = Annotated[str, typer.Argument(metavar="NAME", help="The sink's name.")]
@@ -78,7 +78,7 @@ Boards = Annotated[
     typer.Option(
         "--boards",
         metavar="PATTERN",
-        help="Boards by name or pattern; may be repeated. By default all that keep changes.",
+        help="Name or pattern of boards; may be repeated. Default: all boards that keep changes.",
         rich_help_panel=READING,
     ),
 ]
@@ -87,7 +87,7 @@ Parked = Annotated[
     typer.Option(
         "--parked",
         metavar="FILE",
-        help="File for changes that the target refuses; by default NAME.parked.jsonl.",
+        help="File for changes that the target refuses. Default: NAME.parked.jsonl.",
         rich_help_panel=READING,
     ),
 ]
@@ -169,7 +169,7 @@ class RunOptions(OptionGroup, frozen=True):
             "--tries",
             metavar="N",
             min=1,
-            help="Attempts until refused changes are parked.",
+            help="Number of attempts after which refused changes are parked.",
             rich_help_panel=READING,
         ),
     ] = 5
@@ -236,9 +236,9 @@ def status(
 ) -> int:
     """Show a sink's position on each board, how far it is behind, and why it waits.
 
-    The service at --at tells why a sink that it runs waits. With --to, the target is tried. Warns
-    where the unsent changes reach half of what the board can keep. Exits with 1 if the changes
-    after a position are no longer kept, with 2 if the target fails.
+    A service at --at that runs the sink reports why the sink waits. With --to, the target is tried.
+    A warning is printed if the unsent changes take half of what the board can keep. Exits with 1 if
+    the board no longer keeps the changes after a position, and with 2 if the target fails.
 
     \b
     Examples:
@@ -266,8 +266,8 @@ def status(
     for each in board_statuses:
         if each.is_nearly_lost:
             complain(
-                f"{each.board}: changes that {name} has not sent take {each.used:.0%} of what the "
-                "board keeps: beyond that they are lost"
+                f"{each.board}: the changes that {name} has not sent take {each.used:.0%} of what "
+                "the board can keep: the board removes unsent changes above 100%"
             )
         if each.code is not None:
             complain(f"{each.board}: {name} has lost changes ({each.code})")
@@ -296,9 +296,9 @@ def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) ->
 def forget_(
     name: SinkName, boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False
 ) -> int:
-    """Forget a sink that no longer runs, so that boards keep no changes for it.
+    """Forget a sink that no longer runs, so that boards no longer keep changes for it.
 
-    A board keeps what a registered sink has not sent, up to its changes_max.
+    A board keeps the changes that a registered sink has not sent, up to its changes_max.
 
     \b
     Example:
@@ -309,7 +309,7 @@ def forget_(
     if json:
         put_json({"sink": name, "boards": forgotten})
     for board in [] if json else forgotten:
-        put_line(f"{board}: keeps no changes for {name}")
+        put_line(f"{board}: no longer keeps changes for {name}")
     return 0
 
 
@@ -360,13 +360,13 @@ def view(
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="The view's name; by default view_BOARD."),
+        typer.Option("--name", metavar="NAME", help="The view's name. Default: view_BOARD."),
     ] = None,
     drop: Annotated[bool, typer.Option("--drop", help="Remove the view.")] = False,
 ) -> int:
-    """Make a view of a board in its ledger, with the board's own names of its columns.
+    """Create a database view of a board in its ledger, with the names of the board's columns.
 
-    A view of that name is replaced. The rows stay where they are.
+    An existing view of the same name is replaced. No rows are copied.
 
     \b
     Examples:
@@ -391,7 +391,7 @@ def parked(name: SinkName, file: Parked = None, json: AsJson = False) -> int:
         put_json(pages)
         return 0
     rows = [(page.board, str(len(page.changes)), page.error) for page in pages]
-    put_table([("board", "left"), ("changes", "right"), ("refused", "left")], rows)
+    put_table([("board", "left"), ("changes", "right"), ("reason", "left")], rows)
     return 0
 
 
@@ -425,7 +425,7 @@ def resend(
 
 
 def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now_ms: int) -> None:
-    """Print why boards wait, once for each reason."""
+    """Print why a sink waits, once for each reason, with the boards concerned."""
     reasons: dict[str, tuple[FlowWait, list[str]]] = {}
     for each in board_statuses:
         if each.wait is not None:

@@ -103,8 +103,8 @@ class RunningOptions(OptionGroup, frozen=True):
         typer.Option(
             "--begin",
             metavar="start|now",
-            help="Where boards without a position in this stream begin: at the oldest message "
-            "(start) or the next new one (now). Also accepts a stream that was recreated.",
+            help="Where to begin for boards without a position in this stream: at the oldest "
+            "message (start) or the next new one (now). Also accepts a stream that was recreated.",
             rich_help_panel=READING,
         ),
     ] = None
@@ -124,7 +124,7 @@ class ResultOptions(OptionGroup, frozen=True):
         typer.Option(
             "--rejects",
             metavar="FILE",
-            help="File for messages that were not counted; by default NAME.rejects.jsonl.",
+            help="File for messages that were not counted. Default: NAME.rejects.jsonl.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -151,7 +151,7 @@ def run(
     result: ResultOptions,
     at: Url = DEFAULT_URL,
 ) -> int:
-    """Count the events of a stream on boards as they come, each once, until Ctrl-C.
+    """Count the events of a stream on boards as they arrive, each once, until Ctrl-C.
 
     After an interruption, run it again: it continues where it stopped. Exits with 1 if messages
     were rejected.
@@ -195,7 +195,7 @@ def status(
 ) -> int:
     """Show how far boards have counted a source, and why it waits.
 
-    The service at --at tells why a source that it runs cannot read or count.
+    A service at --at that runs the source reports why the source cannot read or count.
 
     \b
     Example:
@@ -245,7 +245,7 @@ def status(
 
 @command(app, "list")
 def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Show the sources that boards have counted.
+    """Show the sources whose messages boards have counted.
 
     \b
     Example:
@@ -264,7 +264,7 @@ def retire_(
     """Stop boards from waiting for a source that no longer runs.
 
     The end of a period waits for every source of its board, for up to the board's close wait.
-    Boards keep the position: the source may run again, and is waited for again.
+    Boards keep the position, so the source may run again; then they wait for it again.
 
     \b
     Example:
@@ -275,7 +275,7 @@ def retire_(
     if json:
         put_json({"source": name, "boards": retired})
     for board in [] if json else retired:
-        put_line(f"{board}: does not wait for {name}")
+        put_line(f"{board}: no longer waits for {name}")
     return 0
 
 
@@ -296,8 +296,7 @@ def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceS
 async def _run(
     at: str, reader: StreamReader, make: Callable[..., SourceRunner]
 ) -> tuple[Figures, bool]:
-    """Run a source over the boards at an address; return its figures, and whether Ctrl-C ended
-    it."""
+    """Run a source over the boards at a URL. Return its counts, and whether Ctrl-C ended it."""
     interrupted = False
     opening = asyncio.ensure_future(
         FlowRetryPolicy(asyncio.sleep, _complain_of_waiting).call(
@@ -345,7 +344,7 @@ def _signals(handle: Callable[[int], None]) -> Iterator[None]:
 
 
 def _standard_input(address: str) -> Callable[[int], bytes]:
-    """Return a function that reads standard input: it returns as soon as there is any data."""
+    """Return a function that reads up to `size` bytes of standard input, as soon as any arrive."""
 
     def read(size: int) -> bytes:
         if sys.stdin is None:
@@ -368,13 +367,13 @@ def _writing(path: Path) -> Iterator[None]:
         if error.filename is None or Path(os.fsdecode(error.filename)) != path:
             raise
         raise OutputFailed(
-            f"the rejects file {path} cannot be written: {error.strerror}: give another by "
+            f"the rejects file {path} cannot be written: {error.strerror}: choose another with "
             "--rejects"
         ) from error
 
 
 class _Progress:
-    """Prints a source's progress every ten seconds."""
+    """Prints the progress of a source, at most every ten seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -388,7 +387,7 @@ class _Progress:
 
 def _complain_of_waiting(error: LaurelsError, seconds: float) -> None:
     if isinstance(error, ShardsDiffer):
-        complain(f"[{error.code}] {error.what}: counting what is missing")
+        complain(f"[{error.code}] {error.what}: counting the missing messages again")
         return
     complain(f"waiting {seconds:g} s [{error.code}]: {one_line(error)}")
 
@@ -407,10 +406,10 @@ def _report(name: str, reader: StreamReader, figures: Figures, path: Path, *, js
         complain(f"{figures.rejected:,} messages rejected ({reasons}): {path}")
     if figures.unknown:
         names = ", ".join(board for board, _ in figures.unknown_boards.most_common(5))
-        complain(f"{figures.unknown:,} messages for boards that are not there: {names}")
+        complain(f"{figures.unknown:,} messages for boards that do not exist: {names}")
     if figures.late:
         late = ", ".join(f"{count:,} for {window}" for window, count in figures.late.items())
-        complain(f"events came too late for windows: {late}")
+        complain(f"some events were too late: {late}")
     if figures.recounted:
         complain(f"{figures.recounted:,} events counted again in shards that had lost them")
     if json:

@@ -1,4 +1,4 @@
-"""`import`: CSV and JSON Lines files, or a sorted set of Redis, into a board."""
+"""`import`: imports CSV and JSON Lines files, or a sorted set of Redis, into a board."""
 
 import os
 import shlex
@@ -46,7 +46,7 @@ from .source import ImportSettings
 SOME_REJECTED = 1
 INTERRUPTED = 130
 MAX_SENT = 10_000
-"""The maximum number of lines in one commit over HTTP, where a batch is one request."""
+"""The maximum number of lines in one commit over HTTP, since a batch is one request."""
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 
@@ -55,7 +55,7 @@ def import_(
     board: BoardName,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE...", help="CSV or JSON Lines, or .gz; - is stdin."),
+        typer.Argument(metavar="FILE...", help="CSV or JSON Lines, plain or gzip; - is stdin."),
     ] = None,
     *,
     file_format: FileOptions,
@@ -66,10 +66,10 @@ def import_(
     target: TargetOptions,
     json: AsJson = False,
 ) -> int:
-    """Count the events of files, or take over a sorted set of Redis. If interrupted and run again,
-    it counts nothing twice.
+    """Count the events of files, or import a sorted set of Redis.
 
-    Exits with 1 if some lines were rejected, or if a sorted set and the board do not agree.
+    To continue an interrupted import, repeat the command: no event is counted twice. Exits with 1
+    if some lines were rejected, or if the sorted set and the board differ.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def import_(
     files = files or []
     _judge(files, counting)
     if times.until is not None and (times.clock != "event" or len(files) > 1):
-        raise Usage("--until pauses the replay of one file: it needs --clock event")
+        raise Usage("expected --clock event and one file with --until, which pauses a replay")
     interrupts = Interrupts()
     results: list[FileResult] = []
     with ExitStack() as stack:
@@ -147,7 +147,7 @@ def _exit_code(results: Sequence[FileResult], *, late_ok: bool) -> int:
 
 
 def _replay_command(context: typer.Context) -> str:
-    """Return this command with the option that replays its files in time order."""
+    """Return the text of this command with `--clock event`, which imports in time order."""
     words: list[str] = []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -165,7 +165,7 @@ def _replay_command(context: typer.Context) -> str:
 
 
 def _most_at_once(at: str) -> int:
-    """Return the largest number of events that this address takes in one commit."""
+    """Return the maximum number of events that the store at a URL accepts in one commit."""
     if config.is_remote(at):
         return MAX_SENT
     return CALL_MOST if config.is_direct(at) else MAX_BATCH
@@ -186,7 +186,7 @@ def _judge(files: list[str], counting: CountingOptions) -> None:
     if len(files) > 1 and (counting.source is not None or counting.rejects is not None):
         raise Usage("--source and --rejects need exactly one file")
     if len(set(files)) < len(files):
-        raise Usage("a file is given twice")
+        raise Usage("expected each file once, got a file twice")
     for file in files:
         if file != STDIN and not Path(file).exists():
             raise SourceUnreadable(f"{readable(file)}: there is no such file")

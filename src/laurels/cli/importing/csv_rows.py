@@ -1,4 +1,5 @@
-"""CSV: each record has the fields of an event, identified by a header or by number."""
+"""CSV: each record has the fields of an event. A field is found by its name in the header, or by
+its number."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,9 @@ _SMALL_INT_DIGITS = 15
 
 
 class _Places(NamedTuple):
+    """The indices of an event's fields in a record. `labels` has the names of labels with
+    indices."""
+
     member: int
     values: tuple[int, ...]
     at: int | None
@@ -25,9 +29,10 @@ class _Places(NamedTuple):
 
 
 class CsvRows:
-    """The events of a CSV source. Its header is read from `lines` on construction.
+    """The events of a CSV source. The constructor reads the header from `lines`.
 
-    Every line has as many fields as the header. Without a header, columns are numbered from 1.
+    Every record must have as many fields as the header. Without a header, columns are numbered from
+    1.
     """
 
     def __init__(self, lines: Lines, mapping: Mapping, *, delimiter: str, header: bool) -> None:
@@ -67,7 +72,7 @@ class CsvRows:
         while raw.isspace():
             raw = self._lines.take().removeprefix(BOM)
         if not raw:
-            raise Usage("expected a header, got no line: give --no-header where there is none")
+            raise Usage("expected a header, got an empty source: give --no-header if there is none")
         fields, _ = self._fields(raw)
         return [field.strip() for field in fields]
 
@@ -131,7 +136,8 @@ class CsvRows:
 
 
 def _number(text: str) -> int | str:
-    """Return a small whole number as int, which the board reads fastest, otherwise the text."""
+    """Return a small whole number as an int, which the board parses fastest, and other text as it
+    is."""
     text = text.strip()
     if len(text) <= _SMALL_INT_DIGITS and text.isascii() and text.isdigit():
         return int(text)
@@ -143,7 +149,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
 
     def place(name: str) -> int:
         if name in repeated:
-            raise Usage(f"expected the column {name!r} once in the header, got it more often")
+            raise Usage(f"expected the column {name!r} once in the header, got it several times")
         try:
             return names.index(name)
         except ValueError:
@@ -176,7 +182,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
 def _numbered(mapping: Mapping) -> _Places:
     def number(name: str) -> int:
         if not (name.isascii() and name.isdigit() and 1 <= int(name) <= 10_000):
-            raise Usage(f"expected the number of a column, from 1, without a header, got {name!r}")
+            raise Usage(f"without a header, expected a column number from 1, got {name!r}")
         return int(name) - 1
 
     def place(name: str, otherwise: int) -> int:

@@ -32,9 +32,9 @@ Format = Literal["auto", "csv", "jsonl"]
 
 
 class Request(Struct, frozen=True):
-    """The options with which the files of one command are read and counted.
+    """The options by which the files of one command are read and counted.
 
-    `source` and `rejects` are options of the user; None derives both from the file's path.
+    If `source` or `rejects` is None, it is derived from the path of each file.
     """
 
     board: str
@@ -76,8 +76,8 @@ def import_file(
 ) -> FileResult:
     """Import one file, `-` for standard input; Ctrl-C ends the import between two commits.
 
-    An error that occurs before the first line is raised, with the file's name. A later error is in
-    the result, with the counts so far.
+    An error before the first line is raised, with the file's name in its message. A later error is
+    returned in the result, with the counts up to it.
     """
     path = None if file == STDIN else Path(file)
     name = readable(file)
@@ -124,7 +124,7 @@ def import_file(
 def _ended(
     run: SourceImport, name: str, *, in_time_order: bool
 ) -> LaurelsError | KeyboardInterrupt | None:
-    """Run an import, and return the error that ended it early."""
+    """Run an import. Return the error that ended it early, or None."""
     try:
         with _naming(name):
             run.run_in_time_order() if in_time_order else run.run_as_written()
@@ -144,7 +144,8 @@ def _naming(file: str) -> Iterator[None]:
 
 
 def _source_name(path: Path | None, named: str | None) -> str | None:
-    """Return the key of a file's position; a pipe has one only if the user names it."""
+    """Return the name under which the position in a file is stored. A pipe has a name only if the
+    user gives one."""
     if named is not None:
         return named
     if path is None or not path.is_file():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from laurels.cli.failures import SourceNotText
 
 HEAD_BYTES = 64
-"""The number of bytes that `ensure_text` looks at."""
+"""The number of bytes that `ensure_text` needs."""
 
 
 class Kind(NamedTuple):
@@ -50,9 +50,9 @@ _KINDS = (
 
 
 def ensure_text(head: bytes) -> None:
-    """Raise SourceNotText for a file that begins like a kind of file that is not text.
+    """Raise SourceNotText if a file begins with the signature of a format that is not text.
 
-    Such a file is accepted if its first bytes are a line of text, such as `PAR1,100`.
+    The file is accepted if its first bytes are readable text, such as `PAR1,100`.
     """
     for kind in _KINDS:
         if head.startswith(kind.magic) and not _is_line(head):

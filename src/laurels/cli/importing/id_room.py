@@ -1,7 +1,8 @@
-"""Limits the events with ids that an import submits at once to those that the board can accept.
+"""Limits how many events with ids an import submits at once, so that the board accepts all of them.
 
-A board that remembers `dedupe_max` ids refuses a new id, which it may accept later. An import must
-not count the events after a refused one, since the stored position cannot express such a gap.
+A board that already remembers `dedupe_max` ids refuses events with new ids, but may accept them
+later. An import must not count the events after such an event, since the stored position cannot
+express the gap.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from .reading import SourceRow
 
 
 class IdRoom:
-    """Counts submitted ids against the number that the board can still remember. That number is
-    seldom read, since a read takes O(rankings)."""
+    """Counts down how many more ids the board can remember. The board is asked for this number only
+    when the count is used up, since that takes O(rankings)."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         self._lb = lb

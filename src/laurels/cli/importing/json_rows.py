@@ -23,11 +23,11 @@ LABELS = "labels"
 """The key of the object with an event's labels."""
 _NONE = (None, "")
 _SCORE = "score"
-"""The key of the value in an export."""
+"""The key that an export uses for the value."""
 
 
 class JsonRows:
-    """The events of a JSON Lines source: one object a line. Keys that are not mapped are
+    """The events of a JSON Lines source, with one object on each line. Keys without a meaning are
     ignored."""
 
     def __init__(self, lines: Lines, mapping: Mapping) -> None:
@@ -100,13 +100,13 @@ class JsonRows:
 
 def _required(fields: dict[str, object], name: str) -> object:
     if fields.get(name) is None:
-        raise MissingField(f"the object has no {name!r}")
+        raise MissingField(f"expected the field {name!r} in the object, got none")
     return fields[name]
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """Return an id as text. A whole number, which many sources use as an id, becomes its digits.
-    Raise `refusal` for any other value."""
+    """Return an id as text. An integer, which many sources use as an id, becomes its decimal
+    digits. Raise an error of type `refusal` for any other value."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

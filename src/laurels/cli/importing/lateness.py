@@ -1,7 +1,7 @@
 """Finds the events of a source that windows would refuse as late, before any event is counted.
 
 The window `all` accepts events that other windows refuse as late. Without this check, an import of
-old events would fill `all` and leave the other windows incomplete, without an error. The check uses
+old events would count them in `all` but not in the other windows, without an error. The check uses
 the same rule as the board (`window.takes`). In event time, an event is compared with the latest
 `at` among the events up to it. With the system's clock it is compared with the board's current
 time.
@@ -21,7 +21,7 @@ from .reading import SourceRow
 
 
 class LateEvents:
-    """Counts the late events among the events that are added."""
+    """Counts the events that some window would refuse as late."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         stats = lb.stats(board)
@@ -54,7 +54,7 @@ class LateEvents:
             self._due_ms = next_boundary(self.rules, self.now_ms)
             self._latest_start_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
         if not self.rules.starts_ms <= at_ms < self.rules.ends_ms:
-            return  # such an event is refused by every window, with another error
+            return  # every window refuses this event, with an error other than for late events
         if at_ms >= self._latest_start_ms and not self.rules.has_ended(self.now_ms):
             return
         late = [
@@ -69,20 +69,20 @@ class LateEvents:
 
     @property
     def sentence(self) -> str:
-        """A sentence with the number of late events for each window."""
+        """A clause with the number of late events of each window, for an error message."""
         assert self.first is not None
         by_window = ", ".join(f"{count:,} for {name}" for name, count in self.by_window.items())
         of = f"{self.count:,} of {self.total:,} events"
-        return f"{of} would come too late ({by_window}), the first in line {self.first.line:,}"
+        return f"{of} would be too late ({by_window}), the first in line {self.first.line:,}"
 
 
 class Pieces:
-    """Splits a replay into commits.
+    """Finds how many events of a replay can be counted in the next commit.
 
-    On an index server, a batch in event time is executed in several commits (`plan.split_points`),
-    and only the last one includes the position of the source. After a kill between two of them, the
-    first events would be counted again. Therefore each batch has only as many events as fit in one
-    commit.
+    On an index server, a batch in event time may take several commits (`plan.split_points`), and
+    only the last one stores the position of the source. If the process were killed between two of
+    them, the events of the first would be counted again later. Therefore each batch has only as
+    many events as fit in one commit.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
@@ -92,8 +92,8 @@ class Pieces:
         self._applies = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the next rows may go into one commit. All rows before them must
-        already be counted."""
+        """Return how many of the first of these rows can be counted in one commit. All rows before
+        them must have been passed to `next` before."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])

@@ -1,9 +1,9 @@
 """Reads the lines of one source, with the current position and a digest of everything before it.
 
 A source is read once, from its first byte, whether it is a file, a compressed file or standard
-input. Every consumed line goes into a digest. After an interruption, the digest shows whether the
-beginning of the source is still the part that was imported. If so, this part is skipped and the
-lines after it are imported; otherwise there is an error.
+input. A digest covers every consumed line. After an interruption, the digest shows whether the
+source still begins with the part that was imported. If so, this part is skipped and the lines after
+it are imported; otherwise an error is raised.
 """
 
 import gzip
@@ -47,8 +47,8 @@ class Lines:
     def take(self) -> bytes:
         """Return the next line with its line end, or b"" after the last line.
 
-        Of a line over `LINE_LIMIT`, only a beginning is returned, which is longer than the limit
-        and has no line end. The rest of the line is skipped.
+        If a line is longer than `LINE_LIMIT`, only its first `LINE_LIMIT + 1` bytes are returned,
+        and its rest is skipped.
         """
         if self.end is not None and self.offset >= self.end:
             return b""
@@ -64,7 +64,7 @@ class Lines:
         """Return the line `place` lines after the next one, or b"" if there is none. Nothing is
         consumed.
 
-        If a line is over the limit, the lines after it cannot be seen.
+        The lines after one that is over the limit cannot be returned.
         """
         if self.end is not None and self._begin_of(place) >= self.end:
             return b""
@@ -84,14 +84,15 @@ class Lines:
         return self._digest.hexdigest()
 
     def skip_to(self, offset: int, line: int) -> None:
-        """Skip everything before `offset`, where line number `line` ends. Raise SourceChanged if
-        the source ends before `offset`, or if that line does not end there."""
+        """Skip everything before `offset`, the end of line number `line`. Raise SourceChanged if
+        the source ends before `offset`, or if that line is longer now."""
         last = b"\n"
         while self.offset < offset:
             chunk = self._next_chunk(offset - self.offset)
             if not chunk:
                 raise SourceChanged(
-                    f"{offset:,} bytes were imported before, but it has only {self.offset:,} now"
+                    f"{offset:,} bytes were imported before, but the source has only "
+                    f"{self.offset:,} now"
                 )
             self._count(chunk)
             last = chunk[-1:]
@@ -130,9 +131,7 @@ def too_long(raw: bytes) -> bool:
 
 
 class Source:
-    """An opened source: its lines, and the number of bytes of the file that have been read for
-    these lines.
-    """
+    """An open source: its lines, and how much of the file has been read, for a progress bar."""
 
     def __init__(self, raw: "io.BufferedReader[Any]", size: int | None) -> None:
         self.size = size

@@ -28,7 +28,7 @@ class FileOptions(OptionGroup, frozen=True):
         Format,
         typer.Option(
             "--format",
-            help="auto: JSON Lines where the first line begins with {.",
+            help="auto: JSON Lines if the first line begins with {, otherwise CSV.",
             rich_help_panel=FILE_FORMAT,
         ),
     ] = "auto"
@@ -36,7 +36,7 @@ class FileOptions(OptionGroup, frozen=True):
         bool,
         typer.Option(
             "--header/--no-header",
-            help="Without a header columns are numbered from 1.",
+            help="Without a header, columns are numbered from 1.",
             rich_help_panel=FILE_FORMAT,
         ),
     ] = True
@@ -57,7 +57,10 @@ class ColumnOptions(OptionGroup, frozen=True):
     member: Annotated[
         str | None,
         typer.Option(
-            "--member", metavar="COL", help="Default: member, or column 1.", rich_help_panel=COLUMNS
+            "--member",
+            metavar="COL",
+            help="The column with the member's id. Default: member, or column 1.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None
     value: Annotated[
@@ -65,8 +68,8 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--value",
             metavar="COL",
-            help="Once for each column of the board, in its order. Default: value, or the names "
-            "of the board's columns, or columns 2, 3, ...",
+            help="The column with the value; repeated for each column of the board, in order. "
+            "Default: value, or the names of the board's columns, or columns 2, 3, ...",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -75,7 +78,7 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--at-column",
             metavar="COL",
-            help="The column with the time. Default: at, if any.",
+            help="The column with the time. Default: at, if it exists.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -84,7 +87,7 @@ class ColumnOptions(OptionGroup, frozen=True):
         typer.Option(
             "--id",
             metavar="COL",
-            help="The column with the event's id. Default: id, if any.",
+            help="The column with the event's id. Default: id, if it exists.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -94,8 +97,8 @@ class ColumnOptions(OptionGroup, frozen=True):
             "--label",
             metavar="NAME=VALUE",
             help="A label of all events, such as room=42, or room=@COL for the value in a column "
-            "(@@ stands for @). May be repeated. Default: the columns of the labels' names, "
-            "if any.",
+            "(@@ stands for @). May be repeated. Default: the columns with the names of the "
+            "labels, if they exist.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -121,14 +124,14 @@ class ColumnOptions(OptionGroup, frozen=True):
 
 
 class TimeOptions(OptionGroup, frozen=True):
-    """The order in which events are counted, and until when."""
+    """The order in which events are counted, and the time of the last one."""
 
     clock: Annotated[
         Literal["system", "event"] | None,
         typer.Option(
             "--clock",
-            help="event: put the events in time order (whole files, in memory) and replay them "
-            "as if live. Default: the clock the folder remembers, and the order of the file.",
+            help="event: sort the events of a file by time (in memory), and count each as if it "
+            "arrived at its time. Default: the folder's clock, and the order of the file.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = None
@@ -136,9 +139,9 @@ class TimeOptions(OptionGroup, frozen=True):
         Literal["refuse", "ok"],
         typer.Option(
             "--late",
-            help="ok: count a source although windows refuse some events as too late. Default: "
-            "such a file is not counted at all; standard input is counted only before the batch "
-            "with the first such event.",
+            help="ok: count a source even if some events are too late for a window. Default: "
+            "count no event of such a file, and of standard input only the batches before the "
+            "first such event.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = "refuse"
@@ -147,7 +150,8 @@ class TimeOptions(OptionGroup, frozen=True):
         typer.Option(
             "--until",
             metavar="TIME",
-            help="With --clock event: stop after the events up to this time; repeat to continue.",
+            help="With --clock event: count only the events up to this time. To continue, repeat "
+            "the command with a later time.",
             rich_help_panel=TIME_ORDER,
         ),
     ] = None
@@ -165,8 +169,8 @@ class CountingOptions(OptionGroup, frozen=True):
         typer.Option(
             "--source",
             metavar="NAME",
-            help="The name under which the position in the file is kept. Default: its path. "
-            "Standard input is only resumed with a name.",
+            help="The name under which the position in the file is stored. Default: its path. "
+            "Standard input can be resumed only with a name.",
             rich_help_panel=RESUMING,
         ),
     ] = None
@@ -200,7 +204,7 @@ class SortedSetOptions(OptionGroup, frozen=True):
             "--from",
             metavar="URL",
             help="The server with the sorted set to import instead of files: redis://[user:password@]host[:port]"
-            "[/db], rediss://, redis+cluster://. It is only read. Default: the variable "
+            "[/db], rediss://, redis+cluster://. Nothing is written to it. Default: the variable "
             f"{FROM_VARIABLE}.",
             rich_help_panel=SORTED_SET,
         ),
@@ -231,8 +235,8 @@ class SortedSetOptions(OptionGroup, frozen=True):
         typer.Option(
             "--event-at",
             metavar="now|TIME",
-            help="When the scores of a sorted set were reached. Default: 1970, so that they count "
-            "in the window all and in no running period.",
+            help="The time at which the scores were reached. Default: 1970, so that only the "
+            "window all counts them.",
             rich_help_panel=SORTED_SET,
         ),
     ] = None

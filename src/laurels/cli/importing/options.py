@@ -1,4 +1,4 @@
-"""Parses the arguments that the imports of files and of sorted sets have in common."""
+"""Parses the arguments that imports of files and imports of sorted sets have in common."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def ensure_batch(batch: int) -> None:
 
 
 def board_named(lb: laurels.Leaderboards, name: str, *, create: bool) -> laurels.Board:
-    """Return the board of an import, created if it is missing and `create` is set."""
+    """Return the board to import into. Create it if it does not exist and `create` is true."""
     try:
         return lb.get(name)
     except UnknownBoard:
@@ -47,9 +47,9 @@ def instant(option: str, text: str, tz: str) -> int:
 
 
 def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[LabelSource, ...]:
-    """Return the sources of a board's labels, from NAME=VALUE and NAME=@COLUMN.
+    """Parse NAME=VALUE and NAME=@COLUMN, and return the sources of all labels of a board.
 
-    Raises Usage, UnknownLabel for a label that the board does not have, InvalidLabel.
+    Raises Usage, InvalidLabel, and UnknownLabel for a label that the board does not have.
     """
     arguments = parse_labels(texts)
     names = board.rules().labels
@@ -63,7 +63,7 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
 def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
     """Return the labels for all members of a sorted set.
 
-    Raises as `label_sources` does, and Usage for NAME=@COLUMN.
+    Raises the errors of `label_sources`, and Usage for NAME=@COLUMN.
     """
     sources = [
         each for each in label_sources(board, texts) if each.explicit or each.value is not None

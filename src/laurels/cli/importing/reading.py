@@ -51,7 +51,7 @@ class Reject(NamedTuple):
 class LabelSource(Struct, frozen=True):
     """The source of a label: one `value` for all events, or a `column`.
 
-    If the user named the column (`explicit`), it must exist.
+    The column must exist if the user named it (`explicit`).
     """
 
     label: str
@@ -63,11 +63,12 @@ class LabelSource(Struct, frozen=True):
 class Mapping(Struct, frozen=True):
     """The names of the columns with the fields of an event.
 
-    `explicit` has the names that the user gave; a column with such a name must exist. Otherwise, an
-    event has no `at` or `id` if the column is missing or empty, and a column `value` may replace
-    the columns `values`. `labels` has a source for each label of the board. An event lacks a label
-    whose column is empty. The column of another field is used for a label only if the user named
-    it.
+    `explicit` contains the names that the user gave; columns with these names must exist. If the
+    user did not name the column of `at` or `id`, it may be missing or empty, and the event then has
+    no time or id. If the user did not name the columns of `values`, a column `value` may replace
+    them. `labels` has a source for each label of the board. If the column of a label is empty, the
+    event does not have the label. A column that is used for another field is used for a label only
+    if the user named it.
     """
 
     member: str
@@ -80,7 +81,7 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names of the columns with fields that are not labels."""
+        """The names of the columns that may have fields other than labels."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property

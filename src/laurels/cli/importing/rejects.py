@@ -1,9 +1,9 @@
 """The rejects file of an import: every line that was not counted, with its number and the reason.
 
 The file is CSV, with the fields board, source, line number, code, message, and the original line
-(bytes that are not UTF-8 are written as \\xNN). An import that begins again first removes its
-earlier rejects. An import that resumes keeps its rejects for the lines before the position where it
-resumes. Rejects of other imports in the same file are kept. A file without rejects is removed.
+(bytes that are not UTF-8 are written as \\xNN). An import that starts over first removes its
+earlier rejects. An import that continues keeps its rejects for the lines that it skips. Rejects of
+other imports in the same file are kept. A file without rejects is removed.
 """
 
 import csv
@@ -39,8 +39,8 @@ class RejectsFile:
     def keep_to(self, line: int) -> None:
         """Remove the rejects that an earlier run of this import wrote for lines after `line`.
 
-        Raises OutputFailed if the file cannot be written, even if there are no rejects yet. Raises
-        it also, and leaves the file unchanged, if it is not a rejects file.
+        Raises OutputFailed if the file cannot be written, even if there are no rejects yet, or if
+        it is not a rejects file; such a file is left unchanged.
         """
         with _writable(self.path):
             if self.path.is_file():
@@ -117,7 +117,8 @@ class RejectsFile:
         rows = _parsed(content)
         if content and rows[:1] != [_HEADER]:
             raise OutputFailed(
-                f"expected a rejects file at {self.path}, got another file: give --rejects"
+                f"expected a rejects file at {self.path}, got another file: choose another path "
+                "with --rejects"
             )
         return [
             (row[0], row[1], int(row[2]), row[3], row[4], row[5])
@@ -136,7 +137,7 @@ def _write(file: TextIO, lines: Iterable[Iterable[str | int]]) -> None:
 
 
 def _parsed(content: str) -> list[list[str]]:
-    """Return the records of a CSV text, up to its end or the first malformed one."""
+    """Return the records of a CSV text before the first malformed one."""
     before = csv.field_size_limit(_FIELD_LIMIT)
     rows: list[list[str]] = []
     try:
@@ -155,5 +156,5 @@ def _writable(path: Path) -> Iterator[None]:
     except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputFailed(
-            f"the rejects file {path} cannot be written: {reason}: give another by --rejects"
+            f"the rejects file {path} cannot be written: {reason}: choose another with --rejects"
         ) from error

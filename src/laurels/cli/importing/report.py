@@ -7,11 +7,12 @@ from laurels.cli.show import complain, escaped, put_json, put_line
 from .file_import import FileResult
 
 LATE_BY_THE_CLOCK = "import history with --clock event"
-LATE_IN_HISTORY = "later events were counted before; import history from its beginning"
+LATE_IN_HISTORY = "later events are already counted; import history from its beginning"
 
 
 def report(board: str, results: list[FileResult], *, json: bool, replayed: bool) -> None:
-    """Print the results of the files: with `json` one document, else a line for each."""
+    """Print the results of the files, as one JSON document if `json` is true, otherwise as a line
+    for each."""
     if json and results:
         put_json({"board": board, "files": [_figures(result) for result in results]})
     for result in results:
@@ -48,7 +49,7 @@ def _sentence(result: FileResult) -> str:
     if result.resumed_after and not tally.lines and not tally.left:
         return f"{name}: nothing new after line {result.resumed_after:,}, imported before"
     resumed = f" (resumed after line {result.resumed_after:,})" if result.resumed_after else ""
-    left = f", {tally.left:,} later ones left" if tally.left else ""
+    left = f", {tally.left:,} later ones not counted yet" if tally.left else ""
     rate = f"{tally.lines / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
     return (
         f"{name}: {tally.lines:,} lines{resumed}: {tally.applied:,} applied, "
@@ -68,10 +69,8 @@ def _complain_of(result: FileResult, *, replayed: bool) -> None:
     if tally.late:
         by_window = ", ".join(f"{count:,} for {name}" for name, count in tally.late.items())
         hint = LATE_IN_HISTORY if replayed else LATE_BY_THE_CLOCK
-        complain(f"{name}: events came too late ({by_window}); {hint}")
+        complain(f"{name}: some events were too late ({by_window}); {hint}")
     if result.interrupted and result.source is not None:
-        complain(f"{name}: interrupted; the same command goes on where it stopped")
+        complain(f"{name}: interrupted; run the same command again to continue")
     elif result.interrupted:
-        complain(
-            f"{name}: interrupted; without --source a new run counts from the first line again"
-        )
+        complain(f"{name}: interrupted; without --source the next run counts all lines again")

@@ -1,19 +1,20 @@
 """Importing one source into one board, counting each line once even if the import is interrupted.
 
-With every batch the board commits a `SourcePosition`: how much of the source the batches so far
-have read, and its digest. A new import finds the position and skips the part before it, provided
-that its bytes are the same. Lines that were appended since are counted, so an import that is run
+With every batch the board commits a `SourcePosition`: how much of the source is counted, and a
+digest of that part. The next import finds the position and skips this part, provided that its bytes
+are the same. Lines that were appended in the meantime are counted, so an import that is run
 repeatedly follows a growing file.
 
 The source is read in *sections*. In the order of the source, a section is the lines of the next
 batch; in time order, it is the whole rest of the source, sorted by `at`. If a section takes more
 than one commit, the position has the number of the section's events that are already counted.
 
-A replay may pause after an instant: later events are left for another run, as after an
+A replay may pause at an instant: the events after it are left to the next run, as after an
 interruption.
 
-A board that remembers its maximum number of ids refuses an event only for now. Such an event is not
-rejected: the events before it are counted, the import ends there, and it can be run again.
+A board that already remembers its maximum number of ids refuses an event, but may accept it later.
+Therefore the event is not rejected: the events before it are counted, the import ends there, and it
+can be run again later.
 """
 
 from bisect import bisect_right
@@ -40,15 +41,15 @@ from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
 MAX_EXAMPLES = 5
-"""The maximum number of rejects that are shown to the user; the rejects file has them all."""
+"""The maximum number of rejects that are shown to the user; the rejects file has all of them."""
 
 
 class Section(Struct, frozen=True, omit_defaults=True):
-    """A part of a source that is counted in one or more commits. `applied` of its `size` events are
-    counted so far.
+    """A part of a source that is counted in one or more commits. Of its `size` events, `applied`
+    are already counted.
 
-    The part begins at `line` and `offset`. It is counted in the order of the source if `as_written`
-    is true, otherwise in time order. Events later than `latest_ms` are rejected.
+    The part begins after `line`, at `offset`. It is counted in the order of the source if
+    `as_written` is true, otherwise in time order. Events later than `latest_ms` are rejected.
     """
 
     line: int
@@ -60,8 +61,8 @@ class Section(Struct, frozen=True, omit_defaults=True):
 
 
 class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """The counted part of a source: all lines before `offset`. With a `section`, only some events
-    of this last section are counted."""
+    """The part of a source that is counted: all lines before `offset`. If `section` is not None,
+    these lines end with this section, and only some of its events are counted."""
 
     line: int
     offset: int
@@ -73,8 +74,8 @@ class Tally(Struct):
     """The counts of the lines of one source in this run.
 
     `late` has, for each window, the number of events that were too late for it, even if other
-    windows counted them. `left` is the number of events after the instant at which the import
-    pauses.
+    windows counted them. `left` is the number of events that a paused replay leaves to the next
+    run.
     """
 
     left: int = 0
@@ -103,9 +104,10 @@ class Watcher(Protocol):
 class ImportSettings(Struct, frozen=True):
     """How a source is counted: `batch` is the number of lines in a commit.
 
-    `latest_ms` returns the latest time that an event may currently have. If `late_ok` is false, a
-    source with events that are too late for a window is refused. The error then names the command
-    `replay`, which counts the source in time order. A replay pauses after `until_ms`.
+    `latest_ms` returns the latest time that an event may have at present. If `late_ok` is false, a
+    source with events that are too late for a window is refused, and the error suggests the command
+    `replay`, which counts the source in time order. A replay leaves events after `until_ms` to the
+    next run.
     """
 
     batch: int
@@ -116,8 +118,8 @@ class ImportSettings(Struct, frozen=True):
 
 
 class SourceImport:
-    """Imports one source. Its position is stored under `key`; without a key, every run counts from
-    the start."""
+    """Imports one source. Its position is stored under `key`; without a key, every run counts the
+    source from its beginning."""
 
     def __init__(
         self,
@@ -153,8 +155,8 @@ class SourceImport:
         self._position = self._stored()
 
     def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Read the rest of the source through another handle, and raise an error if events in it
-        are late."""
+        """Raise Usage if events that are not counted yet would be late. They are read through
+        another handle of the source."""
         if self._position is not None:
             if self._position.section is not None:  # the check was made when the section began
                 return
@@ -176,8 +178,8 @@ class SourceImport:
             self._reject(rejects)
             self._ensure_in_time(accepted)
             section = Section(line, offset, 0, len(accepted), True, latest_ms)
-            # Until an event is counted no position is stored, so the source can be imported again
-            # with other options.
+            # No position is stored before an event is counted, so that until then the source can be
+            # imported again with other options.
             if accepted:
                 self._replay(accepted, self._current_position(), section)
             elif self._position is not None:
@@ -209,7 +211,8 @@ class SourceImport:
             return msgspec.json.decode(text, type=SourcePosition)
         except msgspec.MsgspecError as error:
             raise Usage(
-                f"{self._key!r} is the name of another kind of source: give another --source"
+                f"expected the position of a file under {self._key!r}, got another kind of source: "
+                "choose another name with --source"
             ) from error
 
     def _begin(self, *, as_written: bool) -> None:
@@ -219,7 +222,7 @@ class SourceImport:
         elif position.section is None:
             self._skip(position)
         elif as_written and not position.section.as_written:
-            raise Usage("the source is half imported in time order: continue with --clock event")
+            raise Usage("the source is partly imported in time order: continue with --clock event")
         else:
             self._finish(position, position.section)
 
@@ -241,51 +244,54 @@ class SourceImport:
         self._verify(position)
         if len(rows) != section.size:
             raise Usage(
-                f"the half imported part of the source had {section.size:,} events and has "
-                f"{len(rows):,} now: continue with the options it was begun with"
+                f"expected {section.size:,} events in the part of the source that is partly "
+                f"counted, got {len(rows):,}: continue with the options of the interrupted import"
             )
         self.tally = Tally(resumed_after=section.line, lines=section.size - section.applied)
         self._rejects.keep_to(position.line)
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
     def _ensure_in_time(self, rows: Sequence[SourceRow]) -> None:
-        """Raise an error before any event is counted if some events would be late."""
+        """Raise Usage, before these events are counted, if some of them would be late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
             self._late.add(rows)
             self._ensure_none_late(self._late)
 
     def _ensure_none_late(self, late: LateEvents) -> None:
-        """Raise Usage if events are late, with their number and the command that counts them
+        """Raise Usage if events are late. The message has their number, and how to count them
         all."""
         if late.first is None:
             return
         if self._in_time_order:
             way = (
-                f"the board {self._board!r} has counted later events: import earlier events "
-                f"first, in one file or in the order of their times; to begin anew, `laurels board "
-                f"delete {self._board}`, create it again and import from the beginning"
+                f"the board {self._board!r} has already counted later events: import the earliest "
+                f"events first; to start over, delete the board (laurels board delete "
+                f"{self._board}), create it again, and import everything"
             )
         elif late.event_time:
-            way = f"count them in the order of their times: {self._replay_command}"
+            way = f"import the file in time order: {self._replay_command}"
         else:
             way = (
-                f"to count history as if it were live, run {self._replay_command} in a folder "
-                "that has counted nothing else"
+                f"to count each event as if it arrived at its time, run {self._replay_command} "
+                "with a new folder"
             )
         raise Usage(
-            f"{late.sentence}; {way}; or accept that those windows do not count them: --late ok"
+            f"{late.sentence}; {way}; or give --late ok, and these windows do not count them"
         )
 
     def _verify(self, position: SourcePosition) -> None:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
-            raise SourceChanged(f"its first {position.line:,} lines are not those imported before")
+            raise SourceChanged(
+                f"its first {position.line:,} lines differ from the lines imported before"
+            )
 
     def _current_position(self) -> SourcePosition:
         return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
-        """Return all further rows in time order, and the rejects for the lines without an event."""
+        """Read the rest of the section. Return its events in time order, and rejects for the lines
+        that have no valid event, no time, or a time after `latest_ms`."""
         rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
@@ -304,7 +310,8 @@ class SourceImport:
         section: Section,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Count the rows of a section that come after the first `section.applied`.
+        """Count the rows of a section, except the first `section.applied`, which are already
+        counted.
 
         `end` is the position after the section.
         """
@@ -337,8 +344,8 @@ class SourceImport:
     ) -> None:
         """Submit events to the board together with the position after them.
 
-        `may_be_full` is for a single row that the board may refuse; the refusal then changes
-        nothing.
+        `may_be_full` is for a single row, when the board may already remember its maximum number of
+        ids. If it refuses the row for now, nothing is committed and an error is raised.
         """
         stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
         with self._interrupts.deferred():
@@ -376,7 +383,7 @@ class SourceImport:
 def _sifted(
     rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> tuple[list[SourceRow], list[Reject]]:
-    """Return the rows with events up to `latest_ms`, and rejects for the others."""
+    """Return the rows with events up to `latest_ms`, and the rejects of all other lines."""
     rows: list[SourceRow] = []
     rejects: list[Reject] = []
     for row in rows_read:
@@ -394,7 +401,8 @@ def _rows_until_damage(
 ) -> Iterator[SourceRow]:
     """Yield the rows with events up to `latest_ms`, until the end of the source or a read error.
 
-    The error is not raised here: the import itself counts the rows before it and raises it.
+    A read error is not raised here: the import itself raises it, after it has counted the rows
+    before it.
     """
     with suppress(SourceUnreadable):
         for row in rows_read:
@@ -417,17 +425,17 @@ def _in_future(row: SourceRow) -> AtInFuture:
 
 
 def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
-    """Return the error that ends an import at a row that may be accepted later."""
-    again = "run the same import again later" if resumed else "send the remaining lines later"
+    """Return the error that ends an import before a row that the board may accept later."""
+    again = "repeat the import later" if resumed else "import the remaining lines later"
     error.what = (
-        f"line {row.line:,}: {error.what}: what comes before it is counted, nothing after it; "
+        f"line {row.line:,}: {error.what}: only the lines before it are counted; "
         f"{again}, or import into a board created with a larger --dedupe-max"
     )
     return error
 
 
 def _refused(rows: Sequence[SourceRow], receipts: laurels.Receipts) -> list[Reject]:
-    """Return the rows that the board refused, with its reasons."""
+    """Return rejects for the rows that the board refused, with its reasons."""
     return [
         Reject(row.line, receipt.reason or "", receipt.message or "", row.raw)
         for row, receipt in zip(rows, receipts, strict=True)

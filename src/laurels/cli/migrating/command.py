@@ -41,21 +41,21 @@ _OF_SETS = {
     "event_at": "--event-at",
 }
 _BEFORE_ALL_MS = 0
-"""The default time of imported scores: 1970. It is before every period that is kept, so only the
-window `all` counts these scores."""
+"""The default time of imported scores: 1970. It is earlier than all periods that a board keeps, so
+only the window `all` counts these scores."""
 
 
 def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:
     """Raise Usage if an option for files is used."""
     if files:
-        raise Usage("give files or --from, not both")
-    _refuse(context, _OF_FILES, "is for files, and not for --from")
+        raise Usage("expected files or --from, got both")
+    _refuse(context, _OF_FILES, "is for files and cannot be used with --from")
 
 
 def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
     """Raise Usage if an option for sorted sets is used, or if there are no files."""
     if not files:
-        raise Usage("give the files to import, or --from and --key")
+        raise Usage("expected files to import, or --from and --key")
     _refuse(context, _OF_SETS, "needs --from")
 
 
@@ -74,7 +74,7 @@ def import_from(
     if not sorted_set.key:
         raise Usage("--from needs --key, the key of the sorted set")
     if sorted_set.data_key is not None and sorted_set.no_data:
-        raise Usage("--data-key and --no-data exclude each other")
+        raise Usage("expected --data-key or --no-data, got both")
     interrupts = Interrupts()
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(target.at, create=target.create))
@@ -102,7 +102,7 @@ def import_from(
 def _reached_ms(
     lb: laurels.Leaderboards, board: laurels.Board, event_at: str | None, tz: str
 ) -> int:
-    """Return the time at which the scores are recorded as reached."""
+    """Return the time that is recorded as the time at which the scores were reached."""
     if event_at is None:
         return _BEFORE_ALL_MS
     if event_at == "now":

@@ -1,13 +1,14 @@
-"""Comparing a board with the current state of the sorted set it was imported from.
+"""Compares a board with the sorted set it was imported from, as the set is now.
 
 The comparison takes two passes. The first compares every member of the set with the board. The
-second compares every member of the board, in the order of its ranking, with the set. If neither
-finds a difference, both have the same members with the same scores, and the same positions except
-for the order of equal scores.
+second compares every member of the board, in the order of the ranking, with the set. If neither
+finds a difference, the set and the board have the same members with the same scores, in the same
+order except among equal scores.
 
-A member that differs is read again from the set and set to its current score. If it agrees then,
-the set or the board changed after the member was first read. If it still differs although the set
-does not change, its import has failed, or the board keeps a better score.
+If a member differs, its score is read again from the set and written to the board. If both agree
+afterwards, the set or the board changed after the member was first read. If they still differ
+although the set does not change, the import of the member failed, or the board keeps a better
+score.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,9 +25,9 @@ from .taking_over import ScanPosition, TakeoverWatcher, missing_data, scanned
 from .totals import AT_ONCE, Totals
 
 MAX_EXAMPLES = 5
-"The maximum number of member names that are recorded for each kind of difference."
+"The maximum number of members that are recorded for each kind of difference."
 _ROUNDS = 3
-"""The number of times that a member which keeps changing is set again."""
+"""How many times a member that keeps changing is set."""
 
 
 class Differing(Struct, frozen=True):
@@ -40,13 +41,18 @@ class Differing(Struct, frozen=True):
 class Compared(Struct):
     """The result of a comparison.
 
-    `changed` members did not agree at first; they agree now, or are still changing. `gone` members
-    left the set between two reads. Three counts are differences. `differ` members have another
-    score, `only_on_board` members are not in the set, and `misplaced` members rank below a member
-    with a worse score. `reordered` members have the same score as the member right above them,
-    which is below them in the set. This is not an error, since a set orders equal scores by the
-    bytes of the members. The lists have the first members of each kind. `left_out` members have a
-    score or an id that the board cannot store.
+    The numbers count members of these kinds, and the lists have the first members of each:
+
+    - `members` were compared.
+    - `left_out`: the board cannot store their score or their id.
+    - `changed`: they differed at first; now they agree, or are still changing.
+    - `gone`: they left the set between two reads.
+    - `differ`: the board has another score, or none.
+    - `only_on_board`: they are not in the set.
+    - `misplaced`: on the board they rank below a member with a worse score.
+    - `reordered`: they have the same score as the member directly above them, which is below them
+      in the set. This is not a difference, since a set orders equal scores by the bytes of the
+      members.
     """
 
     members: int = 0
@@ -69,7 +75,7 @@ class Compared(Struct):
 
 
 class Comparison:
-    """Compares a sorted set with a board, and corrects members that changed meanwhile."""
+    """Compares a sorted set with a board, and corrects members that changed after their import."""
 
     def __init__(
         self,
@@ -88,7 +94,7 @@ class Comparison:
         self._watch = watch
 
     def run(self) -> None:
-        """Run both passes. They take O(n log n) in all, and the memory of one batch."""
+        """Run both passes. They take O(n log n) time and the memory of one batch."""
         self._compare_set()
         self._compare_board()
 
@@ -130,7 +136,7 @@ class Comparison:
                 return
 
     def _differing(self, rows: Iterable[Ranked]) -> list[Ranked]:
-        """Return the members whose score or data differs from the board's."""
+        """Return the members whose score or data is not that of the board."""
         rows = list(rows)
         states = self._totals.read([row.member for row in rows])
         data, _ = missing_data(self._source, rows, states)
@@ -166,10 +172,8 @@ class Comparison:
             _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """Return the same members with their current scores.
-
-        Members that are no longer in the set are left out.
-        """
+        """Return these members with their current scores in the set, without those that are no
+        longer in it."""
         scores = self._source.scores([row.member for row in rows])
         rows_now = [
             None if score is None else self._row(row.member, score)
@@ -199,10 +203,10 @@ class Comparison:
 
 
 def _stands_above(member: str, other: str, sign: int) -> bool:
-    """Return whether a member of a set ranks above another with the same score.
+    """Return whether a set has a member above another one with the same score.
 
-    Equal scores are in the order of the members' bytes. If more is better, this order is reversed,
-    since the set is read from its end.
+    A set orders equal scores by the bytes of the members. If higher scores are better, the set is
+    read from its end, so this order is reversed.
     """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()

@@ -9,7 +9,8 @@ from .sorted_set import SetResult
 
 
 def report(board: str, result: SetResult, *, json: bool) -> None:
-    """Print the result for a sorted set: with `json` one document, else sentences."""
+    """Print the result for a sorted set, as one JSON document if `json` is true, otherwise as
+    sentences."""
     if json:
         put_json({"board": board, **_figures(result)})
     _complain_of(result)
@@ -44,7 +45,7 @@ def _figures(result: SetResult) -> dict[str, Any]:
 def _sentence(result: SetResult) -> str:
     taken = result.takeover
     resumed = f" (resumed after {taken.resumed_after:,})" if taken.resumed_after else ""
-    data = f", {taken.data:,} given data" if taken.data else ""
+    data = f", {taken.data:,} with data" if taken.data else ""
     rate = f"{taken.read / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
     return (
         f"{escaped(result.name)}: {taken.read:,} members{resumed}: {taken.applied:,} set, "
@@ -75,18 +76,18 @@ def _complain_of(result: SetResult) -> None:
     if taken.reasons:
         by_code = ", ".join(f"{count:,} {code}" for code, count in taken.reasons.most_common())
         complain(
-            f"{name}: {taken.rejected:,} members rejected, data of {taken.data_left:,} left "
-            f"({by_code}): {result.rejects_file}"
+            f"{name}: {taken.rejected:,} members rejected, data of {taken.data_left:,} members "
+            f"rejected ({by_code}): {result.rejects_file}"
         )
     if taken.disturbed:
         complain(
             f"{name}: {taken.disturbed:,} members had another score just after they were set: "
-            "somebody else writes to the board"
+            "another program is writing to the board"
         )
     if result.compared is not None:
         _complain_of_differences(name, result.compared)
     if result.interrupted:
-        complain(f"{name}: interrupted; the same command goes on where it stopped")
+        complain(f"{name}: interrupted; run the same command again to continue")
 
 
 def _complain_of_differences(name: str, compared: Compared) -> None:
@@ -96,8 +97,7 @@ def _complain_of_differences(name: str, compared: Compared) -> None:
     if compared.only_on_board:
         complain(
             f"{name}: {compared.only_on_board:,} members are only on the board: they were there "
-            "before, or "
-            f"left the set meanwhile: {_names(compared.first_only_on_board)}"
+            f"before the import, or have left the set since: {_names(compared.first_only_on_board)}"
         )
     if compared.misplaced:
         complain(
@@ -106,14 +106,14 @@ def _complain_of_differences(name: str, compared: Compared) -> None:
         )
     if compared.changed:
         complain(
-            f"{name}: {compared.changed:,} members changed meanwhile and were taken over again: "
+            f"{name}: {compared.changed:,} members changed during the import and were set again: "
             f"{_names(compared.first_changed)}"
         )
 
 
 def _difference(differing: Differing) -> str:
     board = "nothing" if differing.board is None else number(differing.board)
-    return f"{escaped(differing.member)} has {board} for {number(differing.source)}"
+    return f"{escaped(differing.member)} has {board} instead of {number(differing.source)}"
 
 
 def _names(members: list[str]) -> str:

@@ -1,6 +1,4 @@
-"""Import a sorted set of a Redis server into a board, and compare the set with the board at the
-end.
-"""
+"""Imports a sorted set of a Redis server into a board, and then compares the board with the set."""
 
 import time
 from collections.abc import Iterator
@@ -34,11 +32,10 @@ INTERRUPTED = 130
 
 
 class SetRequest(Struct, frozen=True):
-    """The sorted set to import, and the options.
+    """The sorted set to import, and the options of the import.
 
-    `source` and `rejects` are options of the user; None derives both from the address and the key.
-    `at_ms` is recorded as the time at which the totals were reached; the totals belong to the scope
-    of `labels`.
+    If `source` or `rejects` is None, a default is used. `at_ms` is recorded as the time at which
+    the totals were reached. The totals are set in the scope of `labels`.
     """
 
     url: str
@@ -70,7 +67,7 @@ class SetResult(Struct, frozen=True):
 
     @property
     def code(self) -> int:
-        """The exit code, if no error ended the command."""
+        """The exit code of the command if no error ended it."""
         if self.interrupted:
             return INTERRUPTED
         compared, taken = self.compared, self.takeover
@@ -88,7 +85,7 @@ def import_set(
     """Import a sorted set, then compare it with the board; Ctrl-C ends the import between two
     commits.
 
-    An error before the first member is raised; an error that occurs later is in the result.
+    An error before the first member is raised; a later error is returned in the result.
     """
     address = redis_address(request.url)
     name = f"{address} {readable(request.key)}"
@@ -147,7 +144,7 @@ def _comparison(
 def _ended(
     taking: TakingOver, comparison: Comparison, watch: ScanProgress, name: str
 ) -> LaurelsError | KeyboardInterrupt | None:
-    """Run an import and its comparison, and return the error that ended it early."""
+    """Run an import and its comparison. Return the error that ended them early, or None."""
     try:
         with _naming(name):
             taking.run()

@@ -1,8 +1,8 @@
 """The result of reading a member of a sorted set: an id with an exact score, or a reject.
 
-A score is a double. It is read as the shortest decimal number that represents it, as programs
-display it, and is accepted if the board can store that number exactly. So 0.1 is accepted at a
-scale of 1, although the double's exact value is 0.1000000000000000055….
+A score is a double. It is read as the shortest decimal number that stands for the double, as
+programs display it, and is accepted if the board can store this number exactly. So 0.1 is accepted
+at a scale of 1, although the exact value of the double is 0.1000000000000000055….
 """
 
 from decimal import Decimal
@@ -20,7 +20,7 @@ from laurels.stores.intake.accept import data_bytes
 from .totals import Totals
 
 _DATA_TEXT = 256
-"The maximum number of bytes of refused data that are shown."
+"The maximum number of bytes of refused data that are written to the rejects file."
 
 
 class Ranked(NamedTuple):
@@ -34,7 +34,7 @@ class Ranked(NamedTuple):
 
 
 def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | Reject:
-    """Return a member of a sorted set as the board stores it, or a reject."""
+    """Return a member of a sorted set with its score in the board's units, or a reject."""
     raw = b"%s,%s" % (member, repr(score).encode())
     try:
         name = _name(member)
@@ -44,9 +44,8 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
 
 
 def carried(line: int, member: str, text: bytes) -> Any | Reject:
-    """Return the data of a member as the board takes it: JSON as its value, other text as text.
-    None for null. Return a reject for data that a board does not accept.
-    """
+    """Return the data of a member in the form that the board stores: the value of JSON (None for
+    null), other text as it is. Return a reject for data that the board does not accept."""
     try:
         data = _json_or_text(text)
         data_bytes(data)
@@ -61,9 +60,8 @@ def same_data(one: Any, other: Any) -> bool:
 
 
 def _shortest(score: float) -> Number:
-    """Return the shortest decimal number that represents a double, as an int if it is whole and
-    exact.
-    """
+    """Return the shortest decimal number that stands for a double, as an int if it is a whole
+    number within ±LIMIT."""
     if score.is_integer() and abs(score) <= LIMIT:
         return int(score)
     return Decimal(repr(score))

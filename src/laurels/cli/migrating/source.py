@@ -1,4 +1,4 @@
-"""Opening a sorted set to import from, checking its type, and reading it."""
+"""Opens a sorted set to import, checks its type, and reads it."""
 
 import os
 from collections.abc import Coroutine, Iterator, Sequence
@@ -16,17 +16,20 @@ from laurels.stores.redis.connection.sorted_set import BEGINNING, Scanned, Sorte
 __all__ = ["BEGINNING", "RedisSource", "opened_redis"]
 
 MEMBER_DATA = ":member_data"
-"""The suffix of the hash with the members' data, as agoragames' `leaderboard` names it by default.
-Its options `member_data_namespace` and `global_member_data` change the name."""
+"""The suffix of the key of the hash with the members' data. It is the default of the library
+`leaderboard` by agoragames, whose options `member_data_namespace` and `global_member_data` change
+it."""
 _TIMEOUT_MS = 5_000
 
 T = TypeVar("T")
 
 
 class RedisSource:
-    """Reads a sorted set, synchronously. `data_key` is the hash of the members' data, or None.
+    """Reads a sorted set, synchronously. `data_key` is the key of the hash with the members' data,
+    or None.
 
-    Raises SourceUnavailable if the server is not reachable, and the other errors of a connection.
+    Its methods raise SourceUnavailable if the server is not reachable, and the other errors of a
+    connection.
     """
 
     def __init__(self, loop: LoopThread, sorted_set: SortedSet, data_key: bytes | None) -> None:
@@ -38,7 +41,7 @@ class RedisSource:
         return self._ask(self._set.size())
 
     def process(self) -> str:
-        """Return the id of the server process; cursors are valid only for this process."""
+        """Return the id of the server process. Cursors are valid only while it runs."""
         return self._ask(self._set.process())
 
     def scan(self, cursor: int, count: int) -> Scanned:
@@ -48,7 +51,7 @@ class RedisSource:
         return self._ask(self._set.scores([member.encode() for member in members]))
 
     def data(self, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of the members. Without a hash of data, it is None for each member."""
+        """Return the data of each member, or None for a member without data."""
         if self.data_key is None:
             return [None] * len(members)
         return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))
@@ -63,7 +66,7 @@ def opened_redis(
 ) -> Iterator[RedisSource]:
     """Open the sorted set at `key`, with the members' data in the hash at `data_key`.
 
-    The default is the hash `KEY:member_data`, if it exists.
+    The default of `data_key` is `KEY:member_data`, if this key exists.
 
     Raises SourceMissing, SourceWrongType, SourceUnavailable, MissingRedis, IndexDenied, WrongServer
     and IndexTooOld.
@@ -91,8 +94,8 @@ def _hash(
     address: RedisAddress,
     with_data: bool,
 ) -> bytes | None:
-    """Return the key of the hash with the members' data, or None. The hash must exist if the user
-    named it."""
+    """Return the key of the hash with the members' data, or None if there is none. A hash that the
+    user named must exist."""
     if not with_data:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")
@@ -112,7 +115,7 @@ def _judge(
 ) -> None:
     name, is_ = readable(os.fsdecode(key)), _answer(loop, sorted_set.kind(key))
     if is_ == "none":
-        raise SourceMissing(f"{address} has nothing at the key {name!r}")
+        raise SourceMissing(f"expected a {called} at the key {name!r} of {address}, got nothing")
     if is_ != kind:
         raise SourceWrongType(
             f"expected a {called} at the key {name!r} of {address}, got the type {is_}"

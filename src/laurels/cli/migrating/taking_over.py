@@ -1,4 +1,4 @@
-"""Taking over a sorted set into a board: each member's total is set to its score in the set.
+"""Imports a sorted set into a board: sets the total of each member to its score in the set.
 
 The set is scanned in batches. Each batch is committed together with the cursor after it, so an
 interrupted import continues there. If the Redis server was restarted in between, the cursor is
@@ -43,9 +43,9 @@ class ScanPosition(Struct, frozen=True):
 class TakeoverResult(Struct):
     """The counts of the members of a sorted set in this run.
 
-    `unchanged` members already had their score; `disturbed` members had another score just after
-    they were set, since another client writes to the board. `data` is the number of members that
-    got data. `data_left` is the number of members whose data the board does not accept.
+    `unchanged` members already had their score. `disturbed` members had another score directly
+    after they were set, since another client is writing to the board. `data` is the number of
+    members whose data was set, `data_left` the number of members whose data the board refuses.
     """
 
     resumed_after: int = 0
@@ -71,7 +71,7 @@ class TakeoverWatcher(Protocol):
 
 
 class TakingOver:
-    """Imports a sorted set; `key` is the key of its position."""
+    """Imports a sorted set. Its position is stored under `key`."""
 
     def __init__(
         self,
@@ -123,7 +123,8 @@ class TakingOver:
                 stored = msgspec.json.decode(text, type=ScanPosition)
             except msgspec.MsgspecError as error:
                 raise Usage(
-                    f"{self._key!r} is the name of another kind of source: give another --source"
+                    f"expected the position of a sorted set under {self._key!r}, got another kind "
+                    "of source: choose another name with --source"
                 ) from error
             if stored.process == process:
                 return stored
@@ -192,7 +193,8 @@ def scanned(
 def missing_data(
     source: RedisSource, rows: Sequence[Ranked], states: dict[str, MemberState]
 ) -> tuple[dict[str, Any], list[Reject]]:
-    """Return the data that the board does not have yet, and rejects for data it does not accept."""
+    """Return the data that the board does not have yet, by member, and rejects for data that it
+    does not accept."""
     texts = source.data([row.member for row in rows])
     missing: dict[str, Any] = {}
     data_rejects: list[Reject] = []
@@ -216,7 +218,7 @@ def _has_data(state: MemberState | None, data: Any) -> bool:
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """Yield a sequence in parts of at most `size`."""
+    """Yield the items in lists of at most `size`."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

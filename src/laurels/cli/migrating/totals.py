@@ -1,9 +1,9 @@
 """Reads and sets, in batches, the totals of members in a board's window `all`, or in a scope of it.
 
-A total is set by an event. On a `sum` column the event's value is the difference from the current
-total, on `last` and `best` columns the total itself. So setting the same total again has no further
-effect, and a member that already has this total needs no event. If another client counts an event
-between the read and the write, that event is added to the total.
+A total is set by an event. Its value is the difference from the current total on a `sum` column,
+and the total itself on `last` and `best` columns. A member that already has the total needs no
+event, so setting the same total again changes nothing. If another client counts an event between
+the read and the write, that event is added to the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
 AT_ONCE = 5_000
-"""The maximum number of members of one read or write. It is within the limits of every store, even
-with two events for each member."""
+"""The maximum number of members of one read or write. Even with two events for each member, it is
+within the limits of every store."""
 _WRITERS = 8
 """The number of threads that set data. Each waits for its commit, and writes that wait together
 share one commit."""
@@ -41,8 +41,8 @@ class Refused(NamedTuple):
 class SetTotalsResult(NamedTuple):
     """The result of setting totals.
 
-    `disturbed` members do not have the total that they were set to, because another client wrote in
-    between.
+    `disturbed` is the number of members that do not have the total that was set, because another
+    client wrote in between.
     """
 
     applied: int
@@ -51,10 +51,10 @@ class SetTotalsResult(NamedTuple):
 
 
 class Totals:
-    """The totals of a board with one column. Raises Usage for a board with several columns, and
-    NoAllWindow for a board without the window `all`.
+    """The totals of a board with one column. The constructor raises Usage for a board with several
+    columns, and NoAllWindow for a board without the window `all`.
 
-    `at_ms` is recorded as the time at which totals are reached; `labels` select their scope.
+    `at_ms` is recorded as the time at which totals were reached; `labels` select their scope.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Totals:
         rules = board.rules()
         if len(rules.columns) != 1:
             raise Usage(
-                f"expected a board with 1 column for a sorted set, got {len(rules.columns)} of "
-                f"{board.name}"
+                f"expected a board with 1 column for a sorted set, got {board.name} with "
+                f"{len(rules.columns)}"
             )
         windows = [name for name, window in rules.windows.items() if window.holds_totals]
         if not windows:
@@ -81,7 +81,7 @@ class Totals:
         self._labels: dict[str, str] = dict(labels or {})
 
     def units(self, score: Number) -> int:
-        """Return a total in units. Raises an error for a total that the board refuses."""
+        """Return a total in units. Raise an error if the board cannot store it."""
         column = self.column
         units = exact_units(score, column.scale, column.name)
         if not column.low <= units <= column.high:
@@ -96,7 +96,7 @@ class Totals:
         return to_value(units, self.column.scale)
 
     def read(self, members: Sequence[str]) -> dict[str, MemberState]:
-        """Return the states of up to AT_ONCE members, without those that have no total. O(k log
+        """Return the states of up to AT_ONCE members, without those that have no total, in O(k log
         n)."""
         if not members:
             return {}
@@ -126,7 +126,7 @@ class Totals:
         states: Mapping[str, MemberState],
         position: tuple[str, str] | None = None,
     ) -> SetTotalsResult:
-        """Set up to AT_ONCE members to their totals in units, in one commit with the position."""
+        """Set the totals of up to AT_ONCE members, in units, in one commit with the position."""
         events: list[tuple[str, Number, int, None, dict[str, str]]] = []
         for member, units in totals.items():
             events += [
@@ -160,7 +160,7 @@ class Totals:
         return SetTotalsResult(applied, list(refused.values()), disturbed)
 
     def set_data(self, data_by_member: Mapping[str, Any]) -> None:
-        """Set the data of members. Writes that wait at the same time share a commit."""
+        """Set the data of members, from several threads, so that writes share commits."""
         if not data_by_member:
             return
         with ThreadPoolExecutor(min(_WRITERS, len(data_by_member))) as writers:
