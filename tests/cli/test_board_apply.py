@@ -111,8 +111,7 @@ def test_a_dry_run_does_nothing(shell: Shell, at: str) -> None:
     out = apply(shell, TWO, "--dry-run", *to).out
     assert "title '' → 'Gifts'; windows all → all, day" in out
     assert out.splitlines()[-1] == (
-        "1 to create, 1 to change, 0 unchanged, 1 not in the file; "
-        "nothing was done (--dry-run)"
+        "1 to create, 1 to change, 0 unchanged, 1 not in the file; nothing was done (--dry-run)"
     )
     assert shell.json("board", "list", *to) == before
     assert apply(shell, TWO, *to).out.splitlines()[-1] == (

@@ -160,7 +160,10 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         ("keep = 3\n[boards.a]", "keep belongs to a board"),
         ("format = 1\n[boards.a]", "unknown field 'format': a file has defaults and boards"),
         ("defaults = 3\n[boards.a]", "defaults: expected a table of fields, got 3"),
-        ('[defaults]\nname = "a"\n[boards.a]', "defaults: expected no name, since each board has its own"),
+        (
+            '[defaults]\nname = "a"\n[boards.a]',
+            "defaults: expected no name, since each board has its own",
+        ),
         ("boards = 3", "boards: expected a table or an array of boards, got 3"),
         ("[boards]\na = 3", "board a: expected a table of fields, got 3"),
         ('[boards.a]\nname = "b"', "board a: expected the name of its table, got 'b'"),

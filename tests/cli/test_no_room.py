@@ -80,3 +80,4 @@ def test_a_partial_batch_resumes_only_with_the_same_options(board: Shell) -> Non
     ran = board("import", "g", path, "--at-format", "iso")
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
     assert "continue with the options of the interrupted import" in ran.err
+    assert ran.err.count(str(path)) == 1

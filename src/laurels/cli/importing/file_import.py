@@ -82,29 +82,30 @@ def import_file(
     path = None if file == STDIN else Path(file)
     name = readable(file)
     began = time.perf_counter()
-    with _naming(name), ExitStack() as stack:
-        source = _source_name(path, request.source)
-        rejects_path = request.rejects or _rejects_path(path, request.board, source)
-        rejects = stack.enter_context(closing(RejectsFile(rejects_path, request.board, source)))
-        opened = stack.enter_context(opened_source(path))
-        run = SourceImport(
-            lb,
-            request.board,
-            opened.lines,
-            _rows(opened.lines, request),
-            key=None if source is None else f"import:{request.board}:{source}",
-            rejects=rejects,
-            interrupts=interrupts,
-            watcher=SourceProgress(progress, name, opened),
-            settings=request.settings,
-        )
-        if (
-            path is not None
-            and path.is_file()
-            and not (request.settings.late_ok or request.in_time_order)
-        ):
-            with opened_source(path) as again:
-                run.judge_ahead(again.lines, _rows(again.lines, request))
+    with ExitStack() as stack:
+        with _naming(name):
+            source = _source_name(path, request.source)
+            rejects_path = request.rejects or _rejects_path(path, request.board, source)
+            rejects = stack.enter_context(closing(RejectsFile(rejects_path, request.board, source)))
+            opened = stack.enter_context(opened_source(path))
+            run = SourceImport(
+                lb,
+                request.board,
+                opened.lines,
+                _rows(opened.lines, request),
+                key=None if source is None else f"import:{request.board}:{source}",
+                rejects=rejects,
+                interrupts=interrupts,
+                watcher=SourceProgress(progress, name, opened),
+                settings=request.settings,
+            )
+            if (
+                path is not None
+                and path.is_file()
+                and not (request.settings.late_ok or request.in_time_order)
+            ):
+                with opened_source(path) as again:
+                    run.judge_ahead(again.lines, _rows(again.lines, request))
         ended = _ended(run, name, in_time_order=request.in_time_order)
         if isinstance(ended, LaurelsError) and not run.tally.lines:
             raise ended
