@@ -126,13 +126,30 @@ def test_a_client_that_sends_its_version_never_goes_back_on_other_connections_an
     assert total(services.connect(two)) == 2
 
 
+def test_a_client_that_has_seen_the_new_board_is_not_shown_the_deleted_one(
+    services: Services,
+) -> None:
+    services.create()
+    one, two = services.start(), services.start()
+    connection = services.connect(two)
+    old = connection.get(f"{BOARD}/top").raise_for_status()
+    services.writer.delete("b")
+    services.writer.create(laurels.Board("b", max_age="10s"))
+    new = services.connect(one).get(f"{BOARD}/top").raise_for_status()
+    assert (old.json()["total"], new.json()["total"]) == (1, 0)
+    assert total(connection) == 1
+    assert total(services.connect(two), **{AS_OF: new.headers[AS_OF]}) == 0
+    assert total(connection, **{AS_OF: old.headers[AS_OF]}) == 0
+    assert total(connection) == 0
+
+
 def test_the_version_of_another_board_or_of_the_future_harms_nobody(services: Services) -> None:
     services.create()
     served = services.start()
     one, two = services.connect(served), services.connect(served)
     assert total(one) == 1
     services.writer.submit("b", "bob", 1)
-    assert total(two, **{AS_OF: "another.1:999"}) == 1
+    assert total(two, **{AS_OF: "another.1:999"}) == 2
     tag = one.get(f"{BOARD}/top").headers[AS_OF].partition(":")[0]
     for _ in range(2):
         assert total(two, **{AS_OF: f"{tag}:999999"}) == 2

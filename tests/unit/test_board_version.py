@@ -55,3 +55,12 @@ def test_the_newest_version_has_the_most_of_each_shard() -> None:
 def test_the_count_begins_anew_with_an_answer_below_what_was_seen_before_its_question() -> None:
     assert later(version(9), version(8), version(5)) == version(5)
     assert later(version(9, tag="c"), version(9, tag="c"), version(5)) == version(5)
+
+
+def test_a_tag_that_became_known_while_the_question_was_under_way_is_newer() -> None:
+    new = version(1, tag="c")
+    assert later(new, version(5), version(6)) == new
+    assert later(new, version(5), version(4)) == new
+    assert later(new, version(5), version(2, tag="c")) == version(2, tag="c")
+    assert later(version(5), version(5), new) == new
+    assert later(new, version(5), version(1, tag="d")) == version(1, tag="d")

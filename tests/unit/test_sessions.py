@@ -30,12 +30,29 @@ def test_an_answer_older_than_a_seen_one_is_not_admitted() -> None:
     assert not reader.floor("b").admits(version(4), 1)
 
 
-def test_an_answer_of_another_tag_begins_anew() -> None:
+def test_an_answer_with_another_tag_is_not_admitted() -> None:
     reader = session()
     reader.saw("b", version(5))
+    for other in (version(9, tag="c"), version(9, 9)):
+        assert not reader.floor("b").admits(other, 1)
+        assert not Floor().raised_to(version(5)).admits(other, 1)
+
+
+def test_a_seen_tag_begins_anew() -> None:
+    reader = session()
+    reader.saw("b", version(5))
+    reader.saw("b", version(1, tag="c"), before=reader.floor("b"))
     assert reader.floor("b").admits(version(1, tag="c"), 1)
-    reader.saw("b", version(1, tag="c"))
-    assert reader.floor("b").admits(version(1, tag="c"), 1)
+    assert not reader.floor("b").admits(version(9), 1)
+
+
+def test_an_answer_that_is_delivered_after_a_newer_tag_does_not_bring_back_the_old_one() -> None:
+    reader = session()
+    reader.saw("b", version(5))
+    early = reader.floor("b")
+    reader.saw("b", version(1, tag="c"), before=early)
+    reader.saw("b", version(6), before=early)
+    assert reader.floor("b").version == version(1, tag="c")
 
 
 def test_a_server_that_lost_changes_begins_anew() -> None:

@@ -66,11 +66,15 @@ def later(
     """Return the newest version known after an answer of version `now`. `seen` is the newest
     version known so far, `before` the one that was known when the question was sent.
 
-    An answer that does not cover `before` means that the server lost changes, as in a failover.
-    Then the result is `now`, although it is older.
+    If the tag of `seen` became known while the question was under way, the answer is older, and the
+    result is `seen`. An answer that does not cover `before` means that the server lost changes, as
+    in a failover. Then the result is `now`, although it is older.
     """
-    if before is not None and not now.covers(before):
+    if seen is None:
         return now
-    if seen is None or not now.is_comparable(seen):
-        return now
-    return now.joined(seen)
+    if before is not None and now.is_comparable(before):
+        if not seen.is_comparable(before):
+            return seen
+        if not now.covers(before):
+            return now
+    return now.joined(seen) if now.is_comparable(seen) else now

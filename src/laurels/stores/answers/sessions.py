@@ -30,8 +30,12 @@ class Floor(Struct, frozen=True):
     moment: int = 0
 
     def admits(self, version: BoardVersion, moment: int) -> bool:
-        """Return whether an answer of that version, asked for at that moment, is not below."""
-        return moment > self.moment and (self.version is None or version.covers(self.version))
+        """Return whether an answer of that version, asked for at that moment, is not below. An
+        answer with another tag is not admitted: it may be about a board that was deleted since."""
+        floor = self.version
+        if moment <= self.moment:
+            return False
+        return floor is None or (version.is_comparable(floor) and version.covers(floor))
 
     def raised_to(self, sent: BoardVersion) -> "Floor":
         """Return the floor of a request that sends the newest version it knows."""
