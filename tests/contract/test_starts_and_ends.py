@@ -105,7 +105,7 @@ def test_late_events_count_until_the_grace_after_the_end(
     for window in ("all", "hour", "r"):
         assert scores(lb.top("b", window=window)) == {"ann": 1}
     clock.set(ENDS + GRACE + 1)
-    with pytest.raises(TooLate, match="none once the board's end and its grace have passed"):
+    with pytest.raises(TooLate, match="until the board's end and its grace have passed"):
         lb.submit("b", "bob", 1, at=ENDS - 1)
     receipts = lb.submit_many("b", [("bob", 1, ENDS - 1)])
     assert receipts.late == dict.fromkeys(lb.get("b").rules().windows, 1)

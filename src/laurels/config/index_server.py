@@ -169,7 +169,7 @@ def _opening_counts_nothing() -> Iterator[None]:
     try:
         yield
     except IndexUnavailable as error:
-        error.clear_doubt()
+        error.note_read_only()
         raise
 
 

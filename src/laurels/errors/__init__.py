@@ -1,9 +1,9 @@
-"""Every way in which laurels refuses or fails: one hierarchy, with a stable code for each error.
+"""The errors of laurels: one hierarchy of classes, with a stable code for each error.
 
 A class defines the meaning of its code (the first line of its docstring), the advice (`advice`),
-its HTTP status, and whether the same call may succeed later. Only the particulars are added where
-it is raised: `UnknownBoard("there is no board 'gifts'")`. The message `str(error)` has the
-particulars and the advice.
+its HTTP status, and whether the same call may succeed later. Code that raises an error adds the
+particulars only: `UnknownBoard("there is no board 'gifts'")`. The message `str(error)` consists of
+the particulars and the advice.
 
 Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `NotFound`, `Conflict`,
 `TooLarge`, `Unavailable`, `Fault`. Programs distinguish errors by `code`, which never changes its
@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 class LaurelsError(Exception):
     """The base class of all errors of laurels.
 
-    `what` says what happened, in lower case and without a full stop. In the message, the advice of
-    the class follows.
+    `what` describes what happened, in lower case and without a full stop. The message,
+    `str(error)`, is `what` and the advice of the class.
     """
 
     code: ClassVar[str]
@@ -38,20 +38,21 @@ class LaurelsWarning(UserWarning):
 
 
 class DataAtRisk(LaurelsWarning):
-    """The configuration of an index server may lose counted events; the warning has the reason."""
+    """An index server may lose counted events because of its settings; the text of the warning
+    explains why."""
 
 
 class AllEventsRefused(LaurelsWarning):
-    """Every event of a batch was refused; the warning has the reason for the first event."""
+    """Every event of a batch was refused; the text of the warning has the first event's error."""
 
 
 class NotInAuditLog(LaurelsWarning):
-    """An administrative call was carried out, but could not be written to the audit log; the
-    warning has the reason."""
+    """An administrative call was carried out, but is not in the audit log; the text of the warning
+    has the error of the log."""
 
 
 class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
-    """The arguments are not well-formed; the same call is refused again."""
+    """The arguments are not well-formed; repeating the call does not help."""
 
     status = 400
 
@@ -91,7 +92,7 @@ class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
 
 
 class BoardInvalid(InvalidInput):
-    """The definition of a board breaks one or more rules; `errors` has every violation."""
+    """The definition of a board breaks one or more rules; `errors` lists all violations."""
 
     code = "invalid_board"
     advice = "correct the errors that the message names, and define the board again"
@@ -114,7 +115,7 @@ class UnknownBoard(NotFound):
     """No board has this name."""
 
     code = "unknown_board"
-    advice = "create the board, or take a name from the list of boards"
+    advice = "create the board, or use a name from the list of boards"
 
 
 class BoardExists(Conflict):
@@ -128,13 +129,13 @@ class BoardExists(Conflict):
 
 
 class UnsafeChange(Conflict):
-    """The change would alter the meaning of counted events; `reasons` has every reason."""
+    """The change would alter the meaning of counted events; `reasons` lists every reason."""
 
     code = "unsafe_change"
     advice = (
         "change only title, labels, keep, changes, changes_max, close_wait, head, hide_zero, "
-        "starts, ends, retain and max_age, or add windows, scopes and rank_by at the end; else "
-        "create a new board"
+        "starts, ends, retain and max_age, or add windows, scopes and rank_by at the end; for "
+        "other changes create a new board"
     )
 
     def __init__(self, *reasons: str) -> None:
@@ -146,21 +147,21 @@ class UnknownWindow(NotFound):
     """The board has no window of this name."""
 
     code = "unknown_window"
-    advice = "take one of the board's windows by its name"
+    advice = "use the name of one of the board's windows"
 
 
 class UnknownColumn(NotFound):
     """The board has no column of this name."""
 
     code = "unknown_column"
-    advice = "take one of the board's columns by its name"
+    advice = "use the name of one of the board's columns"
 
 
 class NotLive(Conflict):
-    """An event does not change the window's ranking immediately, so its effect is unknown."""
+    """The window is refreshed at intervals, so the effect of an event on it is unknown."""
 
     code = "not_live"
-    advice = "ask about a window without refresh"
+    advice = "use a window without refresh"
 
 
 class UnknownScope(NotFound):
@@ -191,7 +192,7 @@ class UnknownPeriod(NotFound):
     """The window has no period with this label."""
 
     code = "unknown_period"
-    advice = "take a label from the list of periods"
+    advice = "use a label from the list of periods"
 
 
 class NotReady(Unavailable):
@@ -210,7 +211,7 @@ class PeriodExpired(NotFound):
 
 
 class BeyondHead(Conflict):
-    """The positions are below the positions that the board lists."""
+    """The requested positions are below the positions that the board can list."""
 
     code = "beyond_head"
     advice = (
@@ -220,10 +221,10 @@ class BeyondHead(Conflict):
 
 
 class PeriodFuture(NotFound):
-    """The period has not begun."""
+    """The period has not begun yet."""
 
     code = "period_future"
-    advice = "ask again when the period has begun, or leave period out for the current one"
+    advice = "ask again when the period has begun, or leave `period` out for the current one"
 
 
 # Members and ids
@@ -244,17 +245,17 @@ class MemberTooLong(InvalidInput):
 
 
 class MemberNotUtf8(InvalidInput):
-    """The member id cannot be written in UTF-8."""
+    """The member id cannot be encoded as UTF-8."""
 
     code = "member_not_utf8"
     advice = "decode the id with the encoding of its source, without lone surrogates"
 
 
 class InvalidMember(InvalidInput):
-    """The member id is not text."""
+    """A member id is not text, or several members are not given as a list."""
 
     code = "invalid_member"
-    advice = "give the member as text"
+    advice = "give a member id as text, and several as a list of texts"
 
 
 class IdEmpty(InvalidInput):
@@ -272,17 +273,17 @@ class IdTooLong(InvalidInput):
 
 
 class IdNotUtf8(InvalidInput):
-    """The event id cannot be written in UTF-8."""
+    """The event id cannot be encoded as UTF-8."""
 
     code = "id_not_utf8"
     advice = "decode the id with the encoding of its source, without lone surrogates"
 
 
 class InvalidLabel(InvalidInput):
-    """The labels are not names with texts of 1 to 128 bytes."""
+    """The labels are not a mapping of names to texts of 1 to 128 bytes."""
 
     code = "invalid_label"
-    advice = "give labels as a mapping of names to text"
+    advice = "give labels as a mapping of names to texts of 1 to 128 bytes of UTF-8"
 
 
 class UnknownLabel(InvalidInput):
@@ -296,7 +297,7 @@ class NoScope(InvalidInput):
     """An event lacks the labels of every scope of the board, so no ranking would count it."""
 
     code = "no_scope"
-    advice = "give the event the labels of a scope, or add the scope [] of all events to the board"
+    advice = "give the event the labels of a scope, or add the scope [] to the board for all events"
 
 
 class InvalidId(InvalidInput):
@@ -313,11 +314,11 @@ class InvalidValue(InvalidInput):
     """The value is not an exact number."""
 
     code = "invalid_value"
-    advice = "give a whole number, a decimal or decimal text, since no binary float is exact"
+    advice = "give an integer, a decimal or decimal text; binary floats are refused as inexact"
 
 
 class NotFinite(InvalidInput):
-    """The value is NaN or an infinity."""
+    """The value is NaN or infinite."""
 
     code = "not_finite"
     advice = "give a finite number, or leave the event out"
@@ -334,7 +335,10 @@ class ValueOutOfRange(InvalidInput):
     """The value alone is outside the column's range."""
 
     code = "value_out_of_range"
-    advice = "keep values within the column's min and max and ±(2^53-1) units of its last place"
+    advice = (
+        "keep values within the column's min and max, and within ±(2^53-1) units of its last "
+        "decimal place"
+    )
 
 
 class UnknownMeasure(InvalidInput):
@@ -357,7 +361,10 @@ class TotalOutOfRange(Conflict):
     """With this event the member's total would leave the column's range; nothing was counted."""
 
     code = "total_out_of_range"
-    advice = "keep totals within the column's min and max and ±(2^53-1) units of its last place"
+    advice = (
+        "keep totals within the column's min and max, and within ±(2^53-1) units of its last "
+        "decimal place"
+    )
 
 
 # Time
@@ -381,19 +388,19 @@ class AtInFuture(InvalidInput):
 
 
 class AtRequired(InvalidInput):
-    """An event needs a time in event time."""
+    """The event has no time, and in event time every event needs one."""
 
     code = "at_required"
     advice = "give `at`, or open the store with the system clock"
 
 
 class TooLate(Conflict):
-    """Every window of the board refused the event: its period no longer takes events."""
+    """Every window of the board refused the event, since its period accepts no more events."""
 
     code = "too_late"
     advice = (
-        "send events within the windows' grace; the window all takes events of any age, but "
-        "none once the board's end and its grace have passed"
+        "send events within the windows' grace; the window all accepts events of any age, until "
+        "the board's end and its grace have passed"
     )
 
 
@@ -415,22 +422,22 @@ class BoardEnded(Conflict):
 
 
 class InvalidEvent(InvalidInput):
-    """The event does not have the form of an event."""
+    """The event lacks its member or value, has unknown fields, or is of another type."""
 
     code = "invalid_event"
     advice = (
-        "give member, value and, where there are any, at, id and labels by their names, or "
-        "as a list (in Python also a tuple) in this order"
+        "give member and value, and optionally at, id and labels, by name or as a list (in Python "
+        "also a tuple) in this order"
     )
 
 
 class InvalidPosition(InvalidInput):
-    """The position of an import is not valid."""
+    """The position that is to be stored with a batch is not well-formed."""
 
     code = "invalid_position"
     advice = (
-        "give a source, a text and optionally the text that must be stored before, each of up to "
-        "4,096 characters"
+        "give the name of a source, its new position, and optionally the position that must be "
+        "stored at present, each as text of up to 4,096 characters"
     )
 
 
@@ -482,7 +489,7 @@ class AtomicAcrossShards(Conflict):
 
 
 class PartlyCounted(Unavailable):
-    """Some shards of a board have counted a batch; other shards have not, or it is unknown."""
+    """Some shards of a board have counted a batch; other shards have not, or may not have."""
 
     code = "partly_counted"
     advice = (
@@ -507,7 +514,7 @@ class PositionDiffers(Conflict):
 class ShardsDiffer(Conflict):
     """The shards of a board have counted a source up to different positions.
 
-    One of the shards lost its newest writes, for example by a failover. Nothing was counted.
+    One of the shards lost its newest writes, for example in a failover. Nothing was counted.
     `positions` has the position of each shard, in order; None for a shard that has counted nothing.
     """
 
@@ -530,7 +537,7 @@ class PositionMoved(Conflict):
 
 
 class DataMoved(Conflict):
-    """The member's current data is not the data given as `before`; nothing was changed."""
+    """The member's current data differs from the data given as `before`; nothing was changed."""
 
     code = "data_moved"
     advice = "read the data (`entries` with `with_data`), and decide again whether to write"
@@ -550,14 +557,14 @@ class InvalidLimit(InvalidInput):
     """The limit is not an integer, or not in the range that the message names."""
 
     code = "invalid_limit"
-    advice = "ask for fewer and continue with the next page, or export the board"
+    advice = "ask for fewer entries and continue with the next page, or export the board"
 
 
 class InvalidOffset(InvalidInput):
-    """The offset is not an integer of 0 or more, or there is a cursor, too."""
+    """The offset is not an integer of 0 or more, or is combined with a cursor."""
 
     code = "invalid_offset"
-    advice = "give either an offset of 0 or more or the cursor `after`"
+    advice = "give either an offset of 0 or more, or the cursor `after`"
 
 
 class InvalidRank(InvalidInput):
@@ -603,8 +610,8 @@ class ChangesNotKept(Conflict):
 
     code = "changes_not_kept"
     advice = (
-        "set `changes` of the board, the time for which changes are kept; they are "
-        "kept from then on"
+        "set the board's `changes` to the duration for which changes are to be kept; earlier "
+        "changes cannot be read"
     )
 
 
@@ -654,7 +661,7 @@ class DataTooLarge(TooLarge):
 
 
 class InvalidJson(InvalidInput):
-    """The text is not JSON, or not of the expected form."""
+    """The text is not JSON, or is JSON of another form than expected."""
 
     code = "invalid_json"
     advice = "send one JSON document in UTF-8, without NaN or Infinity"
@@ -706,7 +713,7 @@ class StorageFailed(Unavailable):
 
 
 class SnapshotDamaged(Fault):
-    """The content of a snapshot or a backup is not what was written."""
+    """A snapshot or a backup is damaged: its content is not what was written."""
 
     code = "snapshot_damaged"
     advice = "use an older snapshot or backup, or take a new one; the content of this file is lost"
@@ -736,14 +743,14 @@ class NothingToBackUp(Conflict):
 
 
 class LogDamaged(Fault):
-    """The content of a record of the log is not what was written."""
+    """The log is damaged: a record is missing, or its content is not what was written."""
 
     code = "log_damaged"
     advice = "restore the folder from a backup; do not edit its files"
 
 
 class CannotRewind(Conflict):
-    """The folder cannot be brought back to an earlier time."""
+    """The folder cannot be rewound to that time."""
 
     code = "cannot_rewind"
     advice = (
@@ -760,7 +767,7 @@ class FormatTooNew(Conflict):
 
 
 class CheckFailed(Fault):
-    """The rankings do not agree with the log."""
+    """The stored rankings are inconsistent, or do not agree with the log."""
 
     code = "check_failed"
     advice = "rebuild the rankings from the log, and report the error"
@@ -781,10 +788,10 @@ class UnknownUrl(InvalidInput):
 
 
 class InvalidClock(InvalidInput):
-    """The clock does not exist, or is not the one that the folder uses."""
+    """A clock or log option is not valid for this store, or the boards use another clock."""
 
     code = "invalid_clock"
-    advice = "give system or event, or leave the clock out to use the one that the folder remembers"
+    advice = "use system or event, or leave the option out: the boards keep the clock that they use"
 
 
 class ErrorRow(NamedTuple):
@@ -798,20 +805,21 @@ class ErrorRow(NamedTuple):
     advice: str
 
 
-def _coded(family: type[LaurelsError]) -> Iterator[type[LaurelsError]]:
+def _classes_with_code(family: type[LaurelsError]) -> Iterator[type[LaurelsError]]:
     if "code" in vars(family):
         yield family
     for child in family.__subclasses__():
-        yield from _coded(child)
+        yield from _classes_with_code(child)
 
 
 def by_code(code: str) -> type[LaurelsError]:
     """Return the class with this `code`; raise KeyError if there is none."""
-    return {error.code: error for error in _coded(LaurelsError)}[code]
+    return {error.code: error for error in _classes_with_code(LaurelsError)}[code]
 
 
 def table() -> list[ErrorRow]:
-    """Return all codes in alphabetical order, including those of all modules imported so far."""
+    """Return the rows of all codes, in alphabetical order. Codes are known once the modules that
+    define their classes have been imported."""
     return [
         ErrorRow(
             error.code,
@@ -821,5 +829,5 @@ def table() -> list[ErrorRow]:
             (error.__doc__ or "").splitlines()[0],
             error.advice,
         )
-        for error in sorted(_coded(LaurelsError), key=lambda error: error.code)
+        for error in sorted(_classes_with_code(LaurelsError), key=lambda error: error.code)
     ]

@@ -1,10 +1,10 @@
-"""The errors of the client only."""
+"""The errors that only the client of a service raises."""
 
 from . import InvalidInput
 
 
 class MissingClient(InvalidInput):
-    """The package for HTTP is not installed."""
+    """The package that the client uses for HTTP is not installed."""
 
     code = "missing_client"
     advice = "in a checkout of laurels run pip install '.[client]'"

@@ -4,7 +4,7 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class CopyRefused(Conflict):
-    """The target cannot take this board as it is."""
+    """The target's clock does not allow a copy of this board."""
 
     code = "copy_refused"
     advice = (
@@ -14,7 +14,7 @@ class CopyRefused(Conflict):
 
 
 class CopyLost(Conflict):
-    """The unfinished copy of a board was finished or removed meanwhile."""
+    """The unfinished copy of a board was finished or removed by another process."""
 
     code = "copy_lost"
     advice = "let one process at a time copy a board, and run the copy again"
@@ -24,7 +24,7 @@ class InvalidCopy(InvalidInput):
     """The data that was sent is not a part of a board."""
 
     code = "invalid_copy"
-    advice = "send the parts exactly as the source answered them, as `laurels copy` does"
+    advice = "send the parts exactly as the source returned them, as `laurels copy` does"
 
 
 class NameTaken(Conflict):
@@ -35,7 +35,7 @@ class NameTaken(Conflict):
 
 
 class BoardChanging(Unavailable):
-    """Every attempt to copy the board failed, since the board was written meanwhile."""
+    """Every attempt to copy the board failed, because the board was written to meanwhile."""
 
     code = "board_changing"
     advice = "stop the programs that write to the board, and run the copy again"

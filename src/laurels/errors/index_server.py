@@ -1,6 +1,6 @@
-"""The errors of an index on a server.
+"""The errors of an index server.
 
-They are separate from the client library, so that a program can catch them without that library.
+This module does not import the client library, so that a program can catch the errors without it.
 """
 
 from . import Conflict, Fault, InvalidInput, Unavailable
@@ -18,8 +18,8 @@ class MissingRedis(InvalidInput):
 class IndexUnavailable(Unavailable):
     """The index server did not carry out the call, or did not confirm it in time.
 
-    `may_have_applied` tells whether a write may have been carried out, or may still be. It is False
-    if the server refused the write before it did anything.
+    `may_have_applied` is True if a write may have been carried out or may still be, and False if
+    the server refused it before doing anything.
     """
 
     code = "index_unavailable"
@@ -33,16 +33,14 @@ class IndexUnavailable(Unavailable):
         part was counted.
         """
 
-    def clear_doubt(self) -> None:
-        """Remove the note that the call may have been carried out; this is for a call that only
-        read.
-        """
+    def note_read_only(self) -> None:
+        """Record that the call only read, so that it cannot have changed anything."""
         self.may_have_applied = False
         self.what = self.what.replace(MAY_HAVE_APPLIED, "")
 
 
 class IndexFull(IndexUnavailable):
-    """The memory of the index server is full, so that it counted nothing."""
+    """The memory of the index server is full, so nothing was counted."""
 
     code = "index_full"
     advice = "give the server more memory or delete boards, then try again; reads still work"
@@ -56,7 +54,7 @@ class IndexMoving(IndexUnavailable):
 
 
 class IndexDenied(Fault):
-    """The index server denies this user access, or a permission that is needed."""
+    """The index server denies the user access, or the user lacks a permission."""
 
     code = "index_denied"
     advice = "check user and password in the URL, and the permissions of the user on the server"

@@ -1,10 +1,10 @@
-"""The errors of ledgers: of building a store from a ledger, and of comparing the two."""
+"""The errors of rebuilding a store from a ledger, and of comparing the two."""
 
 from . import Conflict, InvalidInput
 
 
 class InvalidEntry(InvalidInput):
-    """The entry is not one that the ranking could have."""
+    """No ranking of the board can have this entry."""
 
     code = "invalid_entry"
     advice = "give entries as `entries` returns them, each member once"
@@ -28,7 +28,7 @@ class NoLedger(InvalidInput):
 
 
 class RebuildTaken(Conflict):
-    """A board of that name exists, and was not made from this ledger, or was written since."""
+    """The target has another board of that name, or an unfinished copy of another board."""
 
     code = "rebuild_taken"
     advice = (

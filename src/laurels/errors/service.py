@@ -1,6 +1,6 @@
-"""The errors of the service: faults of a request, rather than of its content.
+"""The errors of the service: those of HTTP requests, keys and settings.
 
-They are `LaurelsError`s like all others, and a client raises them unchanged.
+The client raises them as the same classes.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class InvalidQuery(InvalidInput):
 
 
 class InvalidBody(InvalidInput):
-    """The body is well-formed, but does not have the fields that the endpoint takes."""
+    """The body is well-formed, but does not have the fields that the endpoint expects."""
 
     code = "invalid_body"
     advice = "see the body of the endpoint in /docs"
@@ -44,7 +44,7 @@ class NoSuchPath(NotFound):
 
 
 class MethodNotAllowed(InvalidInput):
-    """The path exists, but not for that method."""
+    """The path exists, but does not support the request's method."""
 
     code = "method_not_allowed"
     status = 405
@@ -59,7 +59,9 @@ class MemberNotRanked(NotFound):
     """The member is not in this ranking."""
 
     code = "member_not_ranked"
-    advice = "the member is ranked once an event of it counts in this ranking"
+    advice = (
+        "check the member, window and labels; one event that counts here is enough to be ranked"
+    )
 
 
 class RankNotHeld(NotFound):
@@ -86,7 +88,7 @@ class Forbidden(Denied):
 
     code = "forbidden"
     status = 403
-    advice = "use a key with the scope and the board that the request needs"
+    advice = "use a key whose scope and boards cover the request"
 
 
 class NotLocal(Denied):
@@ -105,7 +107,7 @@ class TooManyRequests(Unavailable):
 
     code = "too_many_requests"
     status = 429
-    advice = "wait as long as Retry-After says; send events in batches"
+    advice = "wait for the seconds in Retry-After; send events in batches"
     retry_after = 1
     """The seconds to wait."""
 
@@ -122,7 +124,7 @@ class Overloaded(Unavailable):
     """Too many writes are waiting, or too many bytes of bodies are in progress."""
 
     code = "overloaded"
-    advice = "wait as long as Retry-After says; send events in batches"
+    advice = "wait for the seconds in Retry-After; send events in batches"
 
 
 class Stopping(Unavailable):
@@ -177,7 +179,7 @@ class UrlTooLong(TooLarge):
 
 
 class UnsupportedMediaType(InvalidInput):
-    """A write has no Content-Type, or a Content-Type that the endpoint does not read."""
+    """A write has no Content-Type, or a Content-Type that the endpoint does not accept."""
 
     code = "unsupported_media_type"
     status = 415
@@ -188,7 +190,7 @@ class UnsupportedMediaType(InvalidInput):
 
 
 class IdempotencyMismatch(Conflict):
-    """The Idempotency-Key was used for another body."""
+    """The Idempotency-Key was already used with another body."""
 
     code = "idempotency_mismatch"
     status = 422
@@ -203,18 +205,18 @@ class InvalidIdempotencyKey(InvalidInput):
 
 
 class InvalidKey(InvalidInput):
-    """A field of a key or token to be made is not valid."""
+    """A field of the key or token to create is not valid."""
 
     code = "invalid_key"
     advice = "give a name, a scope (read, write, admin) and patterns of boards"
 
 
 class KeysDamaged(Fault):
-    """The content of the stored keys is not what was written."""
+    """The stored keys are damaged: their content is not what was written."""
 
     code = "keys_damaged"
     advice = (
-        "put keys.json back, or remove keys.json and keys.json.previous and make new keys with "
+        "restore keys.json, or remove keys.json and keys.json.previous and create new keys with "
         "`laurels key create`"
     )
 
@@ -262,7 +264,7 @@ class NotLoopback(InvalidInput):
 
 
 class KeysNeeded(Conflict):
-    """The store needs keys, so it is not served without them."""
+    """The store requires keys, so it cannot be served without them."""
 
     code = "keys_needed"
     advice = (
@@ -286,7 +288,7 @@ class AddressInUse(Conflict):
 
 
 class InternalError(Fault):
-    """The server failed for a reason other than the request."""
+    """The server failed for a reason that is not in the request."""
 
     code = "internal_error"
     advice = "look for the request id in the log of the server, and report it"
@@ -296,7 +298,7 @@ class ServerUnreachable(Unavailable):
     """The server does not answer."""
 
     code = "server_unreachable"
-    advice = "check the address and that the server runs; a write that was sent may have counted"
+    advice = "check the address and that the server runs; a sent write may have been counted"
 
 
 class UnknownAnswer(Fault):

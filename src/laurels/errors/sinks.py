@@ -4,11 +4,11 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class InvalidTarget(InvalidInput):
-    """The name of a sink's target is not valid."""
+    """The address or an option of a sink's target is not valid."""
 
     code = "invalid_target"
     advice = (
-        "name it as postgresql://, mysql://, sqlite:///FILE, redis://HOST/0/KEY, "
+        "give the target as postgresql://…, mysql://…, sqlite:///FILE, redis://HOST/0/KEY, "
         "nats://HOST/SUBJECT, https://…, a file or - for standard output"
     )
 
@@ -17,18 +17,18 @@ class InvalidMapping(InvalidInput):
     """The mapping of fields is not well-formed."""
 
     code = "invalid_mapping"
-    advice = "write it as FIELD=NAME,FIELD=NAME with names of the table in the documentation"
+    advice = "write NAME=FIELD,NAME=FIELD, as in UserId=member,Score=score; see docs/sinks.md"
 
 
 class MissingDriver(InvalidInput):
-    """The package that talks to a target is not installed."""
+    """The client package for a target is not installed."""
 
     code = "missing_driver"
     advice = "in a checkout of laurels run pip install '.[ledger,nats]'"
 
 
 class TargetUnavailable(Unavailable):
-    """The target does not answer at present; nothing is lost, and sending is tried again."""
+    """The target does not answer at present; nothing is lost, and the sink tries again."""
 
     code = "target_unavailable"
     advice = "check that the target runs; the sink continues by itself"
@@ -36,7 +36,7 @@ class TargetUnavailable(Unavailable):
     def __init__(self, what: str, wait_seconds: float = 0.0) -> None:
         super().__init__(what)
         self.wait_seconds = wait_seconds
-        """The seconds that the target asks to wait."""
+        """The delay before the next attempt that the target requests, in seconds."""
 
 
 class TargetRefused(Conflict):
@@ -44,8 +44,8 @@ class TargetRefused(Conflict):
 
     code = "target_refused"
     advice = (
-        "see the reason that the target gave; parked changes can be sent again with `laurels sink "
-        "resend`"
+        "check the reason that the target gave; parked changes can be sent again with `laurels "
+        "sink resend`"
     )
 
 
@@ -62,19 +62,19 @@ class SinkBehind(Conflict):
     code = "sink_behind"
     advice = (
         "`laurels sink reset NAME --initial` sends every current entry and then continues; "
-        "`--now` leaves out the missed changes"
+        "`--now` skips the missed changes"
     )
 
 
 class LedgerTaken(Conflict):
-    """Another sink writes the tables of that board."""
+    """Another sink already writes this board to the ledger."""
 
     code = "ledger_taken"
-    advice = "run one sink for a ledger, or give each sink its own ?prefix="
+    advice = "run one sink per ledger, or give each sink its own ?prefix="
 
 
 class LedgerTooNew(Conflict):
-    """The tables of the ledger were made by a newer version."""
+    """The tables of the ledger were created by a newer version of laurels."""
 
     code = "ledger_too_new"
     advice = "upgrade laurels, or use another ?prefix="

@@ -1,7 +1,7 @@
-"""The errors of the files, streams and messages that are read into boards.
+"""The errors of files, streams and messages from which events are read.
 
-Errors of the family `LineRefused` end neither an import nor a source. The rejects file has their
-codes, beside the codes with which the board itself refuses events.
+Errors of the family `LineRefused` end neither an import nor a source: the line or message is
+written to the rejects file with the error's code, as is an event that the board refuses.
 """
 
 from . import Conflict, InvalidInput, NotFound, Unavailable
@@ -15,28 +15,28 @@ class SourceUnreadable(InvalidInput):
 
 
 class SourceUnavailable(Unavailable):
-    """The server to import from does not answer."""
+    """The server from which events are read does not answer."""
 
     code = "source_unavailable"
-    advice = "try again, since no event is counted twice"
+    advice = "try again; no event is counted twice"
 
 
 class LineRefused(InvalidInput):
-    """A line or message has no event that can be read; reading continues with the next one."""
+    """A line or message does not contain a valid event; reading continues with the next one."""
 
 
 class LineTooLong(LineRefused):
-    """The line has more than 1 MiB."""
+    """The line or message is longer than 1 MiB."""
 
     code = "line_too_long"
-    advice = "check the line ends of the file, since an event is much shorter"
+    advice = "check that the file has line breaks, since an event is much shorter"
 
 
 class LineNotUtf8(LineRefused):
-    """The line is not UTF-8."""
+    """The line or message is not UTF-8."""
 
     code = "line_not_utf8"
-    advice = "convert the file to UTF-8"
+    advice = "convert the file or the messages to UTF-8"
 
 
 class MissingField(LineRefused):
@@ -54,7 +54,7 @@ class InvalidTemplate(InvalidInput):
 
 
 class InvalidStream(InvalidInput):
-    """The name of the stream that a source is to read is not valid."""
+    """The address of the stream that a source is to read is not valid."""
 
     code = "invalid_stream"
     advice = (
@@ -64,21 +64,21 @@ class InvalidStream(InvalidInput):
 
 
 class MissingNats(InvalidInput):
-    """The package that talks to NATS is not installed."""
+    """The client package for NATS is not installed."""
 
     code = "missing_nats"
     advice = "in a checkout of laurels run pip install '.[nats]'"
 
 
 class StreamMissing(NotFound):
-    """There is no stream of this name."""
+    """There is no stream of this name, or it cannot be read."""
 
     code = "stream_missing"
     advice = "check the name and the server; the stream has to exist before it is read"
 
 
 class SourceDiverged(Conflict):
-    """The stream is not the one from which the source's positions were counted."""
+    """The stream is not the one to which the source's stored positions belong."""
 
     code = "source_diverged"
     advice = (
@@ -100,7 +100,7 @@ class SourceExpired(NotFound):
 
 
 class SourceShardExpired(NotFound):
-    """A shard of a board lost events that the stream no longer keeps."""
+    """A shard of a board lost events, and the stream no longer keeps their messages."""
 
     code = "source_shard_expired"
     status = 410

@@ -126,5 +126,5 @@ def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run(question)
     except IndexUnavailable as error:
-        error.clear_doubt()
+        error.note_read_only()
         raise SourceUnavailable(error.what) from error

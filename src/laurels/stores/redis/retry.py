@@ -110,7 +110,7 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
         try:
             return await method(*args, **kwargs)
         except IndexUnavailable as error:
-            error.clear_doubt()
+            error.note_read_only()
             raise
 
     return read
