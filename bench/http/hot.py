@@ -145,8 +145,8 @@ def main() -> None:
                     (kept, "index server", "kept"),
                     (fresh, "index server", "fresh"),
                 ):
-                    asked = path.format(board=board, near=MEMBERS // 2)
-                    rates.append(rate(ports[place], asked, cores.load, options.seconds))
+                    question = path.format(board=board, near=MEMBERS // 2)
+                    rates.append(rate(ports[place], question, cores.load, options.seconds))
             ratio = median(kept) / median(local)
             print(
                 f"| {name} | {_spread(local)} | {_spread(kept)} | {ratio:.2f} | {_spread(fresh)} |",

@@ -99,9 +99,9 @@ class _Boundary:
         self._keep("chunk, 99 %", chunks[len(chunks) * 99 // 100])
         self._keep("chunk, longest", chunks[-1])
         self._keep("whole pass", 1e3 * cost.seconds)
-        with blocked_ms(self._server) as turn:
+        with blocked_ms(self._server) as blocked:
             await self._pass_boundary()
-        self._keep("step rotation", turn[-1])
+        self._keep("step rotation", blocked[-1])
         with blocked_ms(self._server) as unprepared:
             begun = time.perf_counter()
             await self._pass_boundary()

@@ -121,10 +121,10 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
     """
     ran = apply(shell, content)
     assert (ran.code, ran.out) == (2, "")
-    *faults, error = ran.err.splitlines()
+    *lines, error = ran.err.splitlines()
     where = str(shell.directory / "boards.toml")
-    assert all(fault.startswith(f"{where}: ") for fault in faults)
-    errors = [fault.removeprefix(f"{where}: ") for fault in faults]
+    assert all(line.startswith(f"{where}: ") for line in lines)
+    errors = [line.removeprefix(f"{where}: ") for line in lines]
     for place, message in (
         ("defaults", "unknown field 'colour'"),
         ("defaults", "expected an integer from 1 to 10,000 for keep, got 0"),
@@ -139,7 +139,7 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         ("board d", "unknown field 'e': for a board called d.e write [boards.\"d.e\"]"),
     ):
         assert [f for f in errors if f.startswith(f"{place}: {message}")], (place, message, errors)
-    assert not [fault for fault in errors if fault.startswith(("board a: dedupe", "board b: keep"))]
+    assert not [line for line in errors if line.startswith(("board a: dedupe", "board b: keep"))]
     assert len(set(errors)) == len(errors)
     assert error == (
         f"error [invalid_board]: {len(errors)} errors, and nothing was done; "

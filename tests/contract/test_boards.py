@@ -65,11 +65,11 @@ def test_a_wrong_definition_is_refused_with_every_fault_at_once(lb: laurels.Lead
     }
     with pytest.raises(BoardInvalid) as refused:
         lb.create(wrong)
-    faults = "\n".join(refused.value.errors)
+    reported = "\n".join(refused.value.errors)
     for word in ("mean", "99", "random", "olympic", "fortnight", "Mars", "someday", "apples"):
-        assert word in faults
+        assert word in reported
     for field in ("dedupe_max", "keep", "colour"):
-        assert field in faults
+        assert field in reported
     assert lb.boards() == []
 
 

@@ -20,8 +20,8 @@ from tests.definitions import ColumnDef, Definition
 def deployment(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
-    found: Implementation = request.param
-    with Deployment(found, tmp_path, clock) as deployment:
+    chosen: Implementation = request.param
+    with Deployment(chosen, tmp_path, clock) as deployment:
         yield deployment
 
 

@@ -83,8 +83,8 @@ class Oracle:
             return False, ()
         if now_ms > until_ms + WAIT:
             return True, ()
-        behind = tuple(sorted(s for s, passed in self.passed.items() if passed <= until_ms))
-        return not behind, behind
+        lagging = tuple(sorted(s for s, passed in self.passed.items() if passed <= until_ms))
+        return not lagging, lagging
 
 
 class Message(NamedTuple):

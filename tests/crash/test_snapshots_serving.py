@@ -69,11 +69,11 @@ def test_a_failed_snapshot_loses_nothing(
 
 def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept:
     """Wait until the statistics of automatic snapshots fulfil the condition. Return them."""
-    turn = threading.Event()
+    pause = threading.Event()
     for _ in range(TIMEOUT * 1_000):
         if condition(kept := lb.stats().kept):
             return kept
-        turn.wait(0.001)
+        pause.wait(0.001)
     pytest.fail("the snapshot did not fulfil the condition")
 
 

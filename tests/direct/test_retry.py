@@ -22,12 +22,12 @@ class Index:
 
     def __init__(self, *answers: object, takes: float = 0.0) -> None:
         self.answers = list(answers)
-        self.asked: list[CallId] = []
+        self.received: list[CallId] = []
         self.takes = takes
         self.now = 0.0
 
     async def apply(self, *, call: CallId) -> str:
-        self.asked.append(call)
+        self.received.append(call)
         self.now += self.takes
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, BaseException):
@@ -60,7 +60,7 @@ def test_an_unanswered_call_is_repeated_with_its_id(
 ) -> None:
     index = Index(doubt(), doubt(), "done")
     assert attempted(index, monkeypatch) == "done"
-    assert index.asked == [CallId("t", 1)] * 3
+    assert index.received == [CallId("t", 1)] * 3
 
 
 @pytest.mark.parametrize("error", [IndexUnavailable("busy"), IndexFull("full"), Closed("closed")])
@@ -70,7 +70,7 @@ def test_a_certain_failure_is_raised_without_retry(
     index = Index(error)
     with pytest.raises(type(error)):
         attempted(index, monkeypatch)
-    assert len(index.asked) == 1
+    assert len(index.received) == 1
 
 
 @pytest.mark.parametrize("takes", [0.0, 0.3, CALL_SECONDS])
@@ -81,7 +81,7 @@ def test_repeats_end_in_time_and_there_is_one_at_least(
     with pytest.raises(IndexUnavailable) as caught:
         attempted(index, monkeypatch)
     assert caught.value.may_have_applied
-    assert 2 <= len(index.asked) < 20
+    assert 2 <= len(index.received) < 20
     assert index.now <= REPEATS_SECONDS + takes
 
 
@@ -92,7 +92,7 @@ def test_may_have_applied_survives_a_later_attempt(monkeypatch: pytest.MonkeyPat
         attempted(index, monkeypatch, attempts)
     assert caught.value.may_have_applied
     assert caught.value.__cause__ is None, "the error must not be chained to itself"
-    assert len(index.asked) > 2
+    assert len(index.received) > 2
 
 
 def test_may_have_applied_survives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_may_have_applied_survives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(PlanExpired):
         attempted(index, monkeypatch, attempts)
     assert attempted(index, monkeypatch, attempts) == "done"
-    assert set(index.asked) == {CallId("t", 1)}
+    assert set(index.received) == {CallId("t", 1)}
     with pytest.raises(IndexUnavailable) as caught, attempts.reporting():
         raise IndexUnavailable("the definitions cannot be read")
     assert caught.value.may_have_applied

@@ -26,11 +26,11 @@ class Rules:
         self, multipliers: Sequence[int], lows: Sequence[int], highs: Sequence[int]
     ) -> None:
         self.multipliers, self.lows, self.highs = multipliers, lows, highs
-        self.asked = 0
+        self.calls = 0
         self.always = False
 
     def parse(self, event: object) -> Row:
-        self.asked += 1
+        self.calls += 1
         if not isinstance(event, (tuple, list)) or not 2 <= len(event) <= 5:
             raise RefusedError("form")
         member, value, at, id, labels = (*event, None, None, None)[:5]
@@ -158,19 +158,19 @@ def test_plain_events_take_the_fast_path() -> None:
     rules = Rules([1], [-LIMIT], [LIMIT])
     plain: list[object] = [("alice", 5), ("bö", -5, None), ("c", 0, 7), ("d", 1, 8, "id"), ("e", 2)]
     columns = rules.gather(plain)
-    assert rules.asked == 0
+    assert rules.calls == 0
     assert rows_of(columns) == [rules.parse(event) for event in plain]
     two = Rules([100, 1], [-LIMIT] * 2, [LIMIT] * 2)
     assert rows_of(two.gather([("a", (1, 2))])) == [(b"a", (100, 2), None, None, None)]
-    assert two.asked == 0
+    assert two.calls == 0
 
 
 def test_the_bounds_of_a_scaled_column_are_exact() -> None:
     rules = Rules([100], [-250], [250])
     compare(rules, [("a", value) for value in (-3, -2, 2, 3)])
-    rules.asked = 0
+    rules.calls = 0
     rules.gather([("a", -2), ("a", 2)])
-    assert rules.asked == 0
+    assert rules.calls == 0
 
 
 def test_subclasses_are_not_plain() -> None:
@@ -182,7 +182,7 @@ def test_subclasses_are_not_plain() -> None:
 
     rules = Rules([1], [-LIMIT], [LIMIT])
     compare(rules, [(Text("a"), 1), ("a", Number(1)), ("a", 1, None, Text("i"))])
-    assert rules.asked == 6
+    assert rules.calls == 6
 
 
 def test_a_large_batch_of_long_members() -> None:

@@ -166,11 +166,11 @@ def test_all_workers_report_the_same(tmp_path: Path) -> None:
         with Process(redis.url, "--workers", "2", "--config", str(config)) as server:
 
             def is_known() -> bool:
-                found = [reports(server.url, "sinks") for _ in range(8)]
+                bodies = [reports(server.url, "sinks") for _ in range(8)]
                 sources = [reports(server.url, "sources") for _ in range(8)]
                 return all(
                     each["lines"]["delivered"] > 0 and each["down"]["wait"] is not None
-                    for each in found
+                    for each in bodies
                 ) and all(each["feed"]["applied"] == 1 for each in sources)
 
             def is_in_metrics() -> bool:

@@ -185,11 +185,11 @@ def test_zeros_that_are_not_ranked_are_compared_and_repaired(
             await sent(lb, url)
             assert (await reconciled(lb, url)).differing == 0
             written = ledger(url, defined, prefix_of(url))
-            shown = rankings(lb.sync, defined)
+            ranked = rankings(lb.sync, defined)
             await lb.change("b", hide_zero=False)
             assert rankings(lb.sync, defined) == written
-            assert shown != written
-            assert shown == {
+            assert ranked != written
+            assert ranked == {
                 name: {member: score for member, score in entries.items() if any(score)}
                 for name, entries in written.items()
             }
@@ -463,8 +463,8 @@ def test_positions_are_compared_and_repaired_in_the_ledger(url: str) -> None:
             async def nothing(_seconds: float) -> None:
                 pass
 
-            behind = await reconciled(lb, url, "ledger", sleep=nothing)
-            assert (behind.differing, behind.waiting > 0) == (0, True)
+            first = await reconciled(lb, url, "ledger", sleep=nothing)
+            assert (first.differing, first.waiting > 0) == (0, True)
             await sent(lb, url)
             assert (await reconciled(lb, url)).differing == 0
 

@@ -106,7 +106,7 @@ class Fuzz:
             self._judged(operation, made, number, examples)()
 
     def _judged(self, operation: Any, made: Any, number: int, examples: int) -> Callable[[], None]:
-        known = st.fixed_dictionaries(
+        values = st.fixed_dictionaries(
             {name: st.sampled_from([*each, *each, None]) for name, each in KNOWN.items()}
         )
 
@@ -118,14 +118,14 @@ class Fuzz:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(case=made, known=known)
-        def judge(case: Any, known: dict[str, str | None]) -> None:
+        @given(case=made, values=values)
+        def judge(case: Any, values: dict[str, str | None]) -> None:
             if operation.method.upper() == "DELETE":
                 self._stock()
-            _name_scope(case, operation.definition.raw["parameters"], known["room"])
+            _name_scope(case, operation.definition.raw["parameters"], values["room"])
             for place in _places(case):
                 place.update(
-                    {name: value for name, value in known.items() if value and name in place}
+                    {name: value for name, value in values.items() if value and name in place}
                 )
             answer = case.call(headers=HEADERS)
             self.statuses[operation.label, answer.status_code] += 1
@@ -162,9 +162,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Send generated requests to a new server.")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
-    given_ = parser.parse_args()
-    number = random.randrange(1 << 32) if given_.seed is None else given_.seed
-    until = time.monotonic() + 60 * given_.minutes
+    options = parser.parse_args()
+    number = random.randrange(1 << 32) if options.seed is None else options.seed
+    until = time.monotonic() + 60 * options.minutes
     failed: dict[str, str] = {}
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -85,7 +85,7 @@ class Watched:
         received.take(await anext(frames))
         return frames, received
 
-    async def turn(self) -> None:
+    async def step(self) -> None:
         """Let more time pass than any interval of the hub. Then make the hub read a slice of the
         due lists."""
         self.seconds += 1
@@ -139,7 +139,7 @@ def test_changes_applied_to_the_first_list_give_the_current_list(seed: int, wind
                     watched.clock.advance(random.randrange(2, 9) * HOUR)
                 else:
                     await lb.submit("b", member, random.randrange(-4, 9))
-            await watched.turn()
+            await watched.step()
             channel = next(iter(watched.hub._channels.values()))
             if next(iter(channel.watchers)).holds:
                 received.take(await anext(frames))
@@ -158,7 +158,7 @@ def test_unchanged_lists_are_not_sent() -> None:
         received.take(await anext(frames))
         await watched.lb.set_data("b", "m0", {"a": 1})
         await watched.lb.submit("b", "m8", 0)
-        await watched.turn()
+        await watched.step()
         (channel,) = watched.hub._channels.values()
         assert not next(iter(channel.watchers)).holds
         await frames.aclose()
@@ -176,7 +176,7 @@ def test_a_reconnecting_client_gets_missed_changes_or_the_whole_list() -> None:
         received.take(await anext(frames))
         await frames.aclose()
         await lb.submit("b", "bob", 7)
-        await watched.turn()
+        await watched.step()
         for last, expected in (
             (received.last, ["change"]),
             ("other.0", ["top"]),
@@ -202,7 +202,7 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_missed_changes() -> None:
         received.take(await anext(frames))
         for i in range(3):
             await watched.lb.submit("b", f"m{i}", i + 1)
-            await watched.turn()
+            await watched.step()
         received.take(await anext(frames))
         assert received.kinds == ["top", "top"]
         assert [member for member, *_ in received.listed()] == ["m2", "m1", "m0"]
@@ -262,7 +262,7 @@ class Crowded(Watched):
         """Open a stream for each limit, and receive the first lists."""
         opening = await self.begin(limits)
         while not all(each.done() for each in opening):
-            await self.turn()
+            await self.step()
         streams = [each.result() for each in opening]
         for frames in streams:
             await anext(frames)
@@ -278,23 +278,23 @@ def test_the_first_lists_of_one_subject_do_not_delay_those_of_another() -> None:
         other = asyncio.create_task(hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         before = counted.entries
         await asyncio.sleep(0)
-        await crowded.turn()
+        await crowded.step()
         await asyncio.sleep(0)
         assert other.done(), "the subject with the lowest cost is served in the next slice"
         assert counted.entries - before <= SLICE_COST
         frames = other.result()
         for _ in range(2):
             await anext(frames)
-        for turn in range(5):
+        for step in range(5):
             await lb.submit("b", "m7", 10_000)
             before = counted.entries
-            await crowded.turn()
-            assert f'"score":{10_007 + turn * 10_000}' in (await anext(frames)).decode()
+            await crowded.step()
+            assert f'"score":{10_007 + step * 10_000}' in (await anext(frames)).decode()
             assert counted.entries - before <= SLICE_COST
         assert not all(each.done() for each in opening)
         while not all(each.done() for each in opening):
             before = counted.entries
-            await crowded.turn()
+            await crowded.step()
             assert counted.entries - before <= SLICE_COST
         for each in opening:
             assert (await anext(each.result())).startswith(b"retry")
@@ -312,7 +312,7 @@ def test_idle_feeds_cost_one_change_token_per_board() -> None:
             pass
         looks, tokens, lists = 50, crowded.counted.tokens, crowded.counted.lists
         for _ in range(looks):
-            await crowded.turn()
+            await crowded.step()
         assert crowded.counted.tokens - tokens == looks
         assert crowded.counted.lists == lists
         for frames in streams:
@@ -386,14 +386,14 @@ def test_a_member_feed_reports_its_rank_and_who_passed_it() -> None:
             ("ann", 20, (1, 25, 2, None)),
         ):
             await lb.submit("b", member, value)
-            await watched.turn()
+            await watched.step()
             if expected is not None:
                 received.take(await anext(frames))
                 document = received.document
                 names = ("rank", "score", "previous_rank", "overtaken_by")
                 assert tuple(document[name] for name in names) == expected
         await lb.remove("b", "ann")
-        await watched.turn()
+        await watched.step()
         received.take(await anext(frames))
         assert (received.document["rank"], received.document["previous_rank"]) == (None, 1)
         await frames.aclose()
@@ -416,7 +416,7 @@ def test_a_member_feed_reports_the_value_it_needs() -> None:
         ):
             await lb.submit("b", member, value)
             watched.clock.advance(1)
-            await watched.turn()
+            await watched.step()
             received.take(await anext(frames))
             assert received.document["to_rank"] == gap
             event = received.document["needed"]

@@ -118,10 +118,10 @@ def test_a_reader_always_has_the_list_that_top_returns(
         async with feed(server.url, f"{LIVE}&limit=4&window={window}") as opened:
             await moments.look()
             reading = asyncio.create_task(read(opened))
-            for turn in range(60):
+            for step in range(60):
                 await act(http)
                 await moments.look()
-                if turn % 4 == 0:
+                if step % 4 == 0:
                     await until(partial(_agree, received, moments))
             reading.cancel()
         for offset, period, page in seen:
@@ -173,10 +173,10 @@ def test_a_reader_that_stalls_is_cut_off_and_delays_no_other(tmp_path: Path) -> 
             feed(server.url, f"{LIVE}&limit=1") as quick,
         ):
             await quick.next()
-            turn = 0
+            step = 0
             while not await cut_off(http):
-                turn += 1
-                await submit(http, f"{'m' * 100}{turn % 1_000}", 10_000 * turn)
+                step += 1
+                await submit(http, f"{'m' * 100}{step % 1_000}", 10_000 * step)
                 assert (await quick.next(within_seconds=2)).kind == "change"
             assert END not in await stalled.rest()
             for _ in range(5):

@@ -72,8 +72,8 @@ def test_every_query_can_name_a_scope(http: httpx.Client) -> None:
         ("count?low=1", lambda answer: answer["count"] == 2),
         ("periods?window=all", lambda answer: answer[0]["total"] == 2),
     ):
-        found = http.get(f"/v1/boards/gifts/{path}&labels=room=42").raise_for_status().json()
-        assert answer(found), (path, found)
+        body = http.get(f"/v1/boards/gifts/{path}&labels=room=42").raise_for_status().json()
+        assert answer(body), (path, body)
     friends = http.post("/v1/boards/gifts/standings?labels=room=42", json=["ann", "dan"])
     assert members(friends) == ["ann"]
     ranks = http.post("/v1/boards/gifts/ranks?labels=room=42", json=["dan", "ann"])

@@ -82,7 +82,7 @@ class Turns:
         assert isinstance(answered, Streamed)
         return answered.parts
 
-    async def turn(self) -> int:
+    async def step(self) -> int:
         """Run one slice; return how many pages it read."""
         before = self.store.pages
         self.seconds += 1
@@ -94,7 +94,7 @@ class Turns:
         """Return whether the next slice serves another subject."""
         watching = asyncio.create_task(self.hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         await asyncio.sleep(0)
-        await self.turn()
+        await self.step()
         is_served = watching.done()
         await (await watching).aclose()
         return is_served
@@ -130,7 +130,7 @@ def test_pages_of_changes_are_read_in_turns() -> None:
         assert turns.store.pages <= most
         assert await turns.is_served_next()
         while not all(each.done() for each in opening):
-            assert await turns.turn() <= most
+            assert await turns.step() <= most
 
     run(scenario)
 
@@ -141,19 +141,19 @@ def test_new_changes_are_read_in_turns() -> None:
         for each in many:
             opening = asyncio.create_task(each.begin("now", initial=False))
             while not opening.done():
-                await turns.turn()
+                await turns.step()
         frames = [each.frames() for each in many]
         for stream in frames:
             assert (await anext(stream)).startswith(b"retry")
         coming = [asyncio.create_task(_next(stream)) for stream in frames]
         await asyncio.sleep(0)
         before = turns.store.pages
-        assert await turns.turn() == 0, "no page is read while nothing changes"
+        assert await turns.step() == 0, "no page is read while nothing changes"
         await turns.lb.submit_many("b", [(f"m{i}", 1) for i in range(1_000)])
-        await turns.turn()
+        await turns.step()
         assert await turns.is_served_next()
         while not all(each.done() for each in coming):
-            await turns.turn()
+            await turns.step()
         assert turns.store.pages - before == MANY
         for page in coming:
             document = json.loads(page.result().decode().split("data: ")[1])
@@ -174,11 +174,11 @@ def test_exports_are_read_in_turns() -> None:
         assert turns.store.pages <= most
         assert await turns.is_served_next()
         while not all(each.done() for each in opening):
-            assert await turns.turn() <= most
+            assert await turns.step() <= most
         for each in opening:
             reading = asyncio.create_task(_whole(each.result()))
             while not reading.done():
-                await turns.turn()
+                await turns.step()
             assert reading.result() == 1_500
 
     run(scenario)

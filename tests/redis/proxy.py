@@ -41,7 +41,7 @@ class Proxy:
         self._late: list[bytes] = []
         self._noticed: bytes | None = None
         self._then: Callable[[], None] = lambda: None
-        self._held: bytes | None = None
+        self._withheld: bytes | None = None
         self._has_held = threading.Event()
         self._released = threading.Event()
         self.cut = 0
@@ -74,7 +74,7 @@ class Proxy:
         """Hold the next request that contains these bytes until `release` is called."""
         self._has_held.clear()
         self._released.clear()
-        self._held = part
+        self._withheld = part
 
     def wait_until_held(self, seconds: float = 60) -> None:
         assert self._has_held.wait(seconds), "no request was held"
@@ -121,8 +121,8 @@ class Proxy:
                 if self._noticed is not None and self._noticed in data:
                     self._noticed = None
                     self._then()
-                if self._held is not None and self._held in data:
-                    self._held = None
+                if self._withheld is not None and self._withheld in data:
+                    self._withheld = None
                     self._has_held.set()
                     self._released.wait(60)
                 if self._doomed is not None and self._doomed in data and self._times > 0:

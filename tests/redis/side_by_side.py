@@ -184,7 +184,7 @@ def scopes_of(pair: Pair) -> list[str]:
     return [scope for _, scope in pair.memory.next_scopes(pair.number, None, 1_000)]
 
 
-async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
+async def advanced(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
     """Return the answer of a call. If the call fails because scopes are stale, advance these scopes
     and repeat it."""
     for _ in range(100):
@@ -236,7 +236,7 @@ async def _count(pair: Pair) -> None:
     # so that the call starts as if no batch had needed a report of each event yet
     if random.random() < 0.7:
         pair.redis._each.clear()
-    applied = await brought(pair, count)
+    applied = await advanced(pair, count)
     assert await count() == applied, (rules, batch)
     expected = pair.memory.apply(batch, plan, watch)
     assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
@@ -312,7 +312,7 @@ async def compare(pair: Pair) -> None:
             asks.append(_ask(pair, ranking_key(pair.number, window, period, scope)))
     asks += [listing(pair.random, pair.rules, pair.number) for _ in range(3)]
     due_ms = next_boundary(pair.rules, pair.now_ms)
-    read = await brought(
+    read = await advanced(
         pair,
         lambda: pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms),
     )

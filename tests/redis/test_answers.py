@@ -108,7 +108,7 @@ def test_stores_continue_after_any_other_is_closed(
 def test_calls_in_progress_are_answered_while_another_store_closes(
     server: Server,
 ) -> None:
-    faults: list[BaseException] = []
+    failures: list[BaseException] = []
     ended = threading.Event()
     first: list[Any] = [Async(server.url)]
     lasting: list[Any] = [Sync(server.url), Async(server.url)]
@@ -117,8 +117,8 @@ def test_calls_in_progress_are_answered_while_another_store_closes(
         try:
             while not ended.is_set():
                 store.submit()
-        except BaseException as fault:
-            faults.append(fault)
+        except BaseException as failure:
+            failures.append(failure)
 
     threads = [threading.Thread(target=work, args=(store,)) for store in lasting * 2]
     for thread in threads:
@@ -131,7 +131,7 @@ def test_calls_in_progress_are_answered_while_another_store_closes(
         thread.join(60)
     for store in [*first, *lasting]:
         store.close()
-    assert not faults
+    assert not failures
 
 
 @pytest.mark.usefixtures("board")

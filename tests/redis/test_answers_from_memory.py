@@ -175,8 +175,8 @@ def test_the_state_shown_never_goes_back(both: Processes) -> None:
     both.writer.submit("b", "bob", 1)
     standing = both.reader.standing("b", "bob")
     assert standing is not None
-    shown = both.reader.top("b").as_of.offset
-    assert shown >= standing.as_of.offset  # type: ignore[operator]
+    answered = both.reader.top("b").as_of.offset
+    assert answered >= standing.as_of.offset  # type: ignore[operator]
     assert both.total() == 2
 
 
@@ -334,8 +334,8 @@ def test_an_answer_that_is_overtaken_is_not_kept(
             assert (await reader.top("b")).total == 2
             release.set()
             assert (await early).total == 1
-            shown = await remote(reader).answers.answer("b", Top(), NO_FLOOR, packed=False)
-            assert b'"total":2' in shown.content
+            answered = await remote(reader).answers.answer("b", Top(), NO_FLOOR, packed=False)
+            assert b'"total":2' in answered.content
             assert (await reader.top("b")).total == 2
             # An answer that is not overtaken is as old as its question.
             release = gate.delay_next()

@@ -209,10 +209,10 @@ def test_an_answer_includes_every_acknowledged_event(
 ) -> None:
     lb.create(board())
     with config.direct(url, clock) as other:
-        for turn in range(1, 6):
+        for round_number in range(1, 6):
             unfed(lb, "b", in_room("a", *MEMBERS))
-            assert rooms(other) == {"a": 12 * turn}
-            assert rooms(lb) == {"a": 12 * turn}
+            assert rooms(other) == {"a": 12 * round_number}
+            assert rooms(lb) == {"a": 12 * round_number}
 
 
 def test_a_list_and_a_standing_of_one_state_have_the_same_as_of(lb: laurels.Leaderboards) -> None:
@@ -230,8 +230,8 @@ def test_a_long_feed_is_read_in_several_calls(
     lb: laurels.Leaderboards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb.create(board())
-    for turn in range(100):
-        unfed(lb, "b", in_room("ab"[turn % 2], *MEMBERS))
+    for round_number in range(100):
+        unfed(lb, "b", in_room("ab"[round_number % 2], *MEMBERS))
     monkeypatch.setattr(label_replicator, "ROUNDS", 2)
     with pytest.raises(NotReady):
         lb.top("b", by="room")
@@ -377,8 +377,8 @@ def test_killed_processes_lose_or_repeat_no_event(url: str, scaled: Scaled) -> N
     rng = Random(5)
     with config.direct(url) as lb:
         lb.create(board(windows=["all"]))
-        for turn in range(scaled(1, 3)):
-            children = [begun(url, 10 * turn + i, 60.0) for i in range(2)]
+        for round_number in range(scaled(1, 3)):
+            children = [begun(url, 10 * round_number + i, 60.0) for i in range(2)]
             before = lb.stats("b").offset
             while lb.stats("b").offset == before:
                 time.sleep(0.01)

@@ -210,14 +210,14 @@ def test_a_call_has_the_latest_deadline_of_its_queries() -> None:
         limits.append(seconds_left(1_000.0))
         return Reading([ReadResult(7, [], [], None, None)], 1)
 
-    async def asked(reads: Reads, seconds: float) -> None:
+    async def read_all(reads: Reads, seconds: float) -> None:
         with ends_in(seconds):
             await totals(asking(reads, ask(1)))
 
     async def main() -> None:
         for order in ((300.0, 100.0), (100.0, 300.0)):
             reads = Reads(read)
-            await asyncio.gather(*(asked(reads, seconds) for seconds in order))
+            await asyncio.gather(*(read_all(reads, seconds) for seconds in order))
 
     asyncio.run(main())
     assert limits == [pytest.approx(300, abs=50)] * 2

@@ -240,8 +240,8 @@ def test_all_scopes_are_shown_at_once(
             rooms += random.random() < 0.1
             scoped(random.choice(processes))
             for room in ("r3", f"r{rooms - 1}"):
-                found = two.top("b", limit=100, labels={"room": room})
-                assert found.as_of.offset == before.offset
+                result = two.top("b", limit=100, labels={"room": room})
+                assert result.as_of.offset == before.offset
             if random.random() < 0.1:
                 one.check()
         for number in range(rooms):
@@ -339,8 +339,8 @@ def test_a_total_of_several_steps_may_leave_the_range_of_its_column(
             lb.submit_many("b", [("ann", 5), ("bob", 1)])
             clock.advance(HOUR)
         lb.submit("b", "eve", 0)
-        found = [(entry.member, entry.score) for entry in lb.top("b").entries]
-        assert found == [("ann", 20), ("bob", 4), ("eve", 0)]
+        result = [(entry.member, entry.score) for entry in lb.top("b").entries]
+        assert result == [("ann", 20), ("bob", 4), ("eve", 0)]
         lb.create(Board("packed", columns=[column]))
         lb.submit("packed", "ann", 5)
         with pytest.raises(laurels.LaurelsError, match="create another board"):

@@ -38,23 +38,23 @@ def anything(value: object) -> Any:
 
 def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
     """Return all rankings of every existing scope."""
-    found: list[Any] = []
+    results: list[Any] = []
     top: Any = partial(lb.top, "b")
     for labels in rules.scopes:
         scopes = lb.scopes("b", *labels)
-        found.append(scopes)
+        results.append(scopes)
         for after in scopes[:2] if labels else ():
-            found.append(lb.scopes("b", *labels, after=after, limit=2))
+            results.append(lb.scopes("b", *labels, after=after, limit=2))
         for scope in [*scopes, dict.fromkeys(labels, "none")]:
             for window in rules.windows:
                 page = top(window=window, labels=scope)
-                found.append([(e.rank, e.member, e.score) for e in page.entries])
-                found.append([(p.label, p.total) for p in lb.periods("b", window, labels=scope)])
+                results.append([(e.rank, e.member, e.score) for e in page.entries])
+                results.append([(p.label, p.total) for p in lb.periods("b", window, labels=scope)])
     for label in rules.rank_by:
         for window in rules.windows:
             page = lb.top("b", window=window, by=label)
-            found.append([(e.rank, e.member, e.score) for e in page.entries])
-    return found
+            results.append([(e.rank, e.member, e.score) for e in page.entries])
+    return results
 
 
 TOLD = ("member", "status", "score", "previous_score", "rank", "previous_rank", "refused_windows")
@@ -97,14 +97,14 @@ def test_a_server_agrees_with_one_process(
         other = opened.enter_context(config.direct(url, clock))
         for lb in both:
             lb.create(board)
-        for turn in range(scaled(12, 25)):
-            if turn == 8:
+        for round_number in range(scaled(12, 25)):
+            if round_number == 8:
                 for lb in both:
                     lb.change("b", windows=WINDOWS, scopes=SCOPES)
-            if turn == 16:
+            if round_number == 16:
                 for lb in both:
                     lb.change("b", windows=["h=hour:keep=1", *WINDOWS[1:]])
-            if turn >= 8:
+            if round_number >= 8:
                 rules = both[0].get("b").rules()
             clock.advance(
                 rng.choice([0, 0, 1_000, HOUR_MS // 2, HOUR_MS, 2 * HOUR_MS, 5 * HOUR_MS])
@@ -146,19 +146,19 @@ PREFIX = "laurels:{1.0}:"
 def crowd(lb: laurels.Leaderboards, clock: laurels.ManualClock, rooms: int) -> None:
     """Write events of members in this many rooms. In the next hour, write events in two thirds of
     these rooms."""
-    for turn in range(2):
+    for round_number in range(2):
         for first in range(0, rooms, 1_000):
             events = [
-                (f"m{i % 700}", i % 9 + turn, None, None, {"room": str(i)})
+                (f"m{i % 700}", i % 9 + round_number, None, None, {"room": str(i)})
                 for i in range(first, min(rooms, first + 1_000))
-                if turn == 0 or i % 3
+                if round_number == 0 or i % 3
             ]
             lb.submit_many("b", events)
-        if turn == 0:
+        if round_number == 0:
             clock.advance(HOUR_MS)
 
 
-def behind(server: Server, now_ms: int) -> int:
+def stale_scopes(server: Server, now_ms: int) -> int:
     """Return how many scopes have not been advanced to `now_ms`."""
     count: int = server.call("ZCOUNT", f"{PREFIX}o", "-inf", f"({now_ms}")
     return count
@@ -183,13 +183,13 @@ def test_stats_include_the_memory_of_scopes(fresh: Server) -> None:
         lb.create(a_board())
         assert (lb.stats("b").scopes, lb.stats("b").scopes_nbytes) == ({"room": 0}, 0)
         crowd(lb, clock, 9)
-        found = lb.stats("b")
+        results = lb.stats("b")
         names = [n for kind in "rk" for n in fresh.call("KEYS", f"{PREFIX}{kind}:*")]
         sizes = {name: fresh.call("MEMORY", "USAGE", name) for name in names}
-        assert found.scopes == {"room": 9}
-        assert found.nbytes == found.scopes_nbytes + sum(w.nbytes for w in found.windows)
-        assert 0 < found.scopes_nbytes < sum(sizes.values()), sizes
-        few = found.scopes_nbytes
+        assert results.scopes == {"room": 9}
+        assert results.nbytes == results.scopes_nbytes + sum(w.nbytes for w in results.windows)
+        assert 0 < results.scopes_nbytes < sum(sizes.values()), sizes
+        few = results.scopes_nbytes
         crowd(lb, clock, 90)
         assert 5 * few < lb.stats("b").scopes_nbytes < 15 * few
 
@@ -218,15 +218,15 @@ def test_a_sweep_survives_the_death_of_one_process(fresh: Server) -> None:
             crowd(each, its_clock, rooms)
             its_clock.advance(HOUR_MS)
         now_ms = clock.now_ms()
-        assert behind(fresh, now_ms) == rooms + 1
+        assert stale_scopes(fresh, now_ms) == rooms + 1
         command = [sys.executable, "-m", "tests.redis.child", fresh.url, "0", "sweep", str(now_ms)]
         dying, living = (subprocess.Popen([*command, share]) for share in ("3", "5"))
-        until(lambda: behind(fresh, now_ms) < rooms - 50, "they sweep")
+        until(lambda: stale_scopes(fresh, now_ms) < rooms - 50, "they sweep")
         dying.send_signal(signal.SIGKILL)
         dying.wait()
-        assert behind(fresh, now_ms) > 0
+        assert stale_scopes(fresh, now_ms) > 0
         assert living.wait(60) == 0
-        assert behind(fresh, now_ms) == 0
+        assert stale_scopes(fresh, now_ms) == 0
         lb.check()
         assert everything(lb, a_board().rules()) == everything(memory, a_board().rules())
         for each_clock in (own, clock):
@@ -247,10 +247,10 @@ def test_no_call_visits_all_scopes(fresh: Server) -> None:
         clock.advance(HOUR_MS)
         assert fresh.call("SCARD", f"{PREFIX}i") == 2, "only the rankings of all events are listed"
         service: Any = lb._store
-        left, more = behind(fresh, clock.now_ms()), 1
+        left, more = stale_scopes(fresh, clock.now_ms()), 1
         while more:
             more, _ = remote(lb).work(1)
-            was, left = left, behind(fresh, clock.now_ms())
+            was, left = left, stale_scopes(fresh, clock.now_ms())
             assert was - left <= 60
         assert left == 0
         assert service.run(service._catalog.index.scope_count(opened(lb), "room")) == 400
@@ -268,7 +268,7 @@ def test_a_query_advances_only_its_own_stale_scope(fresh: Server) -> None:
         clock.advance(HOUR_MS)
         top = lb.top("b", window="2h", labels={"room": "4"}).entries
         assert [(entry.member, entry.score) for entry in top] == [("m4", 5)]
-        assert behind(fresh, clock.now_ms()) == 41, "no other scope was advanced"
+        assert stale_scopes(fresh, clock.now_ms()) == 41, "no other scope was advanced"
         receipt = lb.submit("b", "m7", 1, labels={"room": "7"}, window="2h", scope=["room"])
         assert (receipt.score, receipt.previous_score) == (9, 8)
         clock.advance(HOUR_MS)

@@ -67,25 +67,25 @@ class Both:
 
     async def submit(self, events: Sequence[tuple[Any, ...]]) -> None:
         """Count events on both boards, and assert that their results are the same."""
-        told = []
+        receipts = []
         for board in (self.whole, self.parts):
             batch = self.batch(board, events)
             plan = plan_batch(self.rules, {}, batch)
             applied = await self.index.apply(board, batch, plan, 0, ranks=True, due_ms=MAX_MS)
             assert applied.left is None
-            told.append((applied.outcomes, applied.ranks_before, applied.ranks_after))
-        assert told[0] == told[1]
+            receipts.append((applied.outcomes, applied.ranks_before, applied.ranks_after))
+        assert receipts[0] == receipts[1]
 
     async def ask(self, asks: Sequence[ReadRequest]) -> list[ReadResult]:
         """Return the answers of both boards after asserting that they are the same."""
-        found = []
+        reads = []
         for board in (self.whole, self.parts):
             own = [replace(ask, key=ask.key._replace(board=board.number)) for ask in asks]
             read = await self.index.read(board, own, now_ms=NOW, due_ms=MAX_MS)
-            found.append(read.results)
-        for ask, one, several in zip(asks, *found, strict=True):
+            reads.append(read.results)
+        for ask, one, several in zip(asks, *reads, strict=True):
             assert one == several, ask
-        return found[0]
+        return reads[0]
 
 
 def key(window: str = "all") -> RankingKey:
@@ -145,10 +145,10 @@ def ask_of(rng: Random, rules: Rules, members: int) -> ReadRequest:
         fit = rng.random() < 0.3
         spans.append(Span(rng.randrange(len(anchors)), low, low + length, first, last, fit))
     some = rng.sample(range(members + 3), min(rng.choice([0, 0, 1, 5, 40]), members))
-    asked = tuple(f"m{i}" for i in some)
+    wanted = tuple(f"m{i}" for i in some)
     scope = rng.choice(["", "room=1", "zone=cn", "room=2,zone=us"]) if rules.scoped else ""
     ranking = key()._replace(scope=scope)
-    return ReadRequest(ranking, anchors, tuple(spans), asked, data=rng.random() < 0.3)
+    return ReadRequest(ranking, anchors, tuple(spans), wanted, data=rng.random() < 0.3)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_deep_position_reads_few_entries(server: Server) -> None:
                 [ReadRequest(key(), (AtMember(b"m77"),), (Span(0, -5_000, 5_001, fit=True),))]
             )
             counted = Counted(both.index._index)
-            found = await ShardedIndex(counted).read(
+            reads = await ShardedIndex(counted).read(
                 both.parts,
                 [
                     ReadRequest(
@@ -224,7 +224,7 @@ def test_a_deep_position_reads_few_entries(server: Server) -> None:
                 now_ms=NOW,
                 due_ms=MAX_MS,
             )
-            assert found.results[0].slices[0].start == 15_000
+            assert reads.results[0].slices[0].start == 15_000
             assert counted.entries < 3_000
             assert counted.calls <= 3 * 10
 
@@ -269,8 +269,8 @@ def test_shards_may_rank_one_after_the_other(server: Server) -> None:
             for at in (0, 400, 999, 1_000, 2_500, 4_990):
                 await both.ask([ReadRequest(key(), (Start(),), (Span(0, at, at + 300),))])
                 await both.ask([ReadRequest(key(), (End(),), (Span(0, -at - 300, -at),))])
-                found = await both.ask([ReadRequest(key(), (Start(),), (Span(0, at, at + 1),))])
-                member = found[0].slices[0].members[0]
+                reads = await both.ask([ReadRequest(key(), (Start(),), (Span(0, at, at + 1),))])
+                member = reads[0].slices[0].members[0]
                 around = (AtMember(member.encode()),)
                 await both.ask(
                     [ReadRequest(key(), around, (Span(0, -150, 151, fit=True),), (member,))]

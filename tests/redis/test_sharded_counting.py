@@ -86,8 +86,8 @@ def test_events_that_a_shard_refuses_at_first_count_once(
     rng = Random(seed)
 
     def refusal(_: Opened) -> Exception | None:
-        refusals = [DefinitionOutdated(), PlanExpired(NOW), StepNotReady(), None, None, None]
-        return rng.choice(refusals)
+        shard_errors = [DefinitionOutdated(), PlanExpired(NOW), StepNotReady(), None, None, None]
+        return rng.choice(shard_errors)
 
     with laurels.open("memory:", clock=laurels.ManualClock(NOW)) as plain:
         plain.create(laurels.Board("b", windows=["all", "day"], dedupe_max=40))
@@ -99,7 +99,7 @@ def test_events_that_a_shard_refuses_at_first_count_once(
                 id = rng.choice([None, None, "x", "y", "z", "u", "v"])
                 value = rng.choice([1, 2, -3, 2**53 - 1])
                 events.append((rng.choice(MEMBERS), value, NOW - late_ms, id))
-            told = plain.submit_many("b", events)
+            wanted = plain.submit_many("b", events)
             position = ("file", str(number)) if rng.random() < 0.5 else None
             got = lb.submit_many("b", events, position=position)
             without = [
@@ -107,10 +107,10 @@ def test_events_that_a_shard_refuses_at_first_count_once(
                     (r.member, r.status, r.score, r.previous_score, r.reason, r.refused_windows)
                     for r in receipts
                 ]
-                for receipts in (got, told)
+                for receipts in (got, wanted)
             ]
             assert without[0] == without[1]
-            assert (got.applied, got.late) == (told.applied, told.late)
+            assert (got.applied, got.late) == (wanted.applied, wanted.late)
             assert position is None or lb.position("b", "file") == str(number)
         assert list(lb.export("b")) == list(plain.export("b"))
         assert lb.stats("b").remembered == plain.stats("b").remembered
@@ -121,10 +121,10 @@ def test_events_that_a_shard_refuses_at_first_count_once(
 def test_a_label_has_the_last_value_of_a_call_that_a_shard_refused_at_first(
     lb: laurels.Leaderboards, refusing: int
 ) -> None:
-    refusals: list[Exception] = [StepNotReady()]
+    shard_errors: list[Exception] = [StepNotReady()]
 
     def refusal(board: Opened) -> Exception | None:
-        return refusals.pop() if refusals and board.shard == refusing else None
+        return shard_errors.pop() if shard_errors and board.shard == refusing else None
 
     columns = [laurels.Column("level", op="last")]
     lb.create(laurels.Board("levels", columns=columns, rank_by=["room"], shards=SHARDS))
@@ -135,7 +135,7 @@ def test_a_label_has_the_last_value_of_a_call_that_a_shard_refused_at_first(
     lb.submit_many(
         "levels", [(member, i, NOW, None, {"room": "a"}) for i, member in enumerate(events)]
     )
-    assert not refusals
+    assert not shard_errors
     assert [entry.score for entry in lb.top("levels", by="room").entries] == [len(events) - 1]
 
 
@@ -156,8 +156,8 @@ def test_a_failing_shard_raises_partly_counted(
         lb.submit_many("b", [(members_of(1)[0], 1)])
     healed(lb)
     assert scores(lb).keys() == {*members_of(0), *members_of(2)}
-    found = lb.submit_many("b", events)
-    assert found.applied == len(members_of(1))
+    counted = lb.submit_many("b", events)
+    assert counted.applied == len(members_of(1))
     assert scores(lb) == dict.fromkeys(MEMBERS, 1)
 
 
@@ -179,8 +179,8 @@ def test_an_interrupted_import_counts_each_event_once(
     with pytest.raises(PositionDiffers) as bare:
         lb.submit_many("b", [], position=("file", "1.5"))
     assert bare.value.ends_at == "2"
-    found = lb.submit_many("b", [(member, 2) for member in MEMBERS], position=("file", "2"))
-    assert found.applied + found.duplicates == len(MEMBERS)
+    counted = lb.submit_many("b", [(member, 2) for member in MEMBERS], position=("file", "2"))
+    assert counted.applied + counted.duplicates == len(MEMBERS)
     assert (lb.position("b", "file"), scores(lb)) == ("2", dict.fromkeys(MEMBERS, 3))
     for position in ("1", "2", "1", "2", "2"):
         lb.submit_many("b", [(member, 1) for member in MEMBERS[:2]], position=("file", position))
@@ -217,9 +217,9 @@ def test_at_most_dedupe_max_ids_are_remembered(lb: laurels.Leaderboards) -> None
     events = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(30)]
     assert lb.submit_many("b", events).applied == 30
     more = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(25, 50)]
-    found = lb.submit_many("b", more)
+    counted = lb.submit_many("b", more)
     expected = ["duplicate"] * 5 + ["applied"] * 10 + ["refused"] * 10
-    assert [receipt.status for receipt in found] == expected
+    assert [receipt.status for receipt in counted] == expected
     assert lb.stats("b").remembered == 40
     with pytest.raises(laurels.errors.DedupeFull):
         lb.submit("b", "new", 1, id="x")

@@ -62,13 +62,13 @@ class Window:
 
     def shares(self) -> list[int]:
         """Do a whole pass. Return how many members each of its calls has covered."""
-        found = []
+        counts = []
         left = 1
         while left:
             before = self.prepared()
             left = self.share()
-            found.append(self.prepared() - before)
-        return found
+            counts.append(self.prepared() - before)
+        return counts
 
     def share(self) -> int:
         """Do one call of due work. Return how much is left."""

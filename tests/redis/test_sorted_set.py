@@ -27,9 +27,9 @@ def server() -> Iterator[Server]:
 def test_a_small_set_is_read_at_once(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
-            found = await SortedSet(connection, b"small").scan(BEGINNING, 1)
-        assert found.cursor == BEGINNING
-        assert dict(found.entries) == {b"ann": 3.2, b"\xff": float("-inf"), b"": 1e17}
+            scanned = await SortedSet(connection, b"small").scan(BEGINNING, 1)
+        assert scanned.cursor == BEGINNING
+        assert dict(scanned.entries) == {b"ann": 3.2, b"\xff": float("-inf"), b"": 1e17}
 
     asyncio.run(scenario())
 
@@ -38,14 +38,14 @@ def test_a_large_set_is_read_in_shares(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
             large = SortedSet(connection, b"large")
-            found, cursor, shares = dict[bytes, float](), BEGINNING, 0
+            scanned, cursor, shares = dict[bytes, float](), BEGINNING, 0
             while shares == 0 or cursor != BEGINNING:
                 entries, cursor = await large.scan(cursor, 100)
                 assert len(entries) < 300
-                found |= dict(entries)
+                scanned |= dict(entries)
                 shares += 1
             assert await large.size() == 5_000
-        assert found == {b"m%d" % number: number / 8 for number in range(5_000)}
+        assert scanned == {b"m%d" % number: number / 8 for number in range(5_000)}
         assert shares > 10
 
     asyncio.run(scenario())

@@ -88,10 +88,10 @@ def test_one_event_is_not_counted_in_part(server: Server, faults: Faults) -> Non
             await lb.create(laurels.Board("b", shards=SHARDS))
             faults.keys = {b"laurels:{1.1}:m"}
             calls = [lb.submit("b", f"m{i}", 1) for i in range(20)]
-            for found in await asyncio.gather(*calls, return_exceptions=True):
-                assert not isinstance(found, PartlyCounted)
-                if isinstance(found, IndexUnavailable):
-                    assert found.may_have_applied
+            for outcome in await asyncio.gather(*calls, return_exceptions=True):
+                assert not isinstance(outcome, PartlyCounted)
+                if isinstance(outcome, IndexUnavailable):
+                    assert outcome.may_have_applied
 
     asyncio.run(check())
 
@@ -166,6 +166,6 @@ def test_slow_answers_delay_no_verb_longer_than_documented(
 
 
 def test_an_append_only_file_without_fsync_is_a_risk() -> None:
-    with Server("--appendfsync", "no") as server, pytest.warns(laurels.errors.DataAtRisk) as told:
+    with Server("--appendfsync", "no") as server, pytest.warns(laurels.errors.DataAtRisk) as warned:
         laurels.open(server.url).close()
-    assert "appendfsync no" in str(told[0].message)
+    assert "appendfsync no" in str(warned[0].message)

@@ -41,8 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _openssl(folder: Path, said: str) -> None:
-    subprocess.run(["openssl", *said.split()], cwd=folder, check=True, capture_output=True)
+def _openssl(folder: Path, arguments: str) -> None:
+    subprocess.run(["openssl", *arguments.split()], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

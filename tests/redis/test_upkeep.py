@@ -59,8 +59,8 @@ def test_a_pass_continues_exactly_after_a_restart(
 def test_expired_ids_are_removed(server: Server, clock: laurels.ManualClock) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=["all", "hour"], dedupe="1h", **PLAIN))
-        for turn in range(4):
-            lb.submit_many("b", [("ann", 1, None, f"{turn}-{i}") for i in range(5_000)])
+        for step in range(4):
+            lb.submit_many("b", [("ann", 1, None, f"{step}-{i}") for i in range(5_000)])
             clock.advance(2 * HOUR_MS)
         assert server.call("ZCARD", "laurels:{1.0}:q") <= 5_000
         lb.submit("b", "bob", 1)
@@ -76,9 +76,9 @@ def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
     every, dense = f"{base}r:all:-2208988800000", f"{base}d:all:-2208988800000"
     kept, counts = f"{base}k:all:-2208988800000", f"{base}n:all:-2208988800000"
     live = f"{base}r:r:{(NOW // HOUR_MS) % 2}"
-    found = []
+    results = []
     for layout, fields in (("plain", PLAIN), ("packed", PACKED), ("prefixed", PREFIXED)):
-        found += [
+        results += [
             (
                 f"{layout}: a rolling ranking is gone",
                 {"windows": [rolling], **fields},
@@ -95,7 +95,7 @@ def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
                 ("DEL", dense, counts),
             ),
         ]
-    found += [
+    results += [
         ("plain: a rolling score", {"windows": [rolling], **PLAIN}, ("ZADD", live, -99, "m3")),
         ("plain: a stray score", {"rank": "dense", **PLAIN}, ("ZADD", dense, -77, "-77")),
         ("prefixed: a ranking is gone", PREFIXED, ("DEL", every)),
@@ -103,7 +103,7 @@ def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
         ("prefixed: a member of it", PREFIXED, ("HDEL", kept, "m3")),
         ("prefixed: an entry out of order", PREFIXED, ("ZADD", every, 7, "first")),
     ]
-    return found
+    return results
 
 
 @pytest.mark.parametrize(

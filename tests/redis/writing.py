@@ -90,11 +90,11 @@ def answered(call: Callable[[], T], seconds: float = 60) -> T:
 
 def debugging() -> list[str]:
     """Return the options that allow the command DEBUG, which Redis 7 and later require."""
-    said = subprocess.run(
+    output = subprocess.run(
         [need_server(), "--version"], capture_output=True, text=True, check=True
     ).stdout
-    found = re.search(r"v=(\d+)", said)
-    return ["--enable-debug-command", "yes"] if found and int(found[1]) >= 7 else []
+    version = re.search(r"v=(\d+)", output)
+    return ["--enable-debug-command", "yes"] if version and int(version[1]) >= 7 else []
 
 
 class Writers:
@@ -118,7 +118,7 @@ class Writers:
         self._lb, self._board, self._ids = lb, board, ids
         self._name = name
         self._ended = threading.Event()
-        self._faults: list[BaseException] = []
+        self._errors: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._work, args=(f"{name}{i}",), name=f"writer {i}")
             for i in range(threads)
@@ -128,7 +128,7 @@ class Writers:
         """Wait until this many more events have been acknowledged."""
         before = len(self.acknowledged)
         until(
-            lambda: self._faults or len(self.acknowledged) >= before + events,
+            lambda: self._errors or len(self.acknowledged) >= before + events,
             f"{events} more acknowledged; refused: {self.refused}",
         )
 
@@ -154,7 +154,7 @@ class Writers:
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive()
-        assert not self._faults, self._faults
+        assert not self._errors, self._errors
 
     def _work(self, name: str) -> None:
         try:
@@ -163,7 +163,7 @@ class Writers:
                 number += 1
                 self._write(f"{name}.{number}")
         except BaseException as fault:
-            self._faults.append(fault)
+            self._errors.append(fault)
 
     def _write(self, member: str) -> None:
         while True:

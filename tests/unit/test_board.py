@@ -28,7 +28,7 @@ def board(**fields: Any) -> Board:
     return Board.from_json({"name": "gifts", **fields})
 
 
-def faults(**fields: Any) -> list[str]:
+def errors_of(**fields: Any) -> list[str]:
     with pytest.raises(BoardInvalid) as refused:
         board(**fields)
     return refused.value.errors
@@ -116,7 +116,7 @@ def test_equivalent_definitions_are_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "fault"),
+    ("fields", "message"),
     [
         ({"title": 3}, "for title, got 3"),
         ({"title": "x" * 201}, "at most 200 characters"),
@@ -190,13 +190,13 @@ def test_equivalent_definitions_are_equal() -> None:
         ({"format": 0}, "expected format 1, got 0"),
     ],
 )
-def test_an_invalid_definition_names_its_error(fields: dict[str, Any], fault: str) -> None:
-    [reported] = faults(**fields)
-    assert fault in reported
+def test_an_invalid_definition_names_its_error(fields: dict[str, Any], message: str) -> None:
+    [reported] = errors_of(**fields)
+    assert message in reported
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    reported = faults(
+    reported = errors_of(
         name="no name",
         columns=[{"name": "a b", "op": "no", "scale": 99}, {"order": "up"}],
         windows=[
@@ -227,7 +227,7 @@ def test_all_errors_are_reported_at_once() -> None:
         "for rank, got 'x'",
         "for keep, got 0",
     ):
-        assert any(part in fault for fault in reported), part
+        assert any(part in message for message in reported), part
 
 
 @pytest.mark.parametrize(
@@ -386,8 +386,8 @@ def test_a_head_is_a_number_of_positions(head: int) -> None:
 
 @pytest.mark.parametrize("head", [-1, 1, 99, 100_001, 1.5, "500", None, True])
 def test_a_head_out_of_range_is_refused(head: Any) -> None:
-    [fault] = faults(head=head)
-    assert fault.startswith("expected an integer from 100 to 100,000 for head, or 0 for none, got")
+    [text] = errors_of(head=head)
+    assert text.startswith("expected an integer from 100 to 100,000 for head, or 0 for none, got")
 
 
 @pytest.mark.parametrize(
@@ -401,5 +401,5 @@ def test_a_head_out_of_range_is_refused(head: Any) -> None:
     ],
 )
 def test_options_that_need_a_full_ranking_refuse_a_head(fields: dict[str, Any], words: str) -> None:
-    [fault] = faults(head=100, **fields)
-    assert words in fault
+    [message] = errors_of(head=100, **fields)
+    assert words in message

@@ -68,11 +68,11 @@ def desk() -> Iterator[Desk]:
 
 
 def _until(is_so: Callable[[], bool]) -> None:
-    turn = threading.Event()
+    pause = threading.Event()
     for _ in range(TIMEOUT * 2_000):
         if is_so():
             return
-        turn.wait(0.0005)
+        pause.wait(0.0005)
     pytest.fail("the condition was never fulfilled")
 
 

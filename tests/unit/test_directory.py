@@ -37,8 +37,8 @@ def test_listing_agrees_with_a_plain_set(seed: int) -> None:
             s for s in there if ",".join(part.partition("=")[0] for part in s.split(",")) == form
         )
         assert directory.count(form) == len(own)
-        behind = rng.choice(["", scope, *own])
-        assert directory.after(form, behind, limit) == [s for s in own if s > behind][:limit]
+        start = rng.choice(["", scope, *own])
+        assert directory.after(form, start, limit) == [s for s in own if s > start][:limit]
         assert len(directory) == len(there)
         assert sorted(directory) == sorted(there)
     walked: list[str] = []

@@ -37,9 +37,9 @@ def test_hot_keys_are_found_among_many_by_zipf_within_one_window(exponent: float
     keys = Random(1).choices(range(KEYS), cum_weights=weights, k=QUERIES)
     _, hot = counted(keys, Seconds()).hot()
     shares = [1 / (rank + 1) ** exponent / weights[-1] for rank in range(KEYS)]
-    found = {int(each.key) for each in hot}
-    assert {rank for rank, share in enumerate(shares) if share > 1.2 * SHARE} <= found
-    assert found <= {rank for rank, share in enumerate(shares) if share > 0.8 * SHARE}
+    ranks = {int(each.key) for each in hot}
+    assert {rank for rank, share in enumerate(shares) if share > 1.2 * SHARE} <= ranks
+    assert ranks <= {rank for rank, share in enumerate(shares) if share > 0.8 * SHARE}
     for each in hot:
         true = keys.count(int(each.key))
         assert true <= each.count <= 1.05 * true

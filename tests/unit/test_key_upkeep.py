@@ -17,11 +17,11 @@ class Closing:
     """A key store whose read fails because its connection is closed."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.closed = asyncio.Event()
 
     async def version(self) -> str:
-        self.asked.set()
+        self.requested.set()
         await self.closed.wait()
         raise Closed("the connection to the index server is closed")
 
@@ -36,7 +36,7 @@ def test_the_error_of_an_abandoned_read_is_not_reported() -> None:
         store = Closing()
         reader = KeyReader(None, store, lambda: 0.0)  # type: ignore[arg-type]
         waiting = asyncio.create_task(reader.read())
-        await store.asked.wait()
+        await store.requested.wait()
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         store.closed.set()

@@ -85,7 +85,7 @@ class Rooms:
         self.clock.advance(HOUR // 2)
         self.refresh()
 
-    def behind(self) -> int:
+    def stale_scopes(self) -> int:
         """Return how many scopes do not show the last refresh yet."""
         return sum(
             part.refreshes < self.board_store.refreshes for part in self.board_store.parts.values()
@@ -124,13 +124,13 @@ def rooms() -> Iterator[Rooms]:
 
 
 def test_a_refresh_updates_each_scope_only_when_it_is_used(rooms: Rooms) -> None:
-    assert rooms.behind() == ROOMS + 1, "every room, and the ranking of rooms"
+    assert rooms.stale_scopes() == ROOMS + 1, "every room, and the ranking of rooms"
     rooms.fold.index.check()
     assert rooms.score(7) == [1]
-    assert rooms.behind() == ROOMS
+    assert rooms.stale_scopes() == ROOMS
     assert rooms.lb.top("b", by="room").total == ROOMS
     rooms.catch_up()
-    assert rooms.behind() == 0
+    assert rooms.stale_scopes() == 0
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_the_first_access_to_a_scope_keeps_its_refreshed_scores(
     rooms.clock.advance(HOUR // 2)
     rooms.submit(range(ROOMS), 2)
     rooms.refresh()
-    assert rooms.behind() > ROOMS // 2
+    assert rooms.stale_scopes() > ROOMS // 2
     touch(rooms)
     rooms.fold.index.check()
     assert [rooms.score(room) for room in (7, 200)] == [[3], [3]]

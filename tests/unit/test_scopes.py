@@ -16,7 +16,7 @@ from laurels.model.rules import RankingSpec
 from laurels.model.scopes import MAX_RANKINGS, MAX_SCOPES
 
 
-def faults(**fields: Any) -> list[str]:
+def errors_of(**fields: Any) -> list[str]:
     with pytest.raises(BoardInvalid) as refused:
         Board("b", **fields)
     return refused.value.errors
@@ -49,7 +49,7 @@ def test_labels_of_a_scope_are_sorted_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scopes", "fault"),
+    ("scopes", "error"),
     [
         ("room", "expected a list of lists of labels for scopes, got 'room'"),
         (None, "expected a list of lists of labels for scopes, got None"),
@@ -66,12 +66,12 @@ def test_labels_of_a_scope_are_sorted_by_name() -> None:
         ([[7]], "expected a name for a label, got 7"),
     ],
 )
-def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
-    assert faults(scopes=scopes) == [fault]
+def test_errors_of_scopes_are_named(scopes: Any, error: str) -> None:
+    assert errors_of(scopes=scopes) == [error]
 
 
 @pytest.mark.parametrize(
-    ("rank_by", "fault"),
+    ("rank_by", "error"),
     [
         (7, "expected a label or a list of labels for rank_by, got 7"),
         (["room", "room"], "expected distinct labels in rank_by, got room twice"),
@@ -79,22 +79,22 @@ def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
         ([f"l{i}" for i in range(9)], "expected at most 8 labels in rank_by, got 9"),
     ],
 )
-def test_faults_of_labels_to_rank_by_are_named(rank_by: Any, fault: str) -> None:
-    assert faults(rank_by=rank_by) == [fault]
+def test_errors_of_labels_to_rank_by_are_named(rank_by: Any, error: str) -> None:
+    assert errors_of(rank_by=rank_by) == [error]
 
 
 def test_an_event_counts_in_at_most_64_rankings() -> None:
     scopes = [[], *([f"l{i}"] for i in range(MAX_SCOPES - 1))]
     windows = [f"w{i}=hour" for i in range(MAX_RANKINGS // MAX_SCOPES)]
     Board("b", scopes=scopes, windows=windows)
-    (fault,) = faults(scopes=scopes, windows=windows, rank_by="l1")
+    (error,) = errors_of(scopes=scopes, windows=windows, rank_by="l1")
     reason = "8 windows times 8 scopes and 1 labels in rank_by"
-    assert fault == f"expected at most 64 rankings for each event, got 72: {reason}"
-    assert faults(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
+    assert error == f"expected at most 64 rankings for each event, got 72: {reason}"
+    assert errors_of(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
 
 
 def test_all_faults_are_named_at_once() -> None:
-    reported = faults(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
+    reported = errors_of(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
     assert len(reported) == 5
 
 

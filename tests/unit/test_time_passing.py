@@ -85,14 +85,14 @@ def test_a_large_pass_is_done_in_shares_by_readers(
     clock.advance(2 * HOUR)
     lb.submit("b", "late", 1)
     clock.advance(HOUR)
-    refusals = 0
-    while refusals < len(MEMBERS):
+    refused = 0
+    while refused < len(MEMBERS):
         try:
             page = lb.top("b", limit=100)
             break
         except NotReady:
-            refusals += 1
-    assert refusals > 1
+            refused += 1
+    assert refused > 1
     assert [entry.member for entry in page.entries] == ["late"]
     lb.close()
 

@@ -60,7 +60,7 @@ class WriteCase(Struct, frozen=True):
     day. The words are the columns, the tie word and, if the tie word does not contain it, the
     latest `at`."""
 
-    says: str
+    description: str
     board: str
     events: tuple[WriteEvent, ...]
     entries: dict[str, Words | None]
@@ -137,11 +137,11 @@ class SumCase(Struct, frozen=True):
     """A batch. `base` has the totals of members before the batch.
 
     `added` has for each member the sum of its events, the least and the greatest partial sum, and
-    the greatest stamp. It is None if these do not suffice to count the batch. `fits` says whether
+    the greatest stamp. It is None if these do not suffice to count the batch. `fits` tells whether
     the batch can be counted by the sums. `entries` has the words after the batch.
     """
 
-    says: str
+    description: str
     board: str
     base: dict[str, int]
     events: tuple[SumEvent, ...]

@@ -150,7 +150,7 @@ class Played:
         tie, signs = TIES[self.definition.tie], [sign(c) for c in self.definition.columns]
         words_of_members = {}
         for place in self.oracle.places(self.definition.name, window, period, ALL):
-            words = [turn * part for turn, part in zip(signs, place.score, strict=True)]
+            words = [each_sign * part for each_sign, part in zip(signs, place.score, strict=True)]
             words_of_members[place.member] = (
                 (*words, tie * place.row.stamp) if tie else tuple(words)
             )

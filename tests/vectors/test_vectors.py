@@ -111,19 +111,19 @@ def test_the_oracle_writes_by_the_rule(name: str, cases: list[WriteCase]) -> Non
             played.submit(f"m{i}", event.value, event.at_ms, sets=event.sets)
             for event in case.events
         ]
-        assert outcomes == [event.outcome for event in case.events], case.says
+        assert outcomes == [event.outcome for event in case.events], case.description
     for day in sorted({day for case in cases for day in case.entries} - {"all"}):
         rankings = {"all": played.words("all"), day: played.words("day", day)}
         for i, case in enumerate(cases):
             for ranking in rankings.keys() & case.entries.keys():
                 words = case.entries[ranking]
-                assert rankings[ranking].get(f"m{i}") == (words and words[:width]), case.says
+                assert rankings[ranking].get(f"m{i}") == (words and words[:width]), case.description
 
 
 @boards
 def test_the_engine_writes_by_the_rule(name: str, cases: list[WriteCase]) -> None:
     for case in cases:
-        assert homes.engine(RULE.boards[name], case) == recorded_outcome(case), case.says
+        assert homes.engine(RULE.boards[name], case) == recorded_outcome(case), case.description
 
 
 @boards
@@ -142,15 +142,15 @@ def test_the_core_makes_the_same_words_and_bounds(name: str, cases: list[WriteCa
             for rule, column in zip(rules.columns, columns.values, strict=True)
         ]
         words = list(zip(*signed, strict=True))
-        assert words == [case.events[i].words for i in kept], case.says
-        assert {case.events[i].outcome for i in refused} <= {"out_of_range"}, case.says
+        assert words == [case.events[i].words for i in kept], case.description
+        assert {case.events[i].outcome for i in refused} <= {"out_of_range"}, case.description
 
 
 @boards
 def test_the_scripts_write_by_the_rule(server: Server, name: str, cases: list[WriteCase]) -> None:
     computed = homes.scripts(server, RULE.boards[name], cases)
     for case, outcome in zip(cases, computed, strict=True):
-        assert outcome == recorded_outcome(case), case.says
+        assert outcome == recorded_outcome(case), case.description
 
 
 @boards
@@ -166,10 +166,10 @@ def test_every_store_writes_by_the_rule(
     for i, case in enumerate(cases):
         outcomes = [event.outcome for event in case.events]
         alone = [homes.submitted(lb, "b", f"m{i}", event) for event in case.events]
-        assert alone == outcomes, case.says
+        assert alone == outcomes, case.description
         if at_once[i]:
             batch = [(f"b{i}", homes.numbers_of(event), event.at_ms) for event in case.events]
-            assert homes.outcomes_of(lb, "b", batch) == outcomes, case.says
+            assert homes.outcomes_of(lb, "b", batch) == outcomes, case.description
     for ranking in sorted({ranking for case in cases for ranking in case.entries}):
         window, period = ("all", None) if ranking == "all" else ("day", ranking)
         stored = homes.columns_of(lb, "b", board, window, period)
@@ -178,7 +178,7 @@ def test_every_store_writes_by_the_rule(
             start_ms = definition.rules().windows[window].period(period).start_ms
         for i, case in enumerate(cases):
             for member in [f"m{i}", f"b{i}"][: 1 + at_once[i]] if ranking in case.entries else []:
-                assert stored.get(member) == recorded_columns(case, ranking), case.says
+                assert stored.get(member) == recorded_columns(case, ranking), case.description
                 if "redis" in request.node.callspec.params["lb"]:
                     assert_stored(
                         request, definition, f"{window}:{start_ms}", member, case.entries[ranking]
@@ -202,7 +202,7 @@ def test_steps_of_rolling_windows_are_combined_by_the_rule(
     lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
     for i, case in enumerate(cases):
         for event in case.events:
-            assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.says
+            assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.description
     for ranking, passes_ms in (("all", 3_600_000), (plain.day_of(NOW_MS), 2 * write.DAY_MS)):
         clock.advance(passes_ms)
         lb.submit("b", "member of the refreshing event", homes.numbers_of(cases[0].events[0]))
@@ -344,20 +344,20 @@ def test_the_core_computes_the_sums_of_batches(name: str, cases: list[SumCase]) 
         plan = plan_batch(rules, {}, batch)
         encoding = board_encoding(Opened(1, 1, rules))
         _, sums = encode_batch(encoding, batch, plan, added_up=True)
-        assert (sums is None) == (case.added is None), case.says
+        assert (sums is None) == (case.added is None), case.description
         if sums is None or case.added is None:
             continue
         stamps = sums.stamps
         each = [stamps] * len(case.added) if isinstance(stamps, int) else stamps
         computed = list(zip(sums.sums, sums.lows, sums.highs, each, strict=True))
-        assert computed == list(case.added.values()), case.says
+        assert computed == list(case.added.values()), case.description
         if case.fits:
             outcomes = sums.outcomes([case.base.get(member, False) for member in case.added])
             assert set(outcomes.codes) == {Outcome.APPLIED}
             assert outcomes.before is not None
             before = zip(outcomes.before.present, outcomes.before.words[0], strict=True)
             expected = [(event.before is not None, event.before or 0) for event in case.events]
-            assert [(bool(there), word) for there, word in before] == expected, case.says
+            assert [(bool(there), word) for there, word in before] == expected, case.description
 
 
 @pytest.mark.parametrize("server_side", [False, True], ids=["sums sent", "events sent"])
@@ -377,16 +377,16 @@ def test_the_scripts_compute_the_sums_of_batches(
             with homes.probed(server_side) as probes:
                 count(lb, i, case)
             (fits, added), *again = probes
-            assert fits == case.fits, case.says
+            assert fits == case.fits, case.description
             # If the sums of a batch do not fit, it is sent again as single events, and their sums
             # do not fit either.
             told_alone = case.added is None or server_side
-            assert bool(again) == (not fits and not told_alone), case.says
-            assert not any(each[0] for each in again), case.says
+            assert bool(again) == (not fits and not told_alone), case.description
+            assert not any(each[0] for each in again), case.description
             if server_side and case.added is not None:
-                assert list(zip(*added, strict=True)) == list(case.added.values()), case.says
+                assert list(zip(*added, strict=True)) == list(case.added.values()), case.description
             elif server_side:
-                assert not added, case.says
+                assert not added, case.description
         check(lb, request, name, cases)
 
 
@@ -411,7 +411,7 @@ def count(lb: laurels.Leaderboards, i: int, case: SumCase) -> None:
     """Submit a batch, and assert that its events have the outcomes in the vector."""
     events = [(member_of(i, event.member), event.value, event.at_ms) for event in case.events]
     outcomes = homes.outcomes_of(lb, "b", events)
-    assert outcomes == [event.outcome for event in case.events], case.says
+    assert outcomes == [event.outcome for event in case.events], case.description
 
 
 def check(
