@@ -101,7 +101,7 @@ def due(batches: Sequence[Batch]) -> list[int]:
     return [total[member] for member in MEMBERS]
 
 
-def test_both_begin_with_the_same_scores(laurels: Laurels, redis: RedisPeer) -> None:
+def test_both_services_begin_with_the_same_scores(laurels: Laurels, redis: RedisPeer) -> None:
     first = {member: score for batch in POPULATION.batches() for member, score, _ in batch}
     assert scores(laurels) == scores(redis) == [first[member] for member in MEMBERS]
 
@@ -121,7 +121,7 @@ def test_events_sent_alone_and_in_batches_are_in_the_scores(peer: HttpPeer) -> N
     assert gained(peer, send) == due([*alone, *together])
 
 
-def test_both_return_the_same_answers(laurels: Laurels, redis: RedisPeer) -> None:
+def test_both_services_return_the_same_answers(laurels: Laurels, redis: RedisPeer) -> None:
     top = ask(laurels.port, "GET", laurels.paths.top)["entries"]
     theirs = ask(redis.port, "GET", redis.paths.top)
     assert len(top) == len(theirs) == 100
@@ -133,7 +133,7 @@ def test_both_return_the_same_answers(laurels: Laurels, redis: RedisPeer) -> Non
 
 
 @pytest.mark.parametrize("interface", ["rsgi", "falcon"])
-def test_a_handler_that_does_nothing_answers(interface: str, tmp_path: Path) -> None:
+def test_an_empty_handler_answers(interface: str, tmp_path: Path) -> None:
     with closing(Handler(interface, CORE, tmp_path)) as handler:
         for path in {handler.paths.single, handler.paths.top}:
             assert len(ask(handler.port, "POST", path, {})["text"]) > 100

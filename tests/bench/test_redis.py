@@ -82,7 +82,7 @@ def scores_of(server: Server, key: str) -> list[int]:
     return [int(score or 0) for score in server.call("ZMSCORE", key, *MEMBERS)]
 
 
-def test_the_scheme_by_hand_and_laurels_begin_with_the_same_scores(server: Server) -> None:
+def test_the_handwritten_scheme_and_laurels_begin_with_the_same_scores(server: Server) -> None:
     async def compare() -> None:
         load(server, Keys(NOW_MS), week())
         async with deployed(server.url, NOW_MS) as deployment:
@@ -102,7 +102,7 @@ def test_the_scheme_by_hand_and_laurels_begin_with_the_same_scores(server: Serve
     ran(compare())
 
 
-def test_every_client_and_form_by_hand_counts_the_same(server: Server) -> None:
+def test_every_client_and_handwritten_form_counts_the_same(server: Server) -> None:
     events = traffic_of(POPULATION, "zipf", 1_500)
     due: Counter[str] = Counter()
     for member, value in events:
@@ -143,7 +143,7 @@ def test_readers_are_answered(server: Server) -> None:
     ran(read())
 
 
-def test_the_cost_is_that_of_the_measured_work(server: Server) -> None:
+def test_the_cost_includes_the_time_of_the_server(server: Server) -> None:
     async def wait() -> None:
         await asyncio.sleep(0.05)
         server.call("EVAL", "for i = 1, 3000000 do end return 1", "0")
@@ -163,7 +163,7 @@ def test_the_cost_is_that_of_the_measured_work(server: Server) -> None:
     assert durations[-1] > 1
 
 
-def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> None:
+def test_the_append_only_file_is_written_again_after_a_load_without_it(server: Server) -> None:
     with without_file([server]):
         assert server.info("persistence")["aof_enabled"] == "0"
         server.call("SET", "a", "b")
@@ -242,7 +242,7 @@ def test_earlier_results_are_kept_when_a_later_section_fails(
     assert {sample.question.case for sample in report.samples} == {"uniform", "zipf"}
 
 
-def test_first_events_are_in_the_order_of_time() -> None:
+def test_the_first_events_are_in_order_of_time() -> None:
     batches = first_events(POPULATION, WEEK.begins_ms(NOW_MS), NOW_MS)
     events = [entry for batch in batches for entry in batch]
     instants = [at_ms for _, _, at_ms in events]

@@ -59,7 +59,7 @@ def test_redis_and_laurels_begin_with_the_same_members_and_scores(
         assert api.scores(members) == store.scores(members)
 
 
-def test_every_way_of_redis_leaves_the_same_scores(redis_server: RedisServer) -> None:
+def test_every_way_of_doing_it_in_redis_leaves_the_same_scores(redis_server: RedisServer) -> None:
     population, history, members = week(100)
     store = RollingStore(redis_server, WEEK.many)
     store.load(history, WEEK, NOW_MS)
@@ -124,7 +124,7 @@ def test_few_and_many_steps_count_the_same_events() -> None:
         assert engine.total() == due
 
 
-def test_in_the_hardest_window_every_pass_visits_all_members() -> None:
+def test_every_pass_over_the_hardest_window_visits_all_members() -> None:
     with closing(RollingApi(None, NOW_MS, windows=["rolling"])) as api:
         fill(api, Population(400, NOW_MS))
         window = api.board_store.whole.rolling["rolling"]
@@ -145,12 +145,12 @@ def test_a_failing_call_is_raised_while_others_are_watched() -> None:
         pass
 
 
-def test_waits_elsewhere_are_subtracted_from_a_write() -> None:
+def test_the_time_waited_elsewhere_is_subtracted_from_a_write() -> None:
     waits = Waits(lambda: None, lambda: None, apart=count().__next__)
     with waits.watching():
         pass
     assert 0 < waits.write < 1
-    assert waits.write_itself == 0, "the write waited elsewhere all the time"
+    assert waits.write_itself == 0, "the whole write was spent waiting elsewhere"
 
 
 def test_machine_hiccups_are_reported_when_the_watch_ends(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def measured(chosen: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repo
     return msgspec.json.decode(file.read_bytes(), type=Report)
 
 
-def test_targets_without_redis_are_measured_without_it(
+def test_targets_that_need_no_redis_are_measured_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = measured("engine,api", tmp_path, monkeypatch)
@@ -78,7 +78,7 @@ def test_targets_without_redis_are_measured_without_it(
 
 
 @pytest.mark.usefixtures("needs_redis")
-def test_every_target_beside_redis_is_a_ratio(
+def test_targets_that_compare_with_redis_are_ratios(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = measured("engine,api,redis", tmp_path, monkeypatch)
@@ -122,12 +122,12 @@ def test_laurels_is_compared_with_the_best_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("members", "name"), [(10_000, "10k"), (1_000_000, "1M"), (100_000_000, "100M"), (250, "250")]
 )
-def test_sizes_are_read_as_they_are_shown(members: int, name: str) -> None:
+def test_a_displayed_size_is_parsed_to_the_same_number(members: int, name: str) -> None:
     assert size_name(members) == name
     assert size_of(name) == members
 
 
-def test_the_page_has_one_place_for_the_targets() -> None:
+def test_the_targets_replace_those_between_the_markers_of_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
     outcome = Outcome(target="speed", measured=2.5, measure="x", least=2, basis="5 against 2")
     report = Measured(started="now", machine=MACHINE, samples=[], outcomes=[outcome])
@@ -145,7 +145,7 @@ def test_repeated_programs_are_named_once() -> None:
     assert report.software == "wrk 4, uvloop 1, redis-server"
 
 
-def test_growth_is_judged_by_the_logarithm_and_the_cost_of_memory() -> None:
+def test_growth_is_compared_with_the_logarithm_and_the_cost_of_memory() -> None:
     reads = {1_024: 1.0, 4_096: 10.0, 1 << 20: 10.0}
     # Compared with 1,024 members, the logarithm allows a cost of 6/5 at 4,096 members and of 2 at
     # 1,048,576. Here each cost exceeds that by one random read for each binary digit of the size.
@@ -184,7 +184,7 @@ def test_a_picture_has_every_line_and_size() -> None:
         assert float(y) > float(higher)
 
 
-def test_a_random_read_of_much_memory_costs_more_than_of_little() -> None:
+def test_random_reads_of_a_large_memory_cost_more_than_those_of_a_small_one() -> None:
     chase = Chase()
     with chase.ring(4_096) as little, chase.ring(1 << 26) as much:
         assert 0 < little.nanoseconds(100_000) < much.nanoseconds(100_000)

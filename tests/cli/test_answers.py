@@ -25,7 +25,7 @@ def _entries(page: Any) -> list[tuple[int, str, Any]]:
     return [(entry["rank"], entry["member"], entry["score"]) for entry in page["entries"]]
 
 
-def test_top(gifts: Shell) -> None:
+def test_top_lists_the_best_members_page_by_page(gifts: Shell) -> None:
     page = gifts.json("top", "gifts", "--limit", "2")
     assert _entries(page) == [(1, "m7", 7.5), (2, "m6", 6.5)]
     assert page["total"] == 7
@@ -39,7 +39,7 @@ def test_top(gifts: Shell) -> None:
     assert _entries(gifts.json("top", "gifts", "--reverse", "-n", "1")) == [(7, "m1", 1.5)]
 
 
-def test_top_as_a_table(gifts: Shell) -> None:
+def test_top_prints_a_table_and_the_command_of_the_next_page(gifts: Shell) -> None:
     lines = gifts.ok("top", "gifts", "-n", "2").out.splitlines()
     assert lines[0] == "Gifts, all"
     assert [line.split() for line in lines if "m" in line][1:3] == [
@@ -57,7 +57,7 @@ def test_scores_are_written_digit_for_digit(gifts: Shell) -> None:
     assert "rich,90071992547409.91\n" in gifts.ok("export", "gifts").out
 
 
-def test_rank_of_one(gifts: Shell) -> None:
+def test_rank_of_one_member_shows_its_standing(gifts: Shell) -> None:
     standing = gifts.json("rank", "gifts", "m5", "--to-rank", "1")
     assert standing["rank"] == 3
     assert standing["total"] == 7
@@ -69,7 +69,7 @@ def test_rank_of_one(gifts: Shell) -> None:
         assert text in card
 
 
-def test_needed_shows_the_value_for_a_rank(gifts: Shell) -> None:
+def test_needed_shows_the_value_to_reach_a_rank(gifts: Shell) -> None:
     assert gifts.json("needed", "gifts", "m5", "1")["value"] == 2.01
     assert gifts.ok("needed", "gifts", "m5", "1").out == "m5 needs 2.01 for rank 1\n"
     assert gifts.json("needed", "gifts", "m7", "1") is None
@@ -80,7 +80,7 @@ def test_needed_shows_the_value_for_a_rank(gifts: Shell) -> None:
     assert (ran.code, "invalid_rank" in ran.err) == (2, True)
 
 
-def test_rank_of_several(gifts: Shell) -> None:
+def test_rank_of_several_members_orders_them(gifts: Shell) -> None:
     page = gifts.json("rank", "gifts", "m2", "m6")
     assert [(e["place"], e["rank"], e["member"]) for e in page["entries"]] == [
         (1, 2, "m6"),
@@ -102,14 +102,14 @@ def test_members_that_are_not_ranked_are_reported(gifts: Shell) -> None:
     assert gifts("around", "gifts", "nobody").code == 1
 
 
-def test_around(gifts: Shell) -> None:
+def test_around_shows_the_neighbours_of_a_member(gifts: Shell) -> None:
     page = gifts.json("around", "gifts", "m4", "--radius", "1")
     assert [member for _, member, _ in _entries(page)] == ["m5", "m4", "m3"]
     lines = gifts.ok("around", "gifts", "m4", "-r", "1").out.splitlines()
     assert [line.split() for line in lines if line.startswith(">")] == [[">", "4", "m4", "4.50"]]
 
 
-def test_member_data_on_request(gifts: Shell) -> None:
+def test_member_data_is_shown_on_request(gifts: Shell) -> None:
     with laurels.open(str(gifts.directory / "boards")) as lb:
         lb.set_data("gifts", "m7", {"name": "Ann", "tags": [1]})
     entry = gifts.json("top", "gifts", "--data")["entries"][0]
@@ -130,7 +130,7 @@ def test_several_columns_have_a_column_each(shell: Shell) -> None:
     assert "2. a with 3, 1.5" in shell.ok("rank", "race", "b").out
 
 
-def test_export(gifts: Shell) -> None:
+def test_export_writes_csv_or_json_lines(gifts: Shell) -> None:
     rows = gifts.ok("export", "gifts").out.splitlines()
     assert rows[:2] == ["rank,member,amount", "1,m7,7.50"]
     assert len(rows) == 8
@@ -139,7 +139,7 @@ def test_export(gifts: Shell) -> None:
     assert gifts.ok("export", "gifts", "--json").out == lines
 
 
-def test_export_to_a_file(gifts: Shell) -> None:
+def test_export_to_a_file_replaces_it_only_if_it_succeeds(gifts: Shell) -> None:
     assert gifts.ok("export", "gifts", "-o", "out.csv").out == ""
     assert (gifts.directory / "out.csv").read_text() == gifts.ok("export", "gifts").out
     assert gifts("export", "gifts", "--window", "day", "-o", "out.csv").code == 2
@@ -202,7 +202,7 @@ def test_queries_create_no_folder(shell: Shell) -> None:
     assert list(Path(shell.directory).iterdir()) == []
 
 
-def test_check_and_rebuild(gifts: Shell) -> None:
+def test_check_and_rebuild_report_the_number_of_boards(gifts: Shell) -> None:
     report = gifts.json("check")
     assert (report["boards"], report["entries"]) == (1, 7)
     assert gifts.ok("check").out.startswith("in order: 1 boards")

@@ -75,7 +75,7 @@ def brief(entries: list[AuditEntry]) -> list[tuple[str, str | None, str | None]]
     return [(entry.verb, entry.board, entry.target) for entry in entries]
 
 
-def test_each_administrative_command_on_a_folder_is_one_entry(shell: Shell) -> None:
+def test_each_administrative_command_on_a_folder_adds_one_entry(shell: Shell) -> None:
     administer(shell)
     entries = audited(shell)
     assert brief(entries) == EXPECTED
@@ -91,7 +91,7 @@ def test_each_administrative_command_on_a_folder_is_one_entry(shell: Shell) -> N
     assert '{"title":"Gifts"}' in out
 
 
-def test_commands_on_an_index_server_are_entries_there(
+def test_commands_on_an_index_server_are_recorded_there(
     shell: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAURELS_URL", server.url)
@@ -100,7 +100,7 @@ def test_commands_on_an_index_server_are_entries_there(
     assert {entry.by for entry in audited(shell)} == {WHO}
 
 
-def test_a_server_writes_the_entries_of_commands_at_it(
+def test_a_server_records_the_commands_that_are_sent_to_it(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = shell.directory / "boards"
@@ -132,7 +132,7 @@ def test_more_entries_than_a_page_are_read_from_a_server(
         assert [entry.board for entry in audited(shell, *at, "--limit", "3")] == ["b2", "b3", "b4"]
 
 
-def test_an_audit_log_that_cannot_be_written_is_a_warning(shell: Shell) -> None:
+def test_an_audit_log_that_cannot_be_written_causes_a_warning(shell: Shell) -> None:
     shell.ok("board", "create", "gifts")
     (shell.directory / "boards" / NAME).write_bytes(b"no database " * 1_000)
     ran = shell.ok("board", "create", "more")
@@ -140,14 +140,14 @@ def test_an_audit_log_that_cannot_be_written_is_a_warning(shell: Shell) -> None:
     assert shell("audit").err.startswith("error [storage_failed]")
 
 
-def test_a_program_is_recorded_in_its_own_name(shell: Shell) -> None:
+def test_a_program_and_the_command_line_are_recorded_under_their_own_names(shell: Shell) -> None:
     with laurels.open(shell.directory / "boards") as lb:
         lb.create(laurels.Board("gifts"))
     shell.ok("board", "delete", "gifts", "--yes")
     assert [entry.by for entry in audited(shell)] == [f"a program (user {USER})", WHO]
 
 
-def test_an_entry_that_a_program_cannot_write_is_a_warning(tmp_path: Path) -> None:
+def test_an_entry_that_a_program_cannot_write_causes_a_warning(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"no database " * 1_000)
 
     async def tasks() -> None:

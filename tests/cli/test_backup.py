@@ -101,7 +101,7 @@ def test_json_describes_the_content_of_a_backup(shell: Shell) -> None:
         assert description == expected
 
 
-def test_a_folder_without_snapshots_is_its_log(tmp_path: Path) -> None:
+def test_the_backup_of_a_folder_without_snapshots_has_its_log(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "boards", clock="event", log_keep=True) as lb:
         lb.create(BOARD)
         lb.submit("gifts", "ann", 1, at=1_795_176_000_000)
@@ -120,7 +120,7 @@ def test_a_folder_without_snapshots_is_its_log(tmp_path: Path) -> None:
         assert lb.stats().kept.log_from == 1
 
 
-def test_an_empty_folder_takes_a_backup_and_gives_one(tmp_path: Path) -> None:
+def test_an_empty_folder_can_be_backed_up_and_restored_into(tmp_path: Path) -> None:
     laurels.open(tmp_path / "boards").close()
     back_up(tmp_path / "boards", tmp_path / "it")
     (tmp_path / "again").mkdir()
@@ -142,7 +142,7 @@ def test_a_backup_skips_a_damaged_newest_snapshot(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_without_a_good_snapshot_a_whole_log_is_backed_up(tmp_path: Path) -> None:
+def test_a_folder_without_an_intact_snapshot_is_backed_up_by_its_whole_log(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "boards", log_keep=True) as lb:
         lb.create(BOARD)
         lb.snapshot()
@@ -179,7 +179,7 @@ def test_impossible_backups_and_restores_are_refused_by_code(shell: Shell) -> No
     assert sorted(path.name for path in shell.directory.iterdir()) == ["boards", "taken"]
 
 
-def test_a_backup_that_fails_leaves_the_one_there_was(
+def test_a_backup_that_fails_leaves_the_previous_one(
     backup: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = backup.read_bytes()
@@ -194,7 +194,7 @@ def _damaged(path: Path) -> None:
     raise errors.SnapshotDamaged(f"{path} is damaged")
 
 
-def test_a_damaged_backup_is_refused_whole(backup: Path) -> None:
+def test_no_part_of_a_damaged_backup_is_restored(backup: Path) -> None:
     whole = backup.read_bytes()
     rng = Random(7)
     folder = backup.parent / "again"

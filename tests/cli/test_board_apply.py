@@ -231,7 +231,7 @@ def test_an_interrupted_apply_reports_progress_and_can_be_resumed(
     assert actions(applied(shell, TWO)) == {"gifts": "unchanged", "race": "create"}
 
 
-def test_many_boards(shell: Shell, scaled: Scaled) -> None:
+def test_many_boards_are_applied_from_one_file(shell: Shell, scaled: Scaled) -> None:
     many = scaled(300, 2_000)
     content = '[defaults]\nwindows = ["all", "day"]\n'
     content += "".join(f"[boards.b{i:04}]\ntitle = 'Board {i}'\n" for i in range(many))
@@ -246,7 +246,7 @@ def test_many_boards(shell: Shell, scaled: Scaled) -> None:
     assert "defaults: expected an integer from 1 to 10,000 for keep, got 0" in wrong.err
 
 
-def test_a_bar_is_drawn_on_a_terminal(shell: Shell) -> None:
+def test_a_progress_bar_is_drawn_on_a_terminal(shell: Shell) -> None:
     content = "".join(f"[boards.b{i:03}]\n" for i in range(400))
     code, output = shell.on_a_terminal("board", "apply", str(shell.file("b.toml", content)))
     assert code == 0

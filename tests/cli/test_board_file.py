@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "boards.toml"
 
 
-def test_the_example(shell: Shell) -> None:
+def test_the_example_is_applied(shell: Shell) -> None:
     made = shell.json("board", "apply", EXAMPLE)
     assert set(actions(made).values()) == {"create"}
     boards = {board["name"]: board for board in shell.json("board", "list")}
@@ -25,7 +25,7 @@ def test_the_example(shell: Shell) -> None:
     assert "0 created, 0 changed, 6 unchanged" in shell.ok("board", "apply", EXAMPLE).out
 
 
-def test_the_file_on_the_page(shell: Shell) -> None:
+def test_the_file_in_the_documentation_is_applied(shell: Shell) -> None:
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     (_, block) = page.split("```toml\n")
     applied(shell, block.partition("```")[0])
@@ -181,7 +181,7 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         ),
     ],
 )
-def test_files_that_define_no_boards(shell: Shell, content: str, message: str) -> None:
+def test_a_file_that_defines_no_boards_is_refused(shell: Shell, content: str, message: str) -> None:
     ran = apply(shell, content)
     assert (ran.code, ran.out) == (2, "")
     where = shell.directory / "boards.toml"
@@ -217,7 +217,7 @@ def test_files_that_define_no_boards(shell: Shell, content: str, message: str) -
         ("b.json", b"[" * 100_000, "json_too_deep", "nested too deeply"),
     ],
 )
-def test_files_that_cannot_be_read(
+def test_a_file_that_cannot_be_read_is_refused(
     shell: Shell, name: str, content: bytes, code: str, message: str
 ) -> None:
     ran = shell("board", "apply", shell.file(name, content))
@@ -228,6 +228,6 @@ def test_files_that_cannot_be_read(
 
 
 @pytest.mark.parametrize("name", ["missing.toml", ".", "a\0b"])
-def test_files_that_are_not_there(shell: Shell, name: str) -> None:
+def test_a_path_without_a_readable_file_is_refused(shell: Shell, name: str) -> None:
     assert shell("board", "apply", name).err.startswith("error [source_unreadable]: ")
     assert not (shell.directory / "boards").exists()

@@ -8,7 +8,7 @@ import laurels
 from .running import Shell
 
 
-def test_a_board_of_every_option(shell: Shell) -> None:
+def test_a_board_is_created_with_every_option(shell: Shell) -> None:
     created = shell.json(
         *("board", "create", "b", "--title", "B", "--tie", "last", "--tie-resolution", "1s"),
         *("--column", "level:op=last", "--column", "time:order=asc,scale=2,min=-1.5,max=99"),
@@ -38,7 +38,7 @@ def test_a_board_of_every_option(shell: Shell) -> None:
     assert shell.json("board", "list") == [created]
 
 
-def test_a_definition_in_a_file(shell: Shell) -> None:
+def test_a_definition_is_read_from_a_file_or_standard_input(shell: Shell) -> None:
     definition = {"name": "other", "windows": ["day"], "keep": 5}
     path = shell.file("b.json", msgspec.json.encode(definition))
     created = shell.json("board", "create", "b", "--file", path, "--keep", "7")
@@ -67,7 +67,7 @@ def test_creating_an_existing_board_is_refused(shell: Shell) -> None:
     assert shell("board", "create", "b", "--keep", "9", "--exist-ok").code == 2
 
 
-def test_show_and_list_for_people(shell: Shell) -> None:
+def test_show_and_list_print_text_for_people(shell: Shell) -> None:
     shell.ok("board", "create", "b", "--title", "The board", "--window", "all", "--window", "day")
     shell.ok("import", "b", "-", stdin=b"member,score\na,1\n")
     listed = shell.ok("board", "list").out.splitlines()[2]
@@ -77,7 +77,7 @@ def test_show_and_list_for_people(shell: Shell) -> None:
         assert text in output
 
 
-def test_change(shell: Shell) -> None:
+def test_a_board_can_be_changed(shell: Shell) -> None:
     shell.ok("board", "create", "b", "--window", "all", "--window", "d=day")
     changed = shell.json("board", "change", "b", "--title", "New", "--keep", "4")
     assert (changed["title"], changed["keep"]) == ("New", 4)
@@ -89,7 +89,7 @@ def test_change(shell: Shell) -> None:
     assert shell.json("board", "show", "b") == changed
 
 
-def test_start_and_end(shell: Shell) -> None:
+def test_start_and_end_can_be_set_and_removed(shell: Shell) -> None:
     limits = ("--tz", "Asia/Shanghai", "--starts", "2026-12-01", "--ends", "2999-12-24T20:00Z")
     made = shell.json("board", "create", "b", *limits)
     assert (made["starts"], made["ends"]) == ("2026-11-30T16:00:00Z", "2999-12-24T20:00:00Z")
@@ -109,7 +109,7 @@ def test_start_and_end(shell: Shell) -> None:
     assert "expected ends with retain" in shell("board", "create", "d", "--retain", "1h").err
 
 
-def test_hide_zero(shell: Shell) -> None:
+def test_zeros_can_be_hidden_and_ranked_again(shell: Shell) -> None:
     assert shell.json("board", "create", "b", "--hide-zero")["hide_zero"] is True
     assert "are not ranked" in shell.ok("board", "show", "b").out
     shell.ok("import", "b", "-", stdin=b"member,score\nann,0\nbob,-1\n")
@@ -120,7 +120,7 @@ def test_hide_zero(shell: Shell) -> None:
     assert shell.scores("b") == {"bob": -1}
 
 
-def test_max_age(shell: Shell) -> None:
+def test_max_age_can_be_set_changed_and_removed(shell: Shell) -> None:
     assert shell.json("board", "create", "b", "--max-age", "500ms")["max_age"] == "500ms"
     assert "500ms" in shell.ok("board", "show", "b").out
     assert "max_age" not in shell.json("board", "change", "b", "--max-age", "0s")
@@ -134,7 +134,9 @@ def test_max_age(shell: Shell) -> None:
         ("d=day", "day:tz=Asia/Shanghai", "d=day:keep=5"),
     ],
 )
-def test_a_second_window_by_mistake(shell: Shell, there: str, window: str, hint: str) -> None:
+def test_a_window_like_an_existing_one_needs_a_name_of_its_own(
+    shell: Shell, there: str, window: str, hint: str
+) -> None:
     shell.ok("board", "create", "b", "--window", there)
     ran = shell("board", "change", "b", "--window", window)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
@@ -152,7 +154,7 @@ def test_the_options_of_a_window_change_under_its_short_name(shell: Shell) -> No
     assert shell.json("board", "change", "b", "--window", "day")["windows"] == ["day"]
 
 
-def test_delete(shell: Shell) -> None:
+def test_delete_removes_a_board_and_needs_confirmation(shell: Shell) -> None:
     shell.ok("board", "create", "b")
     refused = shell("board", "delete", "b")
     assert (refused.code, refused.err.split(":")[0]) == (2, "error [usage]")
@@ -162,14 +164,14 @@ def test_delete(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, 1), ("y", 0, 0)])
-def test_delete_asks(shell: Shell, answer: str, code: int, left: int) -> None:
+def test_delete_asks_on_a_terminal(shell: Shell, answer: str, code: int, left: int) -> None:
     shell.ok("board", "create", "b")
     ended, _ = shell.on_a_terminal("board", "delete", "b", answer=answer)
     assert ended == code
     assert len(shell.json("board", "list")) == left
 
 
-def test_a_column_of_measures(shell: Shell) -> None:
+def test_a_column_can_be_a_sum_of_measures(shell: Shell) -> None:
     column = "hot:scale=1,measure=like,measure=gift*0.2"
     made = shell.json("board", "create", "b", "--column", column)
     assert made["columns"][0]["measures"] == {"gift": "0.2", "like": 1}
@@ -187,7 +189,7 @@ def test_a_column_of_measures(shell: Shell) -> None:
     "column",
     ["a:", "a:op", "a:size=3", "a:scale=x", "a:scale=-1", "a:op=sum,op=last", "a:op=sum,"],
 )
-def test_columns_that_cannot_be_read(shell: Shell, column: str) -> None:
+def test_an_invalid_column_is_refused(shell: Shell, column: str) -> None:
     ran = shell("board", "create", "b", "--column", column)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
 
@@ -203,6 +205,6 @@ def test_columns_that_cannot_be_read(shell: Shell, column: str) -> None:
         (b'{"format":2}', "format_too_new"),
     ],
 )
-def test_files_that_hold_no_definition(shell: Shell, content: bytes, code: str) -> None:
+def test_a_file_without_a_definition_is_refused(shell: Shell, content: bytes, code: str) -> None:
     ran = shell("board", "create", "b", "--file", shell.file("b.json", content))
     assert (ran.code, ran.err.split(":")[0]) == (2, f"error [{code}]")

@@ -85,7 +85,7 @@ def _ranked(purchases: list[Purchase]) -> list[tuple[str, int]]:
     return sorted(totals.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
-def test_all_time(spent: Shell) -> None:
+def test_the_ranking_of_all_time_has_the_expected_entries(spent: Shell) -> None:
     entries = _exported(spent)
     assert len(entries) == 23_544
     assert entries[:5] == [
@@ -97,7 +97,7 @@ def test_all_time(spent: Shell) -> None:
     ]
 
 
-def test_february_2021(spent: Shell) -> None:
+def test_the_ranking_of_february_2021_has_the_expected_entries(spent: Shell) -> None:
     entries = _exported(spent, "--window", "month", "--period", "2021-02")
     assert len(entries) == 9_632
     assert entries[:5] == [
@@ -109,7 +109,7 @@ def test_february_2021(spent: Shell) -> None:
     ]
 
 
-def test_the_last_7_days_on_31_march_2021(spent_by_march: Shell) -> None:
+def test_the_last_7_days_on_31_march_2021_have_the_expected_entries(spent_by_march: Shell) -> None:
     top = spent_by_march.json(*cdnow.LAST_7_DAYS)
     assert (top["as_of"]["period"], top["total"]) == ("2021-03-31", 1_081)
     entries = _exported(spent_by_march, "--window", "7d")
@@ -123,7 +123,7 @@ def test_the_last_7_days_on_31_march_2021(spent_by_march: Shell) -> None:
     ]
 
 
-def test_the_last_30_days_on_30_june_2022(spent: Shell) -> None:
+def test_the_last_30_days_on_30_june_2022_have_the_expected_entries(spent: Shell) -> None:
     assert spent.json("top", "spent", "--window", "30d")["as_of"]["period"] == "2022-06-30"
     entries = _exported(spent, "--window", "30d")
     assert len(entries) == 1_506
@@ -136,7 +136,7 @@ def test_the_last_30_days_on_30_june_2022(spent: Shell) -> None:
     ]
 
 
-def test_the_last_days_as_recomputed(
+def test_rolling_windows_equal_recomputed_rankings(
     folder: Path, purchases: list[Purchase], scaled: Scaled
 ) -> None:
     """The compared days are less than one length of the window apart, so each purchase is in the
@@ -170,12 +170,14 @@ def _event(purchase: Purchase) -> tuple[str, Decimal, datetime]:
     return purchase.customer, Decimal(purchase.cents) / 100, noon
 
 
-def test_all_time_as_recomputed(spent: Shell, purchases: list[Purchase]) -> None:
+def test_the_ranking_of_all_time_equals_the_recomputed_one(
+    spent: Shell, purchases: list[Purchase]
+) -> None:
     assert _exported(spent) == _ranked(purchases)
 
 
 @pytest.mark.parametrize(("window", "label_form"), [("month", "%Y-%m"), ("week", "%G-W%V")])
-def test_every_period_as_recomputed(
+def test_every_period_equals_the_recomputed_one(
     folder: Path, purchases: list[Purchase], window: str, label_form: str
 ) -> None:
     periods: dict[str, list[Purchase]] = {}
@@ -206,5 +208,5 @@ def test_the_example_asks_questions_that_have_answers(spent: Shell) -> None:
         assert spent.ok(*question).out
 
 
-def test_check(spent: Shell) -> None:
+def test_check_passes(spent: Shell) -> None:
     assert spent.json("check")["boards"] == 1

@@ -49,7 +49,7 @@ def _iso(at_ms: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1_000))
 
 
-def test_a_folder_with_a_right_clock_needs_no_rewind(shell: Shell) -> None:
+def test_a_folder_with_a_correct_clock_needs_no_rewind(shell: Shell) -> None:
     laurels.open(shell.directory / "boards").close()
     ran = shell("clock", "show")
     assert ran.code == 0

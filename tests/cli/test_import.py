@@ -21,7 +21,7 @@ def _rejects(path: Path) -> list[tuple[int, str, str]]:
     return [(int(row["line"]), row["code"], row["text"]) for row in rows]
 
 
-def test_csv(gifts: Shell) -> None:
+def test_csv_is_imported_and_reported(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score\nalice,5\nbob,7\nalice,-1\n")
     report = gifts.json("import", "gifts", path)
     (figures,) = report["files"]
@@ -58,20 +58,20 @@ def test_json_lines_are_recognised(gifts: Shell) -> None:
     assert gifts.scores("gifts") == {"bob": 7, "alice": 5}
 
 
-def test_packed_file(gifts: Shell) -> None:
+def test_a_compressed_file_is_imported(gifts: Shell) -> None:
     path = gifts.file("in.csv.gz", gzip.compress(b"member,score\nalice,5\n"))
     gifts.ok("import", "gifts", path)
     assert gifts.scores("gifts") == {"alice": 5}
 
 
-def test_standard_input_plain_and_packed(gifts: Shell) -> None:
+def test_standard_input_may_be_compressed(gifts: Shell) -> None:
     content = b"member,score\nalice,5\n"
     gifts.ok("import", "gifts", "-", stdin=content)
     gifts.ok("import", "gifts", "-", stdin=gzip.compress(content))
     assert gifts.scores("gifts") == {"alice": 10}
 
 
-def test_several_files(gifts: Shell) -> None:
+def test_several_files_are_imported_and_reported_one_by_one(gifts: Shell) -> None:
     one, two = (gifts.file(f"{name}.csv", f"member,score\n{name},1\n") for name in ("a", "b"))
     report = gifts.json("import", "gifts", one, two)
     assert [figures["applied"] for figures in report["files"]] == [1, 1]
@@ -87,7 +87,7 @@ def test_files_counted_before_a_faulty_one_are_reported(gifts: Shell) -> None:
     assert [figures["applied"] for figures in ran.json()["files"]] == [1]
 
 
-def test_columns_times_and_ids(shell: Shell) -> None:
+def test_columns_times_and_ids_are_imported(shell: Shell) -> None:
     shell.ok(
         *("board", "create", "wins", "--column", "level:op=last", "--column", "wins:scale=1"),
         *("--window", "day=day:keep=10", "--tz", "Asia/Shanghai", "--clock", "event"),
@@ -106,7 +106,7 @@ def test_columns_times_and_ids(shell: Shell) -> None:
     assert shell.scores("wins", "--period", "2021-03-01") == {"a": [1, 0.5]}
 
 
-def test_zone_of_times_without_one(shell: Shell) -> None:
+def test_times_without_a_zone_are_in_the_given_zone(shell: Shell) -> None:
     shell.ok("board", "create", "g", "--window", "day=day:keep=9", "--clock", "event")
     path = shell.file("in.csv", "member,score,at\na,1,2021-03-02T07:00\nb,1,2021-03-02T07:00Z\n")
     shell.ok("import", "g", path, "--tz", "Asia/Shanghai", "--clock", "event")
@@ -114,7 +114,7 @@ def test_zone_of_times_without_one(shell: Shell) -> None:
     assert shell.scores("g", "--period", "2021-03-02") == {"b": 1}
 
 
-def test_tab_as_delimiter(gifts: Shell) -> None:
+def test_a_tab_can_be_the_delimiter(gifts: Shell) -> None:
     path = gifts.file("in.tsv", "member\tscore\na,b\t1\n")
     gifts.ok("import", "gifts", path, "--delimiter", "tab")
     assert gifts.scores("gifts") == {"a,b": 1}
@@ -180,7 +180,7 @@ def test_rejects_of_standard_input_go_to_the_working_folder(gifts: Shell) -> Non
     assert _rejects(gifts.directory / "stdin.gifts.rejects.csv") == [(2, "invalid_value", "a,x")]
 
 
-def test_rejects_of_a_chosen_file(gifts: Shell) -> None:
+def test_rejects_are_written_to_the_chosen_file(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score\na,x\nb,1\n")
     assert gifts("import", "gifts", path, "--rejects", "bad.csv").code == 1
     assert _rejects(gifts.directory / "bad.csv") == [(2, "invalid_value", "a,x")]
@@ -214,7 +214,7 @@ def test_a_missing_board_or_folder_is_created_only_when_asked(shell: Shell) -> N
     assert shell.scores("gifts") == shell.scores("others") == {"a": 1}
 
 
-def test_no_progress_bar_off_a_terminal(gifts: Shell) -> None:
+def test_output_that_is_not_a_terminal_has_no_progress_bar(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score\na,1\n")
     ran = gifts.ok("import", "gifts", path)
     assert ran.err == ""

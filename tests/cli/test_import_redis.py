@@ -80,7 +80,7 @@ def test_the_output_summarises_the_import(gifts: Shell, server: Server) -> None:
     assert "2 members compared: they agree in score and position" in output
 
 
-def test_ties_in_another_order_are_named(gifts: Shell, server: Server) -> None:
+def test_ties_in_another_order_are_reported(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 5, "cid": 5, "dan": 7})
     output = gifts.ok(*importing(server)).out
     assert "in position except for equal scores: 2 of them are in another order" in output
@@ -99,7 +99,9 @@ def test_the_source_is_only_read(gifts: Shell, server: Server) -> None:
 
 
 @pytest.mark.parametrize("column", ["score", "score:op=last", "score:op=best"])
-def test_an_import_again_counts_no_member_twice(shell: Shell, server: Server, column: str) -> None:
+def test_a_repeated_import_counts_no_member_twice(
+    shell: Shell, server: Server, column: str
+) -> None:
     shell.ok("board", "create", "gifts", "--column", column)
     fill(server, {"ann": 5, "bob": 7})
     shell.ok(*importing(server))
@@ -110,7 +112,7 @@ def test_an_import_again_counts_no_member_twice(shell: Shell, server: Server, co
     assert shell.scores("gifts") == {"ann": 9, "bob": 7}
 
 
-def test_a_board_on_which_less_is_better(shell: Shell, server: Server) -> None:
+def test_an_ascending_board_has_the_order_of_the_set(shell: Shell, server: Server) -> None:
     shell.ok("board", "create", "gifts", "--column", "time:op=best,order=asc", "--tie", "member")
     fill(server, {"ann": 5, "bob": 3, "cleo": 5})
     shell.ok(*importing(server))
@@ -119,14 +121,16 @@ def test_a_board_on_which_less_is_better(shell: Shell, server: Server) -> None:
     ]
 
 
-def test_totals_that_others_added_to_are_set(gifts: Shell, server: Server) -> None:
+def test_a_total_is_set_whatever_the_board_has_counted(gifts: Shell, server: Server) -> None:
     gifts.ok("import", "gifts", "-", stdin=b"member,score\nann,3\n")
     fill(server, {"ann": 5})
     gifts.ok(*importing(server))
     assert gifts.scores("gifts") == {"ann": 5}
 
 
-def test_from_one_end_of_the_range_to_the_other(gifts: Shell, server: Server) -> None:
+def test_a_score_can_change_from_one_end_of_the_range_to_the_other(
+    gifts: Shell, server: Server
+) -> None:
     limit = 2**53 - 1
     fill(server, {"ann": -limit, "bob": limit})
     gifts.ok(*importing(server))
@@ -135,7 +139,7 @@ def test_from_one_end_of_the_range_to_the_other(gifts: Shell, server: Server) ->
     assert gifts.scores("gifts") == {"ann": limit, "bob": -limit}
 
 
-def test_scores_count_in_no_running_period(shell: Shell, server: Server) -> None:
+def test_scores_without_a_time_count_in_no_running_period(shell: Shell, server: Server) -> None:
     shell.ok("board", "create", "gifts", "--window", "all", "--window", "day")
     fill(server, {"ann": 5})
     shell.ok(*importing(server))
@@ -150,14 +154,16 @@ def test_scores_count_at_the_given_time(shell: Shell, server: Server) -> None:
     assert shell.scores("gifts", "--window", "day") == {"ann": 5}
 
 
-def test_event_time(shell: Shell, server: Server) -> None:
+def test_a_board_in_event_time_takes_the_scores_at_the_given_time(
+    shell: Shell, server: Server
+) -> None:
     shell.ok("board", "create", "gifts", "--clock", "event", "--window", "all", "--window", "day")
     fill(server, {"ann": 5})
     shell.ok(*importing(server, "--event-at", "2021-03-01"))
     assert shell.scores("gifts", "--window", "day", "--period", "2021-03-01") == {"ann": 5}
 
 
-def test_member_data(gifts: Shell, server: Server) -> None:
+def test_member_data_is_imported(gifts: Shell, server: Server) -> None:
     fill(server, dict.fromkeys(("a", "b", "c", "d", "e"), 1))
     server.call("HSET", DATA, "a", '{"name": "Ann", "level": 1.5}', "b", "plain text")
     server.call("HSET", DATA, "c", "null", "d", "7", "nobody", "x")
@@ -173,7 +179,7 @@ def test_member_data(gifts: Shell, server: Server) -> None:
     assert gifts.json(*importing(server))["data"] == 0
 
 
-def test_member_data_elsewhere_and_none(gifts: Shell, server: Server) -> None:
+def test_member_data_is_read_from_the_chosen_key_or_left_out(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 1})
     server.call("HSET", DATA, "ann", "usual")
     server.call("HSET", "member_data", "ann", "global")
@@ -185,7 +191,7 @@ def test_member_data_elsewhere_and_none(gifts: Shell, server: Server) -> None:
     assert _carried(gifts) == {"ann": "usual"}
 
 
-def test_data_a_board_does_not_take(gifts: Shell, server: Server) -> None:
+def test_invalid_member_data_is_left_out_and_reported(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 1, "bob": 2})
     server.call("HSET", DATA, "ann", "x" * 2_000, "bob", b"\xff\xfe")
     ran = gifts(*importing(server), "--json")
@@ -196,14 +202,14 @@ def test_data_a_board_does_not_take(gifts: Shell, server: Server) -> None:
     assert gifts.scores("gifts") == {"bob": 2, "ann": 1}
 
 
-def test_fractions_fit_the_scale(shell: Shell, server: Server) -> None:
+def test_fractions_are_imported_exactly_at_the_scale(shell: Shell, server: Server) -> None:
     shell.ok("board", "create", "gifts", "--column", "score:scale=2")
     fill(server, {"a": "0.1", "b": "3.2", "c": "-1.05", "d": "7"})
     shell.ok(*importing(server))
     assert shell.scores("gifts") == {"d": 7.0, "b": 3.2, "a": 0.1, "c": -1.05}
 
 
-def test_rejects(shell: Shell, server: Server) -> None:
+def test_scores_that_the_board_refuses_are_rejected(shell: Shell, server: Server) -> None:
     shell.ok("board", "create", "gifts", "--column", "score:scale=1,min=0")
     fill(
         server,
@@ -249,7 +255,7 @@ def test_scores_beyond_the_exact_range_of_doubles_are_rejected(
     assert (ran.code, ran.json()["reasons"]) == (1, {"value_out_of_range": 1})
 
 
-def test_from_a_cluster(gifts: Shell) -> None:
+def test_a_set_is_imported_from_a_cluster(gifts: Shell) -> None:
     with Cluster() as cluster:
         owner = cluster.owner_of(KEY.encode())
         expected = many(3_000)
@@ -261,7 +267,9 @@ def test_from_a_cluster(gifts: Shell) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_into_a_served_board(shell: Shell, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_is_imported_into_a_served_board(
+    shell: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = many(12_000)
     fill(server, expected)
     server.call("HSET", DATA, "member-1", '{"name": "One", "ratio": 0.1}', "member-2", "two")
@@ -281,7 +289,7 @@ def test_a_board_is_created(shell: Shell, server: Server) -> None:
     assert shell.scores("gifts") == {"ann": 5}
 
 
-def test_the_address_from_the_environment(
+def test_the_address_is_read_from_the_environment(
     gifts: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(server, {"ann": 5})
@@ -306,7 +314,7 @@ def test_unreadable_sources_are_refused(gifts: Shell, server: Server) -> None:
         _no_trace(ran)
 
 
-def test_servers_that_do_not_answer(gifts: Shell, server: Server) -> None:
+def test_servers_that_cannot_be_used_are_named_by_an_error(gifts: Shell, server: Server) -> None:
     with Server(password="secret") as locked:
         wrong = locked.url.replace("secret", "guess")
         for code, url in (
@@ -324,13 +332,13 @@ def test_servers_that_do_not_answer(gifts: Shell, server: Server) -> None:
             _no_trace(ran)
 
 
-def test_without_the_package(gifts: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_redis_package_is_reported(gifts: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laurels.stores.redis.connection.connection.find_spec", lambda _: None)
     ran = gifts("import", "gifts", "--from", "redis://127.0.0.1:1", "--key", KEY)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [missing_redis]")
 
 
-def test_boards_that_cannot_take_a_sorted_set(shell: Shell, server: Server) -> None:
+def test_a_board_that_cannot_take_a_sorted_set_is_refused(shell: Shell, server: Server) -> None:
     fill(server, {"ann": 5})
     shell.ok("board", "create", "gifts", "--column", "a", "--column", "b")
     assert shell(*importing(server)).err.startswith("error [usage]: ")
@@ -355,7 +363,7 @@ def test_boards_that_cannot_take_a_sorted_set(shell: Shell, server: Server) -> N
     ],
     ids=" ".join,
 )
-def test_wrong_usage(gifts: Shell, options: list[str]) -> None:
+def test_wrong_usage_is_refused(gifts: Shell, options: list[str]) -> None:
     gifts.file("in.csv", "member,score\na,1\n")
     ran = gifts("import", "gifts", *options)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")

@@ -18,7 +18,7 @@ def gifts(shell: Shell) -> Shell:
     return shell
 
 
-def test_members_on_the_board_alone_are_named(gifts: Shell, server: Server) -> None:
+def test_members_that_only_the_board_has_are_reported(gifts: Shell, server: Server) -> None:
     gifts.ok("import", "gifts", "-", stdin=b"member,score\nzoe,3\n")
     fill(server, {"ann": 5})
     ran = gifts(*importing(server), "--json")
@@ -27,7 +27,9 @@ def test_members_on_the_board_alone_are_named(gifts: Shell, server: Server) -> N
     assert "1 members are only on the board" in ran.err
 
 
-def test_a_board_that_keeps_something_better_differs(shell: Shell, server: Server) -> None:
+def test_a_better_score_on_the_board_is_reported_as_a_difference(
+    shell: Shell, server: Server
+) -> None:
     shell.ok("board", "create", "gifts", "--column", "score:op=best")
     shell.ok("import", "gifts", "-", stdin=b"member,score\nann,9\n")
     fill(server, {"ann": 5, "bob": 1})
@@ -52,7 +54,7 @@ Comparison.run = running
 """
 
 
-def test_changes_of_the_source_during_the_import_are_reported_apart(
+def test_changes_of_the_source_during_the_import_are_reported_separately(
     gifts: Shell, server: Server
 ) -> None:
     """Members whose scores changed in the set during the import are imported, but reported apart
@@ -124,7 +126,9 @@ def test_concurrent_writes_to_the_board_are_reported(gifts: Shell, server: Serve
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before commit", "after commit"])
-def test_killed_again_and_again(gifts: Shell, server: Server, before: bool) -> None:
+def test_an_import_that_is_killed_repeatedly_sets_each_score(
+    gifts: Shell, server: Server, before: bool
+) -> None:
     expected = many(5_000)
     fill(server, expected)
     fill(server, {f"bad{number}": "0.5" for number in range(20)})
@@ -174,7 +178,7 @@ def test_ctrl_c_ends_between_commits(gifts: Shell, server: Server) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_a_large_set(gifts: Shell, server: Server, scaled: Scaled) -> None:
+def test_a_large_set_is_imported(gifts: Shell, server: Server, scaled: Scaled) -> None:
     size = scaled(25_000, 500_000)
     expected = many(size)
     fill(server, expected)
@@ -184,7 +188,7 @@ def test_a_large_set(gifts: Shell, server: Server, scaled: Scaled) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_a_server_that_fails_meanwhile_ends_the_import(gifts: Shell) -> None:
+def test_an_import_ends_with_an_error_if_its_server_fails(gifts: Shell) -> None:
     with Server() as server:
         fill(server, many(5_000))
         away = (

@@ -16,7 +16,7 @@ def keys_of(shell: Shell, *options: str) -> list[str]:
     return [key["name"] for key in shell.json("key", "list", *options)]
 
 
-def test_keys_of_a_folder_at_rest(shell: Shell) -> None:
+def test_keys_of_a_folder_that_is_not_served_can_be_managed(shell: Shell) -> None:
     made = shell.json("key", "create", "game", "--scope", "write", "--board", "room-*")
     assert (made["name"], made["scope"], made["boards"]) == ("game", "write", ["room-*"])
     assert made["key"].startswith("lk_")
@@ -41,7 +41,7 @@ def test_a_key_of_the_folder_opens_the_server(shell: Shell) -> None:
         assert error.value.code == "unauthorized"
 
 
-def test_keys_of_a_running_server(shell: Shell) -> None:
+def test_keys_of_a_running_server_can_be_managed(shell: Shell) -> None:
     with Served(shell.directory / "boards", admin_key=ADMIN_KEY) as served:
         at = ("--at", served.url.replace("//", f"//{ADMIN_KEY}@"))
         shell.ok("key", "create", "game", "--scope", "write", *at)

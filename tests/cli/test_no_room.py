@@ -28,7 +28,7 @@ def board(shell: Shell) -> Shell:
 
 @ORDERS
 @pytest.mark.parametrize("batch", ["1", "7", "5000"])
-def test_an_import_ends_at_the_first_id_without_room(
+def test_an_import_ends_at_the_first_id_for_which_there_is_no_room(
     board: Shell, order: list[str], batch: str
 ) -> None:
     path = board.file("in.csv", _content(15))

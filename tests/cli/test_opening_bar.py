@@ -47,7 +47,7 @@ def test_no_bar_is_drawn_within_a_second(drawn: list[object]) -> None:
     assert drawn == []
 
 
-def test_an_opening_that_fails_takes_its_bar_along(drawn: list[object]) -> None:
+def test_the_bar_is_removed_if_opening_fails(drawn: list[object]) -> None:
     seconds = 0.0
 
     def opened() -> None:

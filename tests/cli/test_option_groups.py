@@ -58,7 +58,7 @@ def test_help_has_a_section_for_each_panel() -> None:
     assert "--json" in after
 
 
-def test_the_help_of_a_command_has_its_panels(shell: Shell) -> None:
+def test_the_help_of_import_has_its_panels_in_order(shell: Shell) -> None:
     text = shell.ok("import", "--help").out
     places = [
         text.index(f"\n{title}:\n")

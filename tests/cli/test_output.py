@@ -20,7 +20,7 @@ def gifts(shell: Shell) -> Shell:
 WHOLE = "rank,member,score\n1,a,1\n"
 
 
-def test_devices_are_written_to(gifts: Shell) -> None:
+def test_an_export_can_be_written_to_a_device(gifts: Shell) -> None:
     gifts.ok("export", "gifts", "-o", "/dev/null")
     assert Path("/dev/null").is_char_device()
     full = gifts("export", "gifts", "-o", "/dev/full")
@@ -28,7 +28,7 @@ def test_devices_are_written_to(gifts: Shell) -> None:
     assert Path("/dev/full").is_char_device()
 
 
-def test_a_pipe_with_a_name(gifts: Shell) -> None:
+def test_an_export_can_be_written_to_a_named_pipe(gifts: Shell) -> None:
     pipe = gifts.directory / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -52,7 +52,7 @@ def test_an_export_writes_through_a_symbolic_link(gifts: Shell) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022])
-def test_files_that_hold_data_are_their_owners(gifts: Shell, umask: int) -> None:
+def test_files_with_data_are_readable_by_their_owner_only(gifts: Shell, umask: int) -> None:
     before = os.umask(umask)
     try:
         gifts.ok("export", "gifts", "-o", "out.csv")
@@ -63,7 +63,7 @@ def test_files_that_hold_data_are_their_owners(gifts: Shell, umask: int) -> None
         assert (gifts.directory / name).stat().st_mode & 0o777 == 0o600, name
 
 
-def test_a_file_that_ends_in_part_is_left_alone(gifts: Shell) -> None:
+def test_another_file_whose_name_ends_in_part_is_left_alone(gifts: Shell) -> None:
     other = gifts.file("out.csv.part", "mine")
     gifts.ok("export", "gifts", "-o", "out.csv")
     assert other.read_text() == "mine"
@@ -71,7 +71,7 @@ def test_a_file_that_ends_in_part_is_left_alone(gifts: Shell) -> None:
     assert not list(gifts.directory.glob(".laurels-*"))
 
 
-def test_links_in_a_circle(gifts: Shell) -> None:
+def test_a_circle_of_links_is_an_error(gifts: Shell) -> None:
     (gifts.directory / "x").symlink_to("x")
     ran = gifts("export", "gifts", "-o", "x")
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [output_failed]")

@@ -41,7 +41,7 @@ def test_a_full_disk_is_reported_once(shell_of_two: Shell) -> None:
     assert shell_of_two.scores("one") == {"b": 1}
 
 
-def test_two_boards_have_two_files(shell_of_two: Shell) -> None:
+def test_two_boards_have_different_rejects_files(shell_of_two: Shell) -> None:
     path = shell_of_two.file("in.csv", BAD)
     for board in ("one", "two"):
         assert shell_of_two("import", board, path).code == 1
@@ -56,7 +56,9 @@ def test_pipes_are_numbered(shell_of_two: Shell) -> None:
     assert rejects == [[("one", "1", "a,x")], [("one", "1", "c,y")]]
 
 
-def test_imports_that_share_a_file_keep_each_other_s_lines(shell_of_two: Shell) -> None:
+def test_imports_that_share_a_rejects_file_keep_the_lines_of_each_other(
+    shell_of_two: Shell,
+) -> None:
     path = shell_of_two.file("in.csv", BAD)
     for board in ("one", "two"):
         shell_of_two("import", board, path, "--rejects", "all.csv")

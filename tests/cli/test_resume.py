@@ -61,7 +61,9 @@ IN_TIME_ORDER = ["--clock", "event"]
         *rare((IN_TIME_ORDER, True, False), (IN_TIME_ORDER, False, True)),
     ],
 )
-def test_killed_again_and_again(gifts: Shell, order: list[str], before: bool, packed: bool) -> None:
+def test_an_import_that_is_killed_repeatedly_counts_each_line_once(
+    gifts: Shell, order: list[str], before: bool, packed: bool
+) -> None:
     content = _content().encode()
     path = gifts.file("in.csv", gzip.compress(content) if packed else content)
     for at in (1, 2, 4):
@@ -75,7 +77,7 @@ def test_killed_again_and_again(gifts: Shell, order: list[str], before: bool, pa
 
 
 @pytest.mark.parametrize(("order", "at"), covering([AS_WRITTEN, IN_TIME_ORDER], [1, 3, 6]))
-def test_rejects_after_a_kill_before_a_commit_are_each_there_once(
+def test_each_reject_is_written_once_despite_a_kill_before_the_commit(
     gifts: Shell, order: list[str], at: int
 ) -> None:
     path = gifts.file("in.csv", _content(bad=True))
@@ -160,7 +162,7 @@ def test_lines_appended_during_an_interruption_are_counted_last(
     assert gifts.scores("gifts") == _expected() | {"late": 1}
 
 
-def test_a_section_begun_never_reads_beyond_its_end(gifts: Shell) -> None:
+def test_a_section_that_is_resumed_is_not_read_beyond_its_end(gifts: Shell) -> None:
     path = gifts.file("in.csv", _content() + '"open,1,2021-03-01\n')
     prelude = KILLED.format(at=4, before=False, signal="SIGKILL")
     gifts.process(*_import(path, "--clock", "event"), prelude=prelude)
@@ -217,7 +219,7 @@ def test_the_order_of_an_interrupted_import_is_kept(gifts: Shell) -> None:
     assert gifts.scores("gifts") == _expected()
 
 
-def test_another_board_has_positions_of_its_own(gifts: Shell) -> None:
+def test_the_position_in_a_file_is_kept_for_each_board(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score,at\na,1,2021-03-01\n")
     gifts.ok("board", "create", "others")
     for board in ("gifts", "others"):

@@ -62,17 +62,17 @@ def _names(*names: str) -> frozenset[str]:
 # CSV
 
 
-def test_csv_by_names_of_the_header() -> None:
+def test_csv_columns_are_found_by_the_names_in_the_header() -> None:
     rows = _csv("id,score,note,member,at\ne1,5,x,alice,1970-01-01T00:00:01\n,1.50,,bob,\n")
     assert _events(rows) == [("alice", 5, 1000, "e1"), ("bob", "1.50", None, None)]
     assert [row.line for row in rows] == [2, 3]
 
 
-def test_csv_value_column_is_taken_for_the_only_column() -> None:
+def test_csv_column_named_value_is_the_only_column_of_the_board() -> None:
     assert _events(_csv("member,value\na,1\n")) == [("a", 1, None, None)]
 
 
-def test_csv_columns_named_by_the_user() -> None:
+def test_csv_columns_can_be_named_by_the_user() -> None:
     mapping = _mapping(
         member="user", values=("level", "wins"), at="day", explicit=_names("user", "day")
     )
@@ -80,12 +80,12 @@ def test_csv_columns_named_by_the_user() -> None:
     assert _events(rows) == [("a", (3, 7), 1_609_545_600_000, None)]
 
 
-def test_csv_without_a_header() -> None:
+def test_csv_without_a_header_has_the_usual_columns() -> None:
     rows = _csv("a,1\nb,2,ignored\nc\n", header=False)
     assert _events(rows) == [("a", 1, None, None), ("b", 2, None, None), "missing_field"]
 
 
-def test_csv_without_a_header_by_numbers() -> None:
+def test_csv_columns_without_a_header_can_be_numbered() -> None:
     mapping = _mapping(member="3", values=("1",), at="2", explicit=_names("1", "2", "3"))
     assert _events(_csv("5,1970-01-02,a\n", mapping, header=False)) == [("a", 5, 86_400_000, None)]
 
@@ -103,32 +103,34 @@ def test_csv_without_a_header_by_numbers() -> None:
         ("a,1\n", _mapping(member="0", explicit=_names("0")), False),
     ],
 )
-def test_csv_columns_that_are_not_there(content: str, mapping: Mapping, header: bool) -> None:
+def test_csv_without_the_expected_columns_is_refused(
+    content: str, mapping: Mapping, header: bool
+) -> None:
     with pytest.raises(Usage):
         _csv(content, mapping, header=header)
 
 
-def test_csv_byte_order_mark_line_ends_and_blank_lines() -> None:
+def test_csv_may_have_a_byte_order_mark_any_line_ends_and_blank_lines() -> None:
     rows = _csv(b"\xef\xbb\xbfmember,score\r\na,1\r\n\r\n  \nb,2")
     assert _events(rows) == [("a", 1, None, None), ("b", 2, None, None)]
     assert [row.line for row in rows] == [2, 5]
 
 
-def test_csv_blank_lines_before_the_header() -> None:
+def test_csv_may_have_blank_lines_before_the_header() -> None:
     rows = _csv(b"\xef\xbb\xbf\r\n  \nmember,score\na,1\n")
     assert _events(rows) == [("a", 1, None, None)]
     assert rows[0].line == 4
 
 
-def test_csv_a_column_of_the_board_named_like_the_time_is_its_value() -> None:
+def test_csv_column_named_like_the_time_is_a_value_if_the_board_has_that_column() -> None:
     assert _events(_csv("member,at\na,5\n", _mapping(values=("at",)))) == [("a", 5, None, None)]
 
 
-def test_csv_other_delimiters() -> None:
+def test_csv_may_have_another_delimiter() -> None:
     assert _events(_csv("member\tscore\na,b\t1\n", delimiter="\t")) == [("a,b", 1, None, None)]
 
 
-def test_csv_quoted_fields() -> None:
+def test_csv_may_have_quoted_fields() -> None:
     rows = _csv('member,score\n"a,""b""",1\n"two\nlines",2\nc,3\n')
     assert _events(rows) == [
         ('a,"b"', 1, None, None),
@@ -139,7 +141,7 @@ def test_csv_quoted_fields() -> None:
     assert rows[1].raw == b'"two\nlines",2\n'
 
 
-def test_csv_a_stray_quote_costs_one_line() -> None:
+def test_csv_with_a_stray_quote_loses_one_line() -> None:
     lines = "".join(f"m{i},{i}\n" for i in range(1000))
     rows = _csv(f'member,score\n"oops,1\n{lines}')
     assert _events(rows)[:2] == ["invalid_csv", ("m0", 0, None, None)]
@@ -148,7 +150,7 @@ def test_csv_a_stray_quote_costs_one_line() -> None:
     assert rows[0].raw == b'"oops,1\n'
 
 
-def test_csv_faults_of_lines() -> None:
+def test_csv_lines_with_faults_are_rejected_with_a_code() -> None:
     rows = _csv(b'member,score\na,1,2\nb\n\xff,1\n"x"y,1\n,3\nok,4\n')
     assert _events(rows) == [
         "wrong_field_count",
@@ -170,7 +172,7 @@ def test_csv_values_are_left_as_written() -> None:
     ]
 
 
-def test_csv_times_that_must_be_there() -> None:
+def test_csv_line_without_a_time_is_rejected_if_the_time_column_was_named() -> None:
     mapping = _mapping(explicit=_names("at"))
     rows = _csv("member,score,at\na,1,\nb,1,yesterday\n", mapping)
     assert _events(rows) == ["invalid_at", "invalid_at"]
@@ -188,7 +190,7 @@ def test_json_numbers_are_exact() -> None:
     assert not any(isinstance(row, SourceRow) and isinstance(row.event[1], float) for row in rows)
 
 
-def test_json_fields() -> None:
+def test_json_fields_are_found_by_their_names() -> None:
     rows = _json(
         '{"member":7,"value":"1.5","at":1600000000000,"id":8,"more":{"x":[1]}}\n'
         '{"member":"b","score":1,"at":"1970-01-01T00:00:02Z","id":null}\n'
@@ -201,7 +203,7 @@ def test_json_fields() -> None:
     ]
 
 
-def test_json_scores_as_they_are_exported() -> None:
+def test_json_scores_are_read_as_they_were_exported() -> None:
     line = '{"member":"a","rank":1,"score":[2,1.5]}'
     ((_, value, *_),) = [
         row.event
@@ -216,7 +218,7 @@ def test_json_scores_as_they_are_exported() -> None:
     assert _events(_json('{"member":"a","score":5}', named)) == ["missing_field"]
 
 
-def test_json_several_columns() -> None:
+def test_json_may_have_a_field_for_each_column() -> None:
     mapping = _mapping(values=("level", "wins"))
     assert _events(_json('{"wins":1,"member":"a","level":2}', mapping)) == [
         ("a", (2, 1), None, None)
@@ -246,7 +248,7 @@ def test_json_several_columns() -> None:
         (b'{"member":"a","score":' + b"9" * 10_000 + b"}", "value_out_of_range"),
     ],
 )
-def test_json_faults_of_lines(line: bytes, code: str) -> None:
+def test_json_lines_with_faults_are_rejected_with_a_code(line: bytes, code: str) -> None:
     rows = _json(line + b'\n{"member":"ok","score":1}\n')
     assert _events(rows) == [code, ("ok", 1, None, None)]
     assert rows[0].raw == line + b"\n"
@@ -268,7 +270,7 @@ def test_a_line_over_the_limit_is_one_reject() -> None:
     assert [row.line for row in rows] == [2, 3]
 
 
-def test_a_line_over_the_limit_after_an_open_quote() -> None:
+def test_a_line_over_the_limit_is_rejected_after_an_open_quote_too() -> None:
     raw = b'member,score\n"a,1\n' + b"x" * (2 * LINE_LIMIT) + b"\nb,1\n"
     assert _events(_csv(raw)) == ["invalid_csv", "line_too_long", ("b", 1, None, None)]
 
@@ -299,7 +301,7 @@ def test_a_file_without_line_ends_is_read_in_bounded_memory() -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 3])
-def test_no_line_is_read_beyond_the_set_end(ahead: int) -> None:
+def test_no_line_is_read_beyond_the_given_end(ahead: int) -> None:
     lines = _lines(b"a\nb\nc\nd\n")
     lines.look_ahead(ahead)
     lines.end = 4

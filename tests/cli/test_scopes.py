@@ -37,7 +37,7 @@ def gifts(shell: Shell) -> Shell:
     return shell
 
 
-def test_a_question_names_its_scope(gifts: Shell) -> None:
+def test_a_query_can_name_its_scope(gifts: Shell) -> None:
     assert gifts.scores("gifts") == {"dan": 9, "bob": 7, "ann": 5, "cid": 3}
     assert gifts.scores("gifts", "--label", "room=42") == {"bob": 7, "ann": 5}
     assert gifts.scores("gifts", "--label", "room=a b=c") == {"cid": 3}
@@ -53,7 +53,7 @@ def test_a_question_names_its_scope(gifts: Shell) -> None:
     assert near["total"] == 2
 
 
-def test_tables_say_which_scope_they_show(gifts: Shell) -> None:
+def test_a_table_names_its_scope(gifts: Shell) -> None:
     lines = gifts.ok("top", "gifts", "--label", "room=42").out.splitlines()
     assert lines[0] == "gifts, all, room=42"
     assert "2 members" in lines
@@ -122,7 +122,7 @@ def test_labels_of_an_import_come_from_the_named_columns(shell: Shell) -> None:
     assert shell.scores("gifts", "--label", "room=7") == {"dan": 4, "bob": 2, "ann": 1}
 
 
-def test_columns_of_member_value_and_time_are_no_labels(shell: Shell) -> None:
+def test_columns_of_member_value_and_time_are_not_labels(shell: Shell) -> None:
     """The columns of member, value and time are never read as labels, even if a label has the same
     name."""
     shell.ok("board", "create", "gifts", "--scope", "", "--rank-by", "member", "--rank-by", "value")
@@ -210,7 +210,7 @@ def test_a_server_takes_the_same_options_for_scopes(shell: Shell, tmp_path: Path
         assert refused.err.startswith("error [unknown_scope]")
 
 
-def test_a_sorted_set_is_taken_over_into_a_scope(shell: Shell, server: Server) -> None:
+def test_a_sorted_set_is_imported_into_a_scope(shell: Shell, server: Server) -> None:
     server.call("ZADD", "room:42", "5", "ann", "7", "bob")
     server.call("ZADD", "room:7", "1", "ann")
     shell.ok(*CREATE)
@@ -225,7 +225,7 @@ def test_a_sorted_set_is_taken_over_into_a_scope(shell: Shell, server: Server) -
     assert ran.err.startswith("error [usage]")
 
 
-def test_figures_count_scopes_by_their_labels() -> None:
+def test_stats_count_scopes_by_their_label_names() -> None:
     with laurels.open("memory:") as lb:
         lb.create(laurels.Board("b", scopes=[[], ["room"], ["zone", "gender"]], rank_by="room"))
         for room in range(5):
@@ -278,7 +278,7 @@ rank_by = "room"
 """
 
 
-def test_a_file_of_boards_adds_scopes_and_takes_none_away(shell: Shell) -> None:
+def test_a_file_of_boards_can_add_scopes_but_not_remove_them(shell: Shell) -> None:
     assert actions(applied(shell, FILE)) == {"gifts": "create"}
     assert actions(applied(shell, FILE)) == {"gifts": "unchanged"}
     more = FILE.replace('["room"]]', '["room"], ["zone", "gender"]]')

@@ -56,7 +56,7 @@ def test_rejected_lines_are_reported_over_http(remote: Shell) -> None:
     assert ran.json()["files"][0]["reasons"] == {"invalid_value": 1, "member_empty": 1}
 
 
-def test_questions_are_answered_by_a_server(remote: Shell) -> None:
+def test_queries_are_answered_by_a_server(remote: Shell) -> None:
     remote.ok("board", "create", "gifts")
     remote.ok("import", "gifts", remote.file("g.csv", "member,value\nann,5\nbob,3\n"))
     assert "ann" in remote.ok("top", "gifts").out

@@ -27,7 +27,7 @@ def board(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize("batch", ["1", "2", "5000"])
-def test_windows_answer_as_of_the_last_event(board: Shell, batch: str) -> None:
+def test_windows_show_the_period_of_the_last_event(board: Shell, batch: str) -> None:
     path = board.file("in.csv", HISTORY)
     board.ok("import", "g", path, "--clock", "event", "--batch", batch)
     top = board.json("top", "g", "--window", "month")
@@ -90,7 +90,7 @@ def test_history_without_event_time_is_refused_before_its_first_line(shell: Shel
     assert shell.scores("g", "--window", "month") == {"c": 5, "a": 4}
 
 
-def test_history_may_be_left_out_of_windows(shell: Shell) -> None:
+def test_windows_may_leave_out_history(shell: Shell) -> None:
     shell.ok("board", "create", "g", "--window", "all", "--window", "month")
     path = shell.file("in.csv", HISTORY)
     ran = shell.ok("import", "g", path, "--json", "--late", "ok")
@@ -106,7 +106,7 @@ b,4,2021-03-06
 """
 
 
-def test_unordered_lines_are_refused_before_the_first(board: Shell) -> None:
+def test_unordered_lines_are_refused_before_any_line_is_counted(board: Shell) -> None:
     path = board.file("in.csv", SHUFFLED)
     ran = board("import", "g", path, "--batch", "1")
     assert ran.code == 2
@@ -126,7 +126,7 @@ def test_standard_input_stops_before_the_first_late_batch(board: Shell) -> None:
     assert board.scores("g") == {"a": 3}
 
 
-def test_appended_lines_are_judged_from_the_end_of_the_last_import(board: Shell) -> None:
+def test_appended_lines_are_checked_from_the_end_of_the_last_import(board: Shell) -> None:
     path = board.file("in.csv", HISTORY)
     board.ok("import", "g", path, "--clock", "event")
     path.write_text(HISTORY + "d,9,2021-03-31T23:59:59Z\n")
@@ -171,13 +171,13 @@ def test_a_mistyped_year_does_not_advance_the_boards(board: Shell, order: list[s
     assert board.scores("g") == {"a": 1, "c": 1}
 
 
-def test_the_future_may_be_allowed(board: Shell) -> None:
+def test_times_in_the_future_may_be_allowed(board: Shell) -> None:
     path = board.file("in.csv", _with_year(2202))
     board.ok("import", "g", path, "--clock", "event", "--allow-future")
     assert board.json("top", "g", "--window", "month")["as_of"]["period"] == "2202-03"
 
 
-def test_a_resumed_import_keeps_refusing_times_ahead_of_its_start(
+def test_a_resumed_import_refuses_times_after_its_first_start(
     board: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = _with_year(2026).replace("2026", time.strftime("%Y", time.gmtime(time.time() + 4e7)))

@@ -28,11 +28,11 @@ HOUR = 3_600_000
         ("2018-11-04", "America/Sao_Paulo", 1_541_300_400_000),
     ],
 )
-def test_iso(text: str, tz: str, expected: int) -> None:
+def test_iso_times_are_read(text: str, tz: str, expected: int) -> None:
     assert time_reader("iso", zone(tz))(text) == expected
 
 
-def test_iso_takes_whole_numbers_of_json_as_milliseconds() -> None:
+def test_whole_numbers_in_json_are_iso_times_in_milliseconds() -> None:
     assert time_reader("iso", zone("UTC"))(631_152_000_000) == 631_152_000_000
 
 
@@ -40,19 +40,19 @@ def test_iso_takes_whole_numbers_of_json_as_milliseconds() -> None:
     "value",
     [*(0, 1234, 1_614_556_800, 631_151_999_999, -5), "1614556800", "1612012800000", "1614.5", "-1"],
 )
-def test_bare_numbers_that_may_be_seconds_are_no_times(value: object) -> None:
+def test_numbers_that_may_be_seconds_are_refused(value: object) -> None:
     with pytest.raises(InvalidAt, match="--at-format s"):
         time_reader("iso", zone("UTC"))(value)
 
 
 @pytest.mark.parametrize("pattern", ["%Y-%Y", "%Q", "%Y%", "%G-%V"])
-def test_patterns_that_read_nothing(pattern: str) -> None:
+def test_an_invalid_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(Usage):
         time_reader(pattern, zone("UTC"))
 
 
 @pytest.mark.parametrize("pattern", ["%d.%m.%y %H:%M:%S.%f", "%Y-%m-%dT%H:%M%z", "%G-W%V-%u", "%j"])
-def test_patterns_that_read(pattern: str) -> None:
+def test_a_valid_pattern_is_accepted(pattern: str) -> None:
     time_reader(pattern, zone("UTC"))
 
 
@@ -72,7 +72,7 @@ def test_patterns_that_read(pattern: str) -> None:
         ("%d.%m.%Y %H:%M %z", "01.01.1970 01:00 +0100", 0),
     ],
 )
-def test_other_forms(form: str, value: object, expected: int) -> None:
+def test_times_may_have_other_forms(form: str, value: object, expected: int) -> None:
     assert time_reader(form, zone("UTC"))(value) == expected
 
 
@@ -90,6 +90,6 @@ def test_invalid_times_are_refused(form: str, value: object) -> None:
             read(value)
 
 
-def test_an_unknown_form() -> None:
+def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(Usage):
         time_reader("unix", zone("UTC"))

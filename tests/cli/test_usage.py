@@ -118,7 +118,7 @@ def board(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(("arguments", "code"), WRONG, ids=[" ".join(a)[:40] for a, _ in WRONG])
-def test_wrong_usage(board: Shell, arguments: list[str], code: str) -> None:
+def test_wrong_usage_is_refused_by_code(board: Shell, arguments: list[str], code: str) -> None:
     ran = board(*arguments)
     assert ran.code == 2
     assert ran.out == ""
@@ -155,13 +155,13 @@ def test_a_folder_in_use_names_the_process(board: Shell) -> None:
     assert ran.stderr.startswith(b"error [locked]: ")
 
 
-def test_arguments_that_are_not_utf8(board: Shell) -> None:
+def test_an_argument_that_is_not_utf8_is_refused(board: Shell) -> None:
     ran = board.process("rank", "g", "a\udcff", "--at", str(board.directory / "boards"))
     assert ran.returncode == 2
     assert ran.stderr.startswith(b"error [member_not_utf8]: ")
 
 
-def test_run_as_a_module() -> None:
+def test_the_command_line_runs_as_a_module() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "laurels.cli", "top", "--help"],
         capture_output=True,
@@ -171,7 +171,7 @@ def test_run_as_a_module() -> None:
     assert ran.stdout.startswith(b"Usage: laurels top")
 
 
-def test_the_version(shell: Shell) -> None:
+def test_the_version_is_shown(shell: Shell) -> None:
     assert shell.ok("--version").out == f"laurels {laurels.__version__}\n"
 
 
@@ -202,7 +202,7 @@ def _in_a_shell(shell: Shell, command: str, **environment: str) -> tuple[int, st
         ("board delete g <&-", "usage"),
     ],
 )
-def test_output_that_is_full_and_streams_that_are_closed(
+def test_a_full_device_or_a_closed_stream_is_an_error(
     board: Shell, command: str, code: str
 ) -> None:
     board.ok("import", "g", "in.csv")
@@ -212,7 +212,7 @@ def test_output_that_is_full_and_streams_that_are_closed(
     assert output.count("\n") == 1
 
 
-def test_errors_without_a_place_for_them(board: Shell) -> None:
+def test_an_error_with_a_closed_stderr_still_ends_with_2(board: Shell) -> None:
     assert _in_a_shell(board, "top none 2>&-") == (2, "")
 
 

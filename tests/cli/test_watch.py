@@ -47,7 +47,7 @@ def drawn(ranking: Ranking) -> str:
     return captured.get()
 
 
-def test_a_change_makes_the_next_list() -> None:
+def test_a_change_turns_the_shown_list_into_the_next_one() -> None:
     ranking = Ranking()
     ranking.take(event("top", FullList(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
     assert [ranking.mark(member) for member in ("ann", "bob", "cid")] == ["", "", ""]
@@ -70,7 +70,7 @@ def test_a_change_makes_the_next_list() -> None:
     assert text.index("bob") < text.index("dan") < text.index("ann")
 
 
-def test_a_member_cannot_write_to_the_terminal() -> None:
+def test_control_characters_of_a_member_do_not_reach_the_terminal() -> None:
     ranking = Ranking()
     ranking.take(event("top", FullList(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
     assert "\x1b[2J" not in drawn(ranking)
@@ -119,7 +119,7 @@ def line_of(stream: IO[bytes] | None) -> Any:
     return msgspec.json.decode(stream.readline())
 
 
-def test_every_event_is_a_line_until_ctrl_c(shell: Shell) -> None:
+def test_each_event_is_printed_as_a_line_until_ctrl_c(shell: Shell) -> None:
     with (
         Served(shell.directory / "boards") as served,
         laurels.open(served.url) as lb,

@@ -150,7 +150,7 @@ def test_an_event_that_was_certainly_not_counted_is_sent_again(
     assert script.open().submit("b", "ann", 1).score == 1
 
 
-def test_an_event_is_not_sent_again_where_the_disk_failed() -> None:
+def test_an_event_is_not_sent_again_after_the_disk_of_the_server_failed() -> None:
     script = Script(refusal(503, "storage_failed", retry_after="1"))
     with pytest.raises(LaurelsError) as error:
         script.open().submit("b", "ann", 1)
@@ -187,7 +187,7 @@ def test_queries_are_retried_on_event_loops() -> None:
 # Batches
 
 
-def test_a_long_batch_goes_in_several_requests() -> None:
+def test_a_long_batch_is_sent_in_several_requests() -> None:
     script = Script(batch_answer(10_000, 1), batch_answer(10_000, 2), batch_answer(5, 3))
     receipts = script.open().submit_many("b", [("ann", 1)] * 20_005, key="k")
     assert (len(receipts), receipts.applied, receipts.offset) == (20_005, 20_005, 3)
@@ -277,7 +277,7 @@ def test_the_key_goes_with_every_request() -> None:
         ("http://a%40b@boards", "", "http://boards", "a@b"),
     ],
 )
-def test_an_address_is_a_url_and_a_key(
+def test_a_key_may_be_given_in_the_url_or_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, url: str, environment: str | None, base: str, key: str | None
 ) -> None:
     monkeypatch.delenv("LAURELS_KEY", raising=False)
@@ -346,7 +346,7 @@ def test_a_server_that_ends_and_a_closed_client_raise_different_errors(tmp_path:
             lb.boards()
 
 
-def test_threads_beside_a_loop_have_the_same_boards(tmp_path: Path) -> None:
+def test_threads_beside_an_event_loop_can_use_the_same_boards(tmp_path: Path) -> None:
     async def main(url: str) -> list[laurels.Board]:
         async with laurels.open_async(url) as lb:
             await lb.create(laurels.Board("b"))
@@ -362,7 +362,7 @@ def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> N
         assert lb.card("b", "nobody") == {"all": None, "day": None}
 
 
-def test_an_older_service_that_cannot_name_changed_boards_is_named() -> None:
+def test_an_older_service_that_cannot_list_changed_boards_is_reported() -> None:
     """The client does not read every board instead, because a sink asks so often that this would
     put too much load on the service."""
     script = Script(refusal(404, "not_found", "there is no /v1/changes"))

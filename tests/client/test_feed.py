@@ -51,7 +51,7 @@ class Streams:
             yield line
 
 
-def test_a_feed_continues_where_it_broke() -> None:
+def test_a_feed_continues_after_a_broken_connection() -> None:
     gone = ServerUnreachable("gone")
     streams = Streams(
         [*event(1, "top"), *event(2), b"event: change", gone],

@@ -177,7 +177,7 @@ def test_changes_agree_with_the_oracle(
     assert {change.board for change in changes} == {"board"}
 
 
-def test_sequences_have_no_gap_and_ids_stay(lb: laurels.Leaderboards) -> None:
+def test_change_numbers_have_no_gap_and_ids_do_not_change(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(20):
         lb.submit_many("board", [(f"m{(i + j) % 9}", 1) for j in range(3)])

@@ -70,7 +70,7 @@ def test_the_rows_of_a_data_frame_are_events(board: laurels.Leaderboards, index:
     assert board.submit_many("b", frame().itertuples(index=index)).duplicates == 3
 
 
-def test_named_tuples_are_taken_by_their_fields(board: laurels.Leaderboards) -> None:
+def test_named_tuples_are_read_by_their_field_names(board: laurels.Leaderboards) -> None:
     assert board.submit_many("b", [Scored(5, "ann"), ("ben", 1), Scored(2, "ann")]).applied == 3
     assert scores(board) == {"ann": 7, "ben": 1}
 

@@ -96,7 +96,7 @@ def test_an_event_of_zero_is_unchanged_but_adds_a_new_member(lb: laurels.Leaderb
     assert scores(lb.top("b")) == {"ann": decayed("5"), "bob": decayed("0")}
 
 
-def test_equal_totals_share_a_rank_and_go_by_the_tie(
+def test_equal_totals_share_a_rank_and_are_ordered_by_the_tie_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot(rank="competition"))
@@ -247,7 +247,7 @@ def test_a_refused_all_or_nothing_batch_changes_no_decayed_score(lb: laurels.Lea
     assert scores(lb.top("b")) == {"ann": decayed("7")}
 
 
-def test_the_log_read_again_has_the_same_bits(
+def test_a_replay_of_the_log_gives_the_same_bits(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
     random = Random(3)

@@ -169,7 +169,7 @@ def test_periods_have_heads_of_their_own(
     pair.check(rng, "day", periods[1].label)
 
 
-def test_a_board_of_no_more_members_than_its_head_is_like_any_other(
+def test_a_board_with_no_more_members_than_its_head_is_like_any_other(
     lb: laurels.Leaderboards,
 ) -> None:
     lb.create(laurels.Board("b", head=HEAD))

@@ -83,7 +83,7 @@ def test_an_event_counts_in_all_its_windows_or_in_none(index: Index) -> None:
     assert index.slice(KEY, 0, 1).words[0] == [-900]
 
 
-def test_an_id_counts_once_and_a_refusal_does_not_use_it(index: Index) -> None:
+def test_an_id_counts_once_and_a_refused_event_does_not_use_it_up(index: Index) -> None:
     batch = _batch(("ann", 2_000, None, "x"), ("ann", 1, None, "x"), ("ann", 1, None, "x"))
     expected = [Outcome.OUT_OF_RANGE, Outcome.APPLIED, Outcome.DUPLICATE]
     assert _apply(index, batch) == expected

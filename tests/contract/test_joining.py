@@ -73,7 +73,7 @@ def test_joined_writes_get_the_receipts_of_single_commits(deployment: Deployment
         assert page.entries == alone.top("b").entries
 
 
-def test_ranks_are_those_of_the_commit(lb: laurels.Leaderboards) -> None:
+def test_receipts_of_joined_writes_have_the_ranks_of_the_commit(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     receipts = lb.submit_many("b", [("ann", 1), ("bob", 2)], ranks=True)
     assert [(each.previous_rank, each.rank) for each in receipts] == [(None, 2), (None, 1)]

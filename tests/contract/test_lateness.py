@@ -27,7 +27,7 @@ def test_grace_is_counted_from_the_end_of_the_period(
     assert members(lb.top("b", period="2026-11-20T14+00:00")) == ["ann"]
 
 
-def test_a_period_no_longer_kept_takes_no_events_despite_its_grace(
+def test_a_period_that_is_no_longer_kept_refuses_events_despite_its_grace(
     lb: laurels.Leaderboards,
 ) -> None:
     lb.create(laurels.Board("b", windows=["hour:keep=1,grace=1h", "all"]))
@@ -43,7 +43,7 @@ def test_the_window_all_refuses_no_late_event(lb: laurels.Leaderboards) -> None:
     assert lb.top("b", window="year").total == 0
 
 
-def test_refused_by_every_window_is_refused(lb: laurels.Leaderboards) -> None:
+def test_an_event_that_every_window_refuses_is_refused(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["day", "month"]))
     receipts = lb.submit_many("b", [("ann", 1, NOW_MS - 40 * DAY), ("bob", 2)])
     assert [(receipt.status, receipt.reason) for receipt in receipts] == [

@@ -23,7 +23,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     made.close()
 
 
-def test_offsets_follow_each_other_from_one(log: Log) -> None:
+def test_offsets_count_up_from_one(log: Log) -> None:
     assert log.offset == 0
     assert [log.append(body) for body in (b"a", b"", b"c" * 100_000)] == [1, 2, 3]
     assert log.offset == 3

@@ -48,7 +48,7 @@ def five(lb: laurels.Leaderboards) -> laurels.Leaderboards:
     return lb
 
 
-def test_with_tie_first_a_tie_is_not_enough(
+def test_a_tie_is_not_enough_if_the_first_to_reach_a_score_is_ahead(
     five: laurels.Leaderboards,
 ) -> None:
     assert value(five.needed("b", "eve", 3)) == 31
@@ -61,7 +61,9 @@ def test_with_tie_first_a_tie_is_not_enough(
 
 
 @pytest.mark.parametrize(("tie", "needed"), [("first", 31), ("last", 30), ("member", 30)])
-def test_ties_decide_about_the_last_unit(lb: laurels.Leaderboards, tie: Tie, needed: int) -> None:
+def test_the_tie_rule_decides_if_an_equal_score_is_enough(
+    lb: laurels.Leaderboards, tie: Tie, needed: int
+) -> None:
     lb.create(laurels.Board("b", tie=tie))
     lb.submit_many("b", [("zoe", 40, NOW_MS - 9), ("ann", 10, NOW_MS - 8)])
     assert value(lb.needed("b", "ann", 1)) == needed
@@ -75,7 +77,7 @@ def test_an_event_of_zero_can_be_enough(lb: laurels.Leaderboards) -> None:
     assert lb.submit("b", "ann", 0).rank == 1
 
 
-def test_in_an_ascending_column_the_needed_value_is_negative(lb: laurels.Leaderboards) -> None:
+def test_the_needed_value_of_an_ascending_column_is_negative(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(order="asc", scale=2)]))
     lb.submit_many("b", [("ann", "1.50", NOW_MS - 1), ("bob", "4", NOW_MS - 1)])
     assert value(lb.needed("b", "bob", 1)) == Decimal("-2.51")
@@ -108,7 +110,7 @@ def test_a_new_member_needs_at_least_the_least_total(
     ("op", "order", "needed"),
     [("last", "desc", 41), ("last", "asc", 39), ("best", "desc", 41), ("best", "asc", 39)],
 )
-def test_for_best_and_last_the_needed_value_is_the_least_demanding(
+def test_the_needed_value_of_best_and_last_is_the_least_demanding(
     lb: laurels.Leaderboards, op: Any, order: Any, needed: int
 ) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(op=op, order=order, min=0, max=99)]))
@@ -134,7 +136,7 @@ def test_other_columns_stay_as_they_are(lb: laurels.Leaderboards) -> None:
     assert (refused.value.code, refused.value.status) == ("unknown_column", 404)
 
 
-def test_the_range_of_every_window_counts(
+def test_the_needed_value_respects_the_range_of_every_window(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     column = laurels.Column(min=0, max=100)
@@ -152,7 +154,9 @@ def test_the_range_of_every_window_counts(
     assert value(lb.needed("c", "ann", 1)) == 21
 
 
-def test_the_share_of_a_step_counts(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_the_needed_value_respects_the_range_of_a_step(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     column = laurels.Column(min=-30, max=30)
     lb.create(laurels.Board("b", columns=[column], windows=["3d=rolling:3d/1d"]))
     lb.submit_many("b", [("ann", 9), ("bob", 1)])
@@ -213,7 +217,7 @@ def test_a_window_with_refresh_is_refused(
     assert value(lb.needed("b", "bob", 1, window="all")) == 2
 
 
-def test_in_a_decay_window_the_event_counts_in_full(
+def test_the_needed_value_of_a_decay_window_counts_in_full(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(
@@ -261,7 +265,7 @@ def test_past_periods_and_rankings_of_labels_have_no_needed_value(
 
 
 @pytest.mark.parametrize("rank", [0, -1, 1.5, "x", None])
-def test_a_rank_is_a_position(five: laurels.Leaderboards, rank: Any) -> None:
+def test_only_a_position_is_a_rank(five: laurels.Leaderboards, rank: Any) -> None:
     with pytest.raises(LaurelsError) as refused:
         five.needed("b", "eve", rank)
     assert refused.value.code == "invalid_rank"

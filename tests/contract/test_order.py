@@ -75,7 +75,7 @@ def test_members_are_ordered_by_their_bytes(lb: laurels.Leaderboards) -> None:
     assert members(lb.top("b")) == sorted(names, key=str.encode)
 
 
-def test_ascending_boards_put_less_first(lb: laurels.Leaderboards) -> None:
+def test_an_ascending_board_lists_the_lowest_score_first(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", columns=[laurels.Column(order="asc")]))
     lb.submit_many("b", [("ann", 5), ("bob", -7), ("cid", 0)])
     assert members(lb.top("b")) == ["bob", "cid", "ann"]

@@ -98,7 +98,7 @@ def test_a_cursor_belongs_to_one_board_window_and_direction(lb: laurels.Leaderbo
             query()
 
 
-def test_a_cursor_takes_no_offset(lb: laurels.Leaderboards) -> None:
+def test_a_cursor_cannot_be_combined_with_an_offset(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 3), ("bob", 2)])
     with pytest.raises(InvalidOffset):

@@ -23,7 +23,7 @@ EVENTS = 240
 MEMBERS = 12
 
 
-def test_a_position_is_committed_only_behind_the_one_it_follows(lb: laurels.Leaderboards) -> None:
+def test_a_position_is_committed_only_after_the_one_it_follows(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 1)], position=("s", "1", None))
     for before in (None, "", "0", "2"):
@@ -85,7 +85,7 @@ def test_positions_are_listed_by_source(lb: laurels.Leaderboards) -> None:
         lb.positions("c")
 
 
-def test_a_position_follows_another_one(lb: laurels.Leaderboards) -> None:
+def test_a_position_differs_from_the_one_it_follows(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     for text, before in (("1", "1"), ("", None), ("", "")):
         with pytest.raises(InvalidPosition):

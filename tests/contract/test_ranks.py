@@ -39,14 +39,14 @@ def test_an_empty_board_has_no_ranks(lb: laurels.Leaderboards) -> None:
     assert lb.ranks("b", []) == []
 
 
-def test_members_may_have_any_letters(lb: laurels.Leaderboards) -> None:
+def test_members_may_have_letters_of_any_alphabet(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("änn", 5), ("鲍勃", 7), ("c" * 128, 6)])
     assert lb.ranks("b", ["鲍勃", "änn", "c" * 128, "ann"]) == [1, 3, 2, None]
     assert lb.rank("b", "鲍勃") == 1
 
 
-def test_thousands_are_ranked_as_one_by_one(lb: laurels.Leaderboards) -> None:
+def test_ranks_of_thousands_equal_the_ranks_of_single_queries(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [(f"m{i}", i * 7919 % 1_000) for i in range(1_000)])
     members = [f"m{i}" for i in range(-5, 1_005)]

@@ -147,7 +147,7 @@ def test_rolling_windows_of_one_board_are_independent(
     }
 
 
-def test_a_removed_member_is_out_of_every_step(
+def test_a_removed_member_leaves_every_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"]))
@@ -192,7 +192,7 @@ def test_set_adds_the_difference_of_the_total_to_the_running_step(
         (None, -5, -(LIMIT // 3), -5),
     ],
 )
-def test_a_step_has_its_share_of_the_range(
+def test_a_step_may_use_its_share_of_the_range(
     lb: laurels.Leaderboards, low: int | None, high: int | None, least: int, most: int
 ) -> None:
     column = laurels.Column(min=low, max=high)
@@ -207,7 +207,7 @@ def test_a_step_has_its_share_of_the_range(
     assert scores(lb.top("b")) == scores(lb.top("b", window="all")) == {"ann": most, "bob": least}
 
 
-def test_the_end_of_a_step_takes_no_total_out_of_range(
+def test_no_total_leaves_the_range_when_a_step_ends(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     columns = [laurels.Column(min=-30, max=30)]

@@ -129,7 +129,9 @@ def late(clock: laurels.ManualClock, value: object) -> list[tuple[object, ...]]:
     return [*events, ("new", value), ("m0", value, None, "x")]
 
 
-def test_a_repeat_counts_in_no_step(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_a_repeated_event_counts_in_no_step(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"], dedupe="3h"))
     lb.submit("b", "ann", 5, id="x")
     clock.advance(HOUR)
@@ -161,7 +163,7 @@ def test_a_rolling_window_added_counts_from_now_on(
     lb.check()
 
 
-def test_a_change_of_the_board_takes_nothing_from_its_steps(
+def test_a_change_of_the_board_keeps_the_contents_of_its_steps(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"], grace="1h"))

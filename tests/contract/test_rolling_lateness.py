@@ -15,7 +15,7 @@ THREE = NOW_MS - 30 * MINUTE
 """15:00, the start of the hour that is running at `NOW_MS`."""
 
 
-def test_a_late_event_lands_in_its_step_and_leaves_with_it(
+def test_a_late_event_counts_in_its_step_and_leaves_with_it(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h,grace=2h"], dedupe="2h"))
@@ -40,7 +40,9 @@ def test_the_oldest_step_takes_late_events_until_it_ends(
     assert scores(lb.top("b", window="all")) == {"ann": 6}
 
 
-def test_an_event_too_late_is_refused_by_that_window_alone(lb: laurels.Leaderboards) -> None:
+def test_an_event_is_refused_only_by_the_windows_for_which_it_is_too_late(
+    lb: laurels.Leaderboards,
+) -> None:
     windows = ["hours=rolling:3h/1h", "minutes=rolling:60m/1m", "all"]
     lb.create(laurels.Board("b", windows=windows, grace="10m"))
     receipt = lb.submit("b", "ann", 1, at=THREE - 1)
@@ -81,7 +83,7 @@ def test_grace_is_counted_from_the_end_of_the_step(
     assert lb.submit("b", "ann", 1, at=THREE).score == 2
 
 
-def test_the_grace_of_a_board_reaches_no_further_than_the_window(
+def test_the_grace_of_a_board_ends_where_a_window_ends(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     windows = ["r=rolling:3h/1h", "hour:keep=9"]
@@ -92,7 +94,7 @@ def test_the_grace_of_a_board_reaches_no_further_than_the_window(
     assert scores(lb.top("b")) == {"ann": 1}
 
 
-def test_a_window_asks_for_no_more_grace_than_it_has_steps() -> None:
+def test_the_grace_of_a_window_is_at_most_its_span_minus_a_step() -> None:
     laurels.Board("b", windows=["rolling:3h/1h,grace=2h"], dedupe="3h")
     with pytest.raises(BoardInvalid, match="grace"):
         laurels.Board("b", windows=["rolling:3h/1h,grace=121m"], dedupe="3h")
@@ -109,7 +111,7 @@ def test_a_late_event_is_bound_by_the_total_of_its_step(lb: laurels.Leaderboards
     assert scores(lb.top("b", window="all")) == {"ann": -2}
 
 
-def test_a_late_event_moves_the_order_at_once(
+def test_a_late_event_changes_the_order_at_once(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"], grace="1h"))

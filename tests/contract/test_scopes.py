@@ -68,7 +68,7 @@ def test_labels_come_in_every_form_of_an_event(rooms: laurels.Leaderboards) -> N
     assert scores(rooms.top("b", labels={"room": "1"})) == {"ann": 4}
 
 
-def test_odd_values_are_scopes_of_their_own(rooms: laurels.Leaderboards) -> None:
+def test_odd_values_have_scopes_of_their_own(rooms: laurels.Leaderboards) -> None:
     for i, value in enumerate(ODD):
         rooms.submit("b", f"m{i}", i, labels={"room": value, "zone": value})
     for i, value in enumerate(ODD):
@@ -178,7 +178,7 @@ def test_scores_decay_in_every_scope(lb: laurels.Leaderboards, clock: laurels.Ma
     lb.check()
 
 
-def test_by_event_time_each_event_keeps_its_labels(
+def test_each_event_keeps_its_labels_in_event_time(
     implementation: Implementation, tmp_path: Path
 ) -> None:
     with Deployment(implementation, tmp_path, "event") as deployment:
@@ -266,7 +266,7 @@ def test_undefined_labels_are_left_out_if_the_board_allows_it(
     assert code_of(refused) == "unknown_label"
 
 
-def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
+def test_a_board_without_labels_refuses_labels(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     with pytest.raises(LaurelsError) as refused:
         lb.submit("b", "ann", 1, labels={"room": "1"})
@@ -309,7 +309,9 @@ def test_an_undefined_scope_is_unknown(rooms: laurels.Leaderboards, where: dict[
 
 
 @pytest.mark.parametrize("value", ["", 42, None, "\ud800", "x" * 129])
-def test_a_question_about_no_value_is_refused(rooms: laurels.Leaderboards, value: object) -> None:
+def test_a_query_with_an_invalid_label_value_is_refused(
+    rooms: laurels.Leaderboards, value: object
+) -> None:
     with pytest.raises(LaurelsError) as refused:
         rooms.top("b", labels={"room": anything(value)})
     assert code_of(refused) == "invalid_label"
@@ -350,7 +352,9 @@ def test_an_unknown_option_is_not_read_as_a_label(rooms: laurels.Leaderboards) -
         verb("b", room="1")
 
 
-def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderboards) -> None:
+def test_a_board_without_the_scope_of_all_events_has_no_ranking_of_all(
+    lb: laurels.Leaderboards,
+) -> None:
     lb.create(laurels.Board("b", scopes=[["room"]]))
     lb.submit("b", "ann", 1, labels={"room": "1"})
     with pytest.raises(LaurelsError) as refused:
@@ -358,7 +362,7 @@ def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderb
     assert code_of(refused) == "unknown_scope"
 
 
-def test_a_cursor_is_for_its_scope(rooms: laurels.Leaderboards) -> None:
+def test_a_cursor_is_valid_for_its_scope_only(rooms: laurels.Leaderboards) -> None:
     for i in range(4):
         rooms.submit("b", f"m{i}", i, labels={"room": str(i % 2), "zone": "n"})
     of_room = rooms.top("b", labels={"room": "1"}, limit=1).next

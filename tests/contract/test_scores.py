@@ -51,7 +51,7 @@ def test_a_wrong_range_is_refused(ten: laurels.Leaderboards, bounds: tuple[Any, 
 
 
 @pytest.mark.parametrize("bound", ["x", 1.5, True, Decimal("NaN")])
-def test_a_bound_is_an_exact_number(ten: laurels.Leaderboards, bound: Any) -> None:
+def test_a_bound_must_be_an_exact_number(ten: laurels.Leaderboards, bound: Any) -> None:
     for verb in (ten.range, ten.count):
         with pytest.raises(InvalidInput):
             verb("b", low=bound)
@@ -64,7 +64,7 @@ def test_bounds_may_lie_between_and_beyond_scores(lb: laurels.Leaderboards) -> N
     assert lb.count("b", low=Decimal("-900"), high="2.5") == 2
 
 
-def test_several_columns_are_bound_by_their_first(lb: laurels.Leaderboards) -> None:
+def test_a_bound_may_have_only_the_first_of_several_columns(lb: laurels.Leaderboards) -> None:
     columns = [laurels.Column("wins"), laurels.Column("lost", order="asc")]
     lb.create(laurels.Board("b", columns=columns))
     lb.submit_many("b", [("a", (3, 0)), ("b", (3, 4)), ("c", (2, 1)), ("d", (1, 0)), ("e", (1, 9))])
@@ -87,7 +87,7 @@ def test_at_rank_finds_the_holder_of_an_ordinal_position(lb: laurels.Leaderboard
     ("percentile", "score"),
     [(0, 0), (10, 0), (10.1, 1), ("10.1", 1), (50, 4), (50.5, 5), (99.99, 9), (100, 9)],
 )
-def test_percentiles_are_nearest_ranks_from_the_worst(
+def test_percentiles_count_from_the_worst_score_and_use_the_nearest_rank(
     ten: laurels.Leaderboards, percentile: Any, score: int
 ) -> None:
     assert ten.score_at_percentile("b", percentile) == score

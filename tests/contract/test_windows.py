@@ -96,7 +96,7 @@ def test_unreadable_periods_are_refused_with_the_reason(
             lb.count("b", period=label)
 
 
-def test_the_window_all_has_no_periods_to_ask_for(lb: laurels.Leaderboards) -> None:
+def test_the_window_all_has_no_named_periods(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     with pytest.raises(UnknownPeriod):
         lb.top("b", period="2026-11")

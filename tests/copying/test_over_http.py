@@ -114,7 +114,7 @@ def test_boards_move_through_a_service_and_an_event_counts_once(
         lb.check()
 
 
-def test_boards_on_an_index_server_behind_a_service(shell: Shell) -> None:
+def test_boards_are_copied_to_and_from_an_index_server_behind_a_service(shell: Shell) -> None:
     fill("boards")
     server = Server()
     try:
@@ -127,7 +127,7 @@ def test_boards_on_an_index_server_behind_a_service(shell: Shell) -> None:
         server.stop()
 
 
-def test_a_key_has_to_reach_all_boards(shell: Shell, tmp_path: Path) -> None:
+def test_a_copy_needs_a_key_for_all_boards(shell: Shell, tmp_path: Path) -> None:
     fill("boards")
     with Served(tmp_path / "served", admin_key=ADMIN_KEY) as served:
         url = served.url.replace("://", "://{}@")
@@ -158,7 +158,9 @@ def test_a_key_has_to_reach_all_boards(shell: Shell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "at"), [("put", 1), ("put", 9), ("finish", 2), *rare(("begin", 2), ("put", 4))]
 )
-def test_a_command_that_was_killed(shell: Shell, tmp_path: Path, method: str, at: int) -> None:
+def test_a_copy_whose_command_was_killed_can_be_repeated(
+    shell: Shell, tmp_path: Path, method: str, at: int
+) -> None:
     fill("boards")
     with Served(tmp_path / "served") as served:
         ran = shell.process("copy", "boards", served.url, prelude=killed(REMOTE, method, at))
@@ -175,7 +177,9 @@ def test_a_command_that_was_killed(shell: Shell, tmp_path: Path, method: str, at
 @pytest.mark.parametrize(
     ("method", "at"), [("put", 2), ("finish", 2), *rare(("begin", 1), ("put", 6))]
 )
-def test_a_target_that_was_killed(shell: Shell, tmp_path: Path, method: str, at: int) -> None:
+def test_a_copy_whose_target_was_killed_can_be_repeated(
+    shell: Shell, tmp_path: Path, method: str, at: int
+) -> None:
     fill("boards")
     with serving(tmp_path / "served", killed(LOCAL, method, at)) as url:
         ran = shell("copy", "boards", url)
@@ -189,7 +193,9 @@ def test_a_target_that_was_killed(shell: Shell, tmp_path: Path, method: str, at:
 
 
 @pytest.mark.parametrize(("method", "at"), [("origin", 2), ("pieces", 3), *rare(("pieces", 1))])
-def test_a_source_that_was_killed(shell: Shell, tmp_path: Path, method: str, at: int) -> None:
+def test_a_copy_whose_source_was_killed_can_be_repeated(
+    shell: Shell, tmp_path: Path, method: str, at: int
+) -> None:
     fill(tmp_path / "served")
     with serving(tmp_path / "served", killed(LOCAL, method, at)) as url:
         ran = shell("copy", url, "boards")

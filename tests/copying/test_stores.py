@@ -75,7 +75,7 @@ def copied(source: Leaderboards, target: Leaderboards, board: str) -> CopiedBoar
     return copy_board(copies_of(source), copies_of(target), board)
 
 
-def test_a_copy_answers_as_its_source(
+def test_a_copy_gives_the_same_answers_as_its_source(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
     source, target = (each.lb for each in pair)
@@ -114,9 +114,7 @@ def test_an_event_that_is_sent_again_after_the_move_counts_once(
 
 
 @into_each_target
-def test_a_copy_outlives_its_closing(
-    pair: tuple[Deployment, Deployment], clock: ManualClock
-) -> None:
+def test_a_copy_survives_a_restart(pair: tuple[Deployment, Deployment], clock: ManualClock) -> None:
     source, target = pair
     play(source.lb, clock, days=3)
     for board in BOARDS:
@@ -163,7 +161,7 @@ def test_the_changes_of_a_copy_continue_those_of_the_source(
     assert (change.member, change.delta) == ("bob", 7)
 
 
-def test_another_board_of_that_name_is_left_alone(
+def test_another_board_with_the_same_name_is_left_alone(
     pair: tuple[Deployment, Deployment],
 ) -> None:
     source, target = (each.lb for each in pair)

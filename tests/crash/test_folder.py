@@ -23,7 +23,7 @@ except laurels.errors.Locked as error:
 """
 
 
-def test_a_second_process_gets_the_pid_that_holds_the_folder(tmp_path: Path) -> None:
+def test_the_error_of_a_second_process_names_the_pid_that_holds_the_folder(tmp_path: Path) -> None:
     with laurels.open(str(tmp_path)):
         other = subprocess.run(
             [sys.executable, "-c", _OPEN, str(tmp_path)],
@@ -120,7 +120,7 @@ def test_a_child_does_not_free_the_folder_its_parent_holds(tmp_path: Path) -> No
             laurels.open(str(tmp_path))
 
 
-def test_closing_while_threads_write_loses_nothing_and_says_closed(tmp_path: Path) -> None:
+def test_closing_while_threads_write_loses_nothing_and_refuses_with_closed(tmp_path: Path) -> None:
     lb = laurels.open(str(tmp_path))
     lb.create(laurels.Board("gifts"))
     acknowledged: list[int] = []
@@ -151,7 +151,7 @@ def test_closing_while_threads_write_loses_nothing_and_says_closed(tmp_path: Pat
         again.check()
 
 
-def test_tasks_that_write_while_the_store_closes_get_closed(tmp_path: Path) -> None:
+def test_tasks_that_write_while_the_store_closes_get_the_error_closed(tmp_path: Path) -> None:
     async def main() -> list[object]:
         lb = await laurels.open_async(str(tmp_path))
         await lb.create(laurels.Board("gifts"))

@@ -109,7 +109,7 @@ def test_a_mark_of_an_earlier_version_is_read(open_copy: Path) -> None:
         laurels.open(open_copy)
 
 
-def test_the_end_of_a_new_folder_is_verified(
+def test_the_end_of_the_log_of_a_new_folder_is_verified(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with laurels.open(tmp_path / "new") as lb:

@@ -74,7 +74,7 @@ def test_a_certain_failure_is_raised_without_retry(
 
 
 @pytest.mark.parametrize("takes", [0.0, 0.3, CALL_SECONDS])
-def test_repeats_end_in_time_and_there_is_one_at_least(
+def test_a_call_is_repeated_at_least_once_and_not_for_too_long(
     monkeypatch: pytest.MonkeyPatch, takes: float
 ) -> None:
     index = Index(doubt(), takes=takes)
@@ -109,7 +109,7 @@ def test_may_have_applied_survives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.may_have_applied
 
 
-def test_without_doubt_may_have_applied_is_false() -> None:
+def test_may_have_applied_is_false_if_nothing_was_counted() -> None:
     call = Calls("t").next(1)
     with pytest.raises(IndexUnavailable) as caught, call.reporting(), after(counted=False):
         raise IndexUnavailable("no")

@@ -163,7 +163,7 @@ def test_boards_do_not_wait_for_each_other() -> None:
     asyncio.run(check())
 
 
-def test_a_write_that_is_alone_shares_no_group() -> None:
+def test_an_exclusive_write_shares_no_group() -> None:
     names = ["a", "b", "ALONE", "c", "ALSO", "ALONE TOO", "d", "e"]
     queue = deque(Ticket(named(name, exclusive=name.isupper())) for name in names)
     groups = []

@@ -123,7 +123,7 @@ class Beside:
 
 
 @pytest.mark.parametrize(("ops", "tie"), list(product(OPS, (1, -1, 0))))
-def test_random_events_steps_and_builds(ops: tuple[int, ...], tie: int) -> None:
+def test_a_deferred_set_agrees_with_the_plain_one_at_random(ops: tuple[int, ...], tie: int) -> None:
     for seed in range(4):
         rng = Random(seed)
         beside = Beside(

@@ -135,7 +135,9 @@ class Board:
 
 
 @pytest.mark.parametrize(("ops", "tie", "resolution"), covering(OPS, [1, -1, 0], [1, 7]))
-def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
+def test_random_events_give_the_same_results_as_the_plain_rule(
+    ops: Sequence[int], tie: int, resolution: int
+) -> None:
     random = Random(f"{ops} {tie} {resolution}")
     for spread, bound in product((2, 25, 10**6), (20, LIMIT)):
         board = Board(ops, tie=tie, resolution=resolution, rankings=4, bound=bound, all_window=0)
@@ -153,7 +155,7 @@ def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
             board.compare()
 
 
-def test_one_route_for_all_events() -> None:
+def test_all_events_can_share_one_route() -> None:
     board = Board([SUM], rankings=2)
     status = bytearray(3)
     reports = apply(
@@ -186,7 +188,7 @@ def test_an_event_out_of_range_anywhere_counts_nowhere() -> None:
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63), LIMIT + 1])
-def test_values_no_event_can_have_are_out_of_range(value: int) -> None:
+def test_values_that_no_event_can_have_are_out_of_range(value: int) -> None:
     board = Board([SUM], all_window=0)
     events = [Event(0, (5,), 1, 1), Event(0, (value,), 2, 2)]
     assert board.apply(events) == bytearray([APPLIED, OUT_OF_RANGE])
@@ -201,7 +203,7 @@ def test_a_repeat_of_the_best_is_unchanged() -> None:
     assert board.apply([best, best, earlier]) == bytearray([APPLIED, UNCHANGED, APPLIED])
 
 
-def test_a_large_ranking(scaled: Scaled) -> None:
+def test_a_large_ranking_agrees_with_the_plain_rule(scaled: Scaled) -> None:
     """The ranking is so large that the fold prefetches memory. Some members have events often, some
     are new, and some move over a long distance."""
     random = Random(5)
@@ -226,7 +228,7 @@ def test_a_large_ranking(scaled: Scaled) -> None:
 
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([LAST, SUM], marks=pytest.mark.torture)])
-def test_members_in_sequence(ops: Sequence[int]) -> None:
+def test_members_in_sequence_agree_with_the_plain_rule(ops: Sequence[int]) -> None:
     """Every event has a different member, in sequence. The engine counts such events in another
     order than the order of arrival, with the same result."""
     random = Random(f"in sequence {ops}")
@@ -241,7 +243,7 @@ def test_members_in_sequence(ops: Sequence[int]) -> None:
     board.compare()
 
 
-def test_a_stretch_of_members_in_sequence() -> None:
+def test_a_stretch_of_members_in_sequence_agrees_with_the_plain_rule() -> None:
     """The engine counts these events in another order, but reports them in the order of their
     arrival."""
     random = Random(8)

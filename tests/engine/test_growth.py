@@ -53,7 +53,7 @@ def test_growing_and_shrinking_keep_the_content(kind: str, dense: bool) -> None:
     pair.compare()
 
 
-def test_a_steady_state_of_moves(scaled: Scaled) -> None:
+def test_moves_over_all_distances_keep_the_content(scaled: Scaled) -> None:
     """Members move over short and long distances, so that leaves and branches are split and joined
     in every way."""
     random = Random(7)
@@ -70,7 +70,7 @@ def test_a_steady_state_of_moves(scaled: Scaled) -> None:
             pair.compare_pages(random)
 
 
-def test_a_sparse_set_over_a_large_roster() -> None:
+def test_a_sparse_set_over_a_large_roster_keeps_its_content() -> None:
     """The set has few of the roster's members, so its table is hashed. When the set grows, parts of
     the table become arrays."""
     random = Random(11)
@@ -84,7 +84,7 @@ def test_a_sparse_set_over_a_large_roster() -> None:
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 4, 119, 120, 200, 225, 233, 237, 238, 239, 240, 241])
-def test_a_leap_in_values_at_any_size(leaves: int) -> None:
+def test_a_leap_in_values_keeps_the_content_at_any_size(leaves: int) -> None:
     """New entries have values far from all earlier values, so leaves of every size are packed
     again."""
     near = min(127 * leaves, MEMBERS - 1_000)
@@ -108,7 +108,7 @@ def test_members_can_leave_and_return_to_the_same_key() -> None:
     pair.compare()
 
 
-def test_moves_between_pages_that_join() -> None:
+def test_moves_between_pages_that_join_keep_the_content() -> None:
     """The batch predicts the leaves of its entries, and then joins leaves there."""
     random = Random(17)
     pair = Pair(members(300_000))
@@ -119,7 +119,7 @@ def test_moves_between_pages_that_join() -> None:
     pair.compare()
 
 
-def test_ids_far_apart() -> None:
+def test_ids_that_are_far_apart_keep_the_content() -> None:
     """The members of the set are every 64th member of the roster, so the directory of its table is
     deep on one side only."""
     pair = Pair(members(1_000_000))
@@ -133,7 +133,7 @@ def test_ids_far_apart() -> None:
     assert len(pair.native) == len(set(near) - set(far))
 
 
-def test_clear_and_use_again() -> None:
+def test_a_cleared_set_can_be_used_again() -> None:
     pair = Pair(members(1_000))
     empty = pair.native.nbytes
     for _ in range(2):

@@ -185,12 +185,12 @@ def test_subclasses_are_not_plain() -> None:
     assert rules.calls == 6
 
 
-def test_a_large_batch_of_long_members() -> None:
+def test_a_large_batch_of_long_members_is_read_as_by_the_rules() -> None:
     rules = Rules([1], [-LIMIT], [LIMIT])
     compare(rules, [("ü" * (i % 64 + 1), i) for i in range(5_000)])
 
 
-def test_other_errors_are_not_collected() -> None:
+def test_errors_other_than_refusals_are_not_collected() -> None:
     def parse(_: object) -> Row:
         raise KeyError("not a refusal")
 
@@ -202,7 +202,7 @@ def test_other_errors_are_not_collected() -> None:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_labels_are_numbered_once_an_event_has_some(always: bool) -> None:
+def test_labels_are_numbered_as_soon_as_an_event_has_some(always: bool) -> None:
     rules = Rules([1], [-LIMIT], [LIMIT])
     rules.always = always
     columns = compare(rules, [("a", 1), ("b", 2, None, None, None)])
@@ -214,7 +214,7 @@ def test_labels_are_numbered_once_an_event_has_some(always: bool) -> None:
     assert columns.kept == array("I", [0, 2])
 
 
-def test_an_empty_batch() -> None:
+def test_an_empty_batch_has_empty_columns() -> None:
     columns = compare(Rules([1], [0], [1]), [])
     assert (columns.n, columns.arena, columns.values) == (0, b"", (array("q"),))
 

@@ -29,7 +29,7 @@ def test_packed_columns_round_trip(column: list[int]) -> None:
         ([-(2**63)], b"\x08" + bytes(7) + b"\x80"),
     ],
 )
-def test_the_packed_form(column: list[int], packed: bytes) -> None:
+def test_a_column_has_the_expected_packed_form(column: list[int], packed: bytes) -> None:
     assert pack(array("q", column)) == packed
 
 
@@ -60,7 +60,7 @@ def test_ages_and_instants_convert_both_ways(now_ms: int, ats: list[int]) -> Non
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_the_bounds_of_a_column(column: list[int]) -> None:
+def test_the_bounds_of_a_column_are_its_least_and_greatest_value(column: list[int]) -> None:
     assert bounds(array("q", column)) == (min(column), max(column))
 
 

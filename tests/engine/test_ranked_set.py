@@ -51,7 +51,9 @@ def some_keys(random: Random, pair: Pair, spread: int) -> list[Row]:
 
 
 @pytest.mark.parametrize(("columns", "tie", "stamped", "dense", "spread"), some(32, CASES))
-def test_random_changes(columns: int, tie: bool, stamped: bool, dense: bool, spread: int) -> None:
+def test_random_changes_give_the_same_ranking_as_the_plain_one(
+    columns: int, tie: bool, stamped: bool, dense: bool, spread: int
+) -> None:
     random = Random(f"{columns} {tie} {stamped} {dense} {spread}")
     pair = Pair(some_members(random, 700), columns=columns, tie=tie, stamped=stamped, dense=dense)
     for _ in range(40):

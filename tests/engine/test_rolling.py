@@ -87,7 +87,9 @@ def change(random: Random, pair: RollingPair, events: Sequence[Event]) -> None:
 
 
 @pytest.mark.parametrize(("ops", "tie", "resolution"), covering(SHAPES, [1, -1, 0], [1, 7]))
-def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
+def test_random_events_give_the_same_window_as_the_plain_one(
+    ops: Sequence[int], tie: int, resolution: int
+) -> None:
     run_all(Random(f"{ops} {tie} {resolution}"), ops, tie, resolution, 24)
 
 
@@ -111,7 +113,9 @@ def run_all(random: Random, ops: Sequence[int], tie: int, resolution: int, round
 
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST,), (LAST, SUM)])
-def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
+def test_a_window_of_many_members_agrees_with_the_plain_one(
+    ops: Sequence[int], scaled: Scaled
+) -> None:
     """There are so many members that tallies have many buckets and rankings have many leaves. The
     pass is done in small shares."""
     random = Random(f"{ops}")
@@ -133,7 +137,7 @@ def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
 
 
 @pytest.mark.parametrize("ops", [[SUM], pytest.param([BEST], marks=pytest.mark.torture)])
-def test_a_large_window(ops: Sequence[int]) -> None:
+def test_a_large_window_agrees_with_the_plain_one(ops: Sequence[int]) -> None:
     """The window is so large that events and the pass prefetch memory. Some members have events
     often, some are new, and some move over a long distance."""
     random = Random(f"{ops}")

@@ -27,7 +27,7 @@ def test_ids_are_assigned_in_order_and_kept(batches: list[list[bytes]], seed: in
     assert roster.names(array("I", ids.values())) == texts
 
 
-def test_many_members_of_all_lengths() -> None:
+def test_many_members_of_all_lengths_are_found() -> None:
     random = Random(1)
     batch = [random.randbytes(random.randint(1, 255)) for _ in range(60_000)]
     roster = Roster(9)
@@ -38,7 +38,7 @@ def test_many_members_of_all_lengths() -> None:
     roster.check()
 
 
-def test_members_that_differ_little() -> None:
+def test_members_that_differ_in_few_bytes_are_distinguished() -> None:
     batch = [b"\0" * n for n in range(1, 256)] + [b"\0" * n + b"\1" for n in range(254)]
     roster = Roster(0)
     assert intern(roster, batch) == array("I", range(len(batch)))

@@ -71,7 +71,9 @@ def some_row(random: Random, width: int, spread: int) -> Row:
 
 @pytest.mark.parametrize(("columns", "tie", "stamped", "linked"), SHAPES)
 @pytest.mark.parametrize("spread", [1, 300, 2**53, 2**63 - 1])
-def test_random_changes(columns: int, tie: bool, stamped: bool, linked: bool, spread: int) -> None:
+def test_random_changes_give_the_same_cells_as_the_plain_tally(
+    columns: int, tie: bool, stamped: bool, linked: bool, spread: int
+) -> None:
     random = Random(f"{columns} {tie} {stamped} {linked} {spread}")
     pair = TallyPair(columns=columns, tie=tie, stamped=stamped, linked=linked)
     members = [random.choice([id, id * 1_000, 2**32 - 1 - id]) for id in range(900)]
@@ -186,7 +188,7 @@ def test_a_scan_of_an_empty_range_ends_at_once() -> None:
             tally.scan(position, limit)
 
 
-def test_only_the_requested_range_is_put() -> None:
+def test_only_the_requested_range_of_columns_is_put() -> None:
     tally = Tally(columns=1, tie=False, stamped=False, linked=False)
     tally.put(array("I", range(10)), [array("q", range(10))], 3, 6)
     assert scanned(tally, 1) == {3: (3,), 4: (4,), 5: (5,)}

@@ -66,7 +66,7 @@ def play(test: Any) -> None:
     asyncio.run(main())
 
 
-def test_an_idle_store_gets_one_query_a_poll_and_one_a_board_each_round() -> None:
+def test_an_idle_store_gets_a_query_at_each_poll_and_one_for_each_board_a_round() -> None:
     async def test(idle: Idle) -> None:
         steps = await idle.pass_seconds(2 * ROUND_SECONDS)
         assert idle.counted.begun["changed_boards"] == steps

@@ -188,7 +188,7 @@ def test_a_recreated_board_replaces_the_old_one_in_the_ledger(url: str) -> None:
     asyncio.run(play())
 
 
-def test_a_runner_overtaken_by_another_writes_nothing(url: str) -> None:
+def test_a_runner_that_another_has_replaced_writes_nothing(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())
@@ -259,7 +259,7 @@ def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
     asyncio.run(play())
 
 
-def test_another_sink_may_not_write_the_same_tables(url: str) -> None:
+def test_another_sink_cannot_write_to_the_same_tables(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board())

@@ -92,7 +92,7 @@ def result_of(url: str, query: str) -> list[tuple[Any, ...]]:
     return rows(url, query)
 
 
-def test_the_query_of_a_view(url: str) -> None:
+def test_a_view_has_the_ranking_of_its_board(url: str) -> None:
     async def play() -> None:
         board = laurels.Board(
             "race",

@@ -86,7 +86,7 @@ def test_a_poisoned_line_is_rejected_and_the_next_one_counts(boards: Path, tmp_p
     assert waits == []
 
 
-def test_the_last_of_fields_of_one_name_counts(boards: Path, tmp_path: Path) -> None:
+def test_the_last_of_several_fields_with_one_name_counts(boards: Path, tmp_path: Path) -> None:
     """If a message has two fields of the same name, both the fast path and the mapping use the last
     one."""
     line = b'{"KeyPrefix":"b","UserId":"a","UserId":"c","DeltaScore":1,"DeltaScore":5}'

@@ -321,7 +321,7 @@ def test_cursors_from_before_the_rebuild_are_detected(url: str, target: str) -> 
     asyncio.run(play())
 
 
-def test_a_board_of_that_name_is_left_alone(url: str) -> None:
+def test_an_existing_board_with_the_same_name_is_left_alone(url: str) -> None:
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
         async with (
@@ -435,7 +435,7 @@ def test_a_database_without_a_ledger_is_left_as_it_is(url: str) -> None:
     connection.close()
 
 
-def test_the_command_makes_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_rebuilds_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url, folder = f"sqlite:///{tmp_path}/ledger.db", str(tmp_path / "boards")
 
     async def play() -> None:

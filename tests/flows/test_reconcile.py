@@ -471,7 +471,7 @@ def test_positions_are_compared_and_repaired_in_the_ledger(url: str) -> None:
     asyncio.run(play())
 
 
-def test_changes_not_yet_sent_are_no_difference(url: str) -> None:
+def test_changes_that_are_not_sent_yet_are_not_a_difference(url: str) -> None:
     async def nothing(_seconds: float) -> None:
         pass
 
@@ -577,7 +577,7 @@ class MovedBefore:
         return await self._lb.mend(*args, **more)
 
 
-def test_an_entry_that_moved_is_left_and_the_others_of_its_batch_are_mended(url: str) -> None:
+def test_an_entry_that_changed_is_skipped_and_the_others_of_its_batch_are_mended(url: str) -> None:
     async def pause(_seconds: float) -> None:
         pass
 
@@ -598,7 +598,7 @@ def test_an_entry_that_moved_is_left_and_the_others_of_its_batch_are_mended(url:
     asyncio.run(play())
 
 
-def test_an_entry_that_no_ranking_can_have_is_left(url: str) -> None:
+def test_an_entry_that_no_ranking_can_have_is_skipped(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(board(columns=[laurels.Column("score", max=200)], windows=["all"]))

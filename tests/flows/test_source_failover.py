@@ -105,7 +105,7 @@ def ensure_level(url: str, expected: Counts) -> None:
 
 @pytest.mark.parametrize("ages", AGES)
 @pytest.mark.parametrize("batch", [7, 1_000])
-def test_a_shard_rolled_back_while_the_source_is_stopped(
+def test_a_shard_rolled_back_while_the_source_is_stopped_gets_the_lost_events_again(
     server: Server, copies: ShardCopies, tmp_path: Path, ages: dict[int, int], batch: int
 ) -> None:
     rng, expected, file = Random(batch), Counter[str](), tmp_path / "events"
@@ -127,7 +127,7 @@ def test_a_shard_rolled_back_while_the_source_is_stopped(
 
 
 @pytest.mark.parametrize("ages", AGES)
-def test_a_shard_rolled_back_while_the_source_runs(
+def test_a_shard_rolled_back_while_the_source_runs_gets_the_lost_events_again(
     server: Server, copies: ShardCopies, tmp_path: Path, ages: dict[int, int]
 ) -> None:
     rng, expected = Random(1), Counter[str]()
@@ -260,7 +260,9 @@ def test_positions_of_a_sink_never_differ_between_shards(
         assert lb.position("gifts", "sink:s") == "5"
 
 
-def test_over_a_service(server: Server, copies: ShardCopies, tmp_path: Path) -> None:
+def test_lost_events_are_counted_again_over_a_service(
+    server: Server, copies: ShardCopies, tmp_path: Path
+) -> None:
     rng, expected, file = Random(5), Counter[str](), tmp_path / "events"
     with Served(server.url, admin_key=ADMIN_KEY) as service:
         at = service.url.replace("://", f"://{ADMIN_KEY}@")

@@ -141,7 +141,7 @@ def test_malformed_or_refused_lines_are_rejected_with_the_reason(
     assert scores(boards, "gold") == {"ann": Decimal("1.25")}
 
 
-def test_a_line_without_its_end_waits_for_it(boards: Path, tmp_path: Path) -> None:
+def test_a_line_is_read_only_after_its_line_end_has_arrived(boards: Path, tmp_path: Path) -> None:
     file = tmp_path / "events"
     whole = four_fields("gifts", "ann", 1)
     file.write_bytes(whole + b"\n" + whole[:20])

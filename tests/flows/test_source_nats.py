@@ -65,7 +65,7 @@ def gifts(number: int, delta: object = 1) -> list[bytes]:
     return [four_fields("gifts", "ann", delta) for _ in range(number)]
 
 
-def test_the_event_of_four_fields_works_from_one_line(
+def test_a_stream_of_events_with_four_fields_needs_one_command_line(
     server: NatsServer, stream: str, boards: Path, tmp_path: Path
 ) -> None:
     events = [four_fields(("gifts", "gold", "cache:")[i % 3], f"m{i % 2}", 1) for i in range(30)]
@@ -116,7 +116,7 @@ def test_a_message_is_counted_without_waiting_for_the_next(
     assert seen == [1, 2, 3]
 
 
-def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -> None:
+def test_the_subject_can_be_used_as_a_field(server: NatsServer, stream: str, boards: Path) -> None:
     server.publish("scores.gifts", [b'{"user": "ann", "n": 2}'])
     done = count(boards, stream, "board={$subject|scores.*},member=user,value=n")
     assert done.figures.applied == 1

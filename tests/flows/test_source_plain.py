@@ -90,7 +90,9 @@ def test_the_fast_parser_leaves_odd_or_long_messages_to_the_mapping() -> None:
 
 
 @given(st.sampled_from(PLAIN), st.lists(raw_messages(), max_size=4))
-def test_messages_read_together_are_those_read_one_by_one(template: str, raws: list[bytes]) -> None:
+def test_messages_read_together_equal_those_read_one_by_one(
+    template: str, raws: list[bytes]
+) -> None:
     parser = EventParser(parse_mapping(template))
     messages = [Message(ZERO, raw) for raw in raws]
     singly = [repr(plain) for message in messages for plain in parser.plain([message])]
@@ -110,7 +112,7 @@ SIMPLE = [
     st.integers(0, 6),
     st.sampled_from([None, TAKEN_MS - 1, TAKEN_MS + 1]),
 )
-def test_messages_are_divided_together_as_one_by_one(
+def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
     template: str, raws: list[bytes], after: int, taken_ms: int | None
 ) -> None:
     settings = SourceSettings("s", boards="m")
@@ -146,7 +148,7 @@ EVENT = b'{"board": "b", "member": "%d", "value": 1}'
         [EVENT % 1, EVENT % 2 + EVENT % 3, b'{"x": {}'],
     ],
 )
-def test_a_message_is_never_read_as_several_nor_several_as_one(raws: list[bytes]) -> None:
+def test_a_message_is_never_read_as_several_or_several_as_one(raws: list[bytes]) -> None:
     parser = EventParser(parse_mapping(DEFAULT))
     plain = parser.plain([Message(ZERO, raw) for raw in raws])
     singly = [each for raw in raws for each in parser.plain([Message(ZERO, raw)])]

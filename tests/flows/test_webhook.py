@@ -108,7 +108,7 @@ async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
     return [change.id for change in page if change.kind != "position"]
 
 
-def test_pages_are_signed_and_of_500_changes(receiver: Receiver) -> None:
+def test_pages_are_signed_and_have_at_most_500_changes(receiver: Receiver) -> None:
     async def play() -> None:
         lb = await opened(1_200)
         await sent(lb, receiver.url, delivery=OPEN)

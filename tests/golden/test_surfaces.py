@@ -13,17 +13,17 @@ WRITE = "decide on the change, then run `python -m tests.golden.write {}` and sa
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the notation is that of Python 3.11")
-def test_signatures_of_public_names() -> None:
+def test_signatures_of_public_names_are_the_recorded_ones() -> None:
     assert surfaces.signatures() == surfaces.SIGNATURES.read_text(), WRITE.format("signatures")
 
 
-def test_openapi_document() -> None:
+def test_the_openapi_document_is_the_recorded_one() -> None:
     assert surfaces.described() == surfaces.OPENAPI.read_text(), WRITE.format("openapi")
 
 
-def test_help_of_every_command() -> None:
+def test_the_help_of_every_command_is_the_recorded_one() -> None:
     assert surfaces.help_texts() == surfaces.HELP.read_text(), WRITE.format("help")
 
 
-def test_error_codes() -> None:
+def test_error_codes_are_the_recorded_ones() -> None:
     assert surfaces.error_table() == surfaces.ERRORS.read_text(), WRITE.format("errors")

@@ -95,7 +95,9 @@ def test_a_revoked_key_is_refused_at_once(server: Served) -> None:
     assert again.json()["code"] == "unknown_key"
 
 
-def test_a_token_reads_its_boards_and_nothing_else(server: Served, keys: dict[str, str]) -> None:
+def test_a_token_can_read_its_boards_and_do_nothing_else(
+    server: Served, keys: dict[str, str]
+) -> None:
     fields = {"boards": ["gifts"], "seconds": 60}
     answer = httpx.post(f"{server.url}/v1/tokens", json=fields, headers=bearer(keys["read"]))
     token = answer.json()["token"]

@@ -85,7 +85,7 @@ def version(answer: httpx.Response) -> int:
     return int(answer.headers[AS_OF].partition(":")[2])
 
 
-def test_an_answer_is_repeated_to_all_until_it_is_max_age_old(services: Services) -> None:
+def test_an_answer_is_repeated_to_every_client_until_it_is_max_age_old(services: Services) -> None:
     services.create()
     served = services.start()
     one, two = services.connect(served), services.connect(served)
@@ -143,7 +143,7 @@ def test_a_client_that_has_seen_the_new_board_is_not_shown_the_deleted_one(
     assert total(connection) == 0
 
 
-def test_the_version_of_another_board_or_of_the_future_harms_nobody(services: Services) -> None:
+def test_the_version_of_another_board_or_of_the_future_has_no_effect(services: Services) -> None:
     services.create()
     served = services.start()
     one, two = services.connect(served), services.connect(served)
@@ -221,7 +221,7 @@ def test_a_batch_of_several_boards_is_visible_to_its_writer(services: Services) 
     assert total(one) == 2
 
 
-def test_who_may_not_read_a_board_gets_nothing_from_memory(services: Services) -> None:
+def test_a_key_that_may_not_read_a_board_gets_no_answer_from_memory(services: Services) -> None:
     services.create()
     served = services.start()
     admin = services.connect(served)
@@ -281,7 +281,7 @@ def test_the_python_client_never_goes_back_between_services(services: Services) 
         assert lb.top("b").total == 0
 
 
-def test_answers_are_counted_with_their_age(services: Services) -> None:
+def test_metrics_count_answers_by_their_age(services: Services) -> None:
     services.create()
     connection = services.connect(services.start())
     for _ in range(3):
@@ -297,7 +297,7 @@ def test_answers_are_counted_with_their_age(services: Services) -> None:
     assert float(nbytes.split()[1]) > 0
 
 
-def test_hot_keys_are_shown_to_who_may_read_their_boards(services: Services) -> None:
+def test_hot_keys_are_shown_only_to_keys_that_may_read_their_boards(services: Services) -> None:
     services.create()
     services.writer.create(laurels.Board("c"))
     served = services.start()
@@ -324,7 +324,7 @@ def test_a_board_without_max_age_sends_no_version(services: Services) -> None:
     assert AS_OF not in connection.post(f"{BOARD}/scores", json={"member": "a", "value": 1}).headers
 
 
-def test_a_folder_answers_with_the_current_state_whatever_max_age_says() -> None:
+def test_a_folder_answers_with_the_current_state_despite_max_age() -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         headers = {**JSON, "Authorization": f"Bearer {ADMIN_KEY}"}
         with httpx.Client(base_url=served.url, headers=headers) as connection:

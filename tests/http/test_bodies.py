@@ -156,7 +156,7 @@ def test_only_received_bytes_count_towards_the_body_memory() -> None:
     asyncio.run(main())
 
 
-def test_one_caller_gets_half_of_the_room() -> None:
+def test_one_caller_gets_at_most_half_of_the_body_memory() -> None:
     async def main() -> None:
         reading = Reading(4 * MOST)
         tasks = []

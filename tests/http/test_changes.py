@@ -37,7 +37,7 @@ def get(url: str, headers: dict[str, str] = ADMIN, **parameters: Any) -> httpx.R
     return httpx.get(f"{url}/v1/boards/b/changes", params=parameters, headers=headers)
 
 
-def test_pages_over_http(server: Served) -> None:
+def test_changes_are_read_in_pages_over_http(server: Served) -> None:
     submit(server.url, "ann", "1.50")
     submit(server.url, "bob", 2)
     first = get(server.url, limit=2).json()

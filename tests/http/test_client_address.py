@@ -56,7 +56,7 @@ def test_a_header_from_a_peer_that_is_not_trusted_is_ignored() -> None:
         (["6.6.6.6", "198.51.100.7"], "198.51.100.7"),  # two header lines form one list
     ],
 )
-def test_the_right_most_address_that_is_no_proxy_is_the_client(
+def test_the_rightmost_address_that_is_not_a_proxy_is_the_client(
     header: str | list[str], client: str
 ) -> None:
     addresses = ClientAddresses(PROXIES)
@@ -82,7 +82,7 @@ def test_a_long_list_is_not_read_to_its_end() -> None:
     assert addresses.of("10.0.0.1:80", Sent(x_forwarded_for=", ".join(hops))) == "10.1.1.1"
 
 
-def test_a_network_that_is_none_is_refused_at_the_start() -> None:
+def test_an_invalid_network_is_refused_at_the_start() -> None:
     with pytest.raises(InvalidSettings, match=r"for trusted_proxy, got 'proxy\.example'"):
         ClientAddresses(["proxy.example"])
 

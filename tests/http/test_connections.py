@@ -65,7 +65,7 @@ def test_connections_of_one_address_are_limited(tmp_path: Path) -> None:
             assert sum(map(is_open, connections)) >= 28  # two connections are the server's own
 
 
-def test_below_the_bound_nothing_is_closed() -> None:
+def test_no_connection_is_closed_below_the_limit() -> None:
     async def main() -> None:
         closed: list[tuple[str, int]] = []
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
         (13_000, resource.RLIM_INFINITY, 13_000),
     ],
 )
-def test_connections_stay_below_the_descriptors(
+def test_the_number_of_connections_stays_below_the_number_of_descriptors(
     wanted: int, descriptors: int, allowed: int
 ) -> None:
     assert allowed_connections(wanted, descriptors) == allowed

@@ -9,7 +9,7 @@ from tests.http.fuzz import KEY, Fuzz
 from tests.serving import Served
 
 
-def test_every_operation_answers_as_it_is_described(tmp_path: Path, scaled: Scaled) -> None:
+def test_every_operation_answers_as_its_description_says(tmp_path: Path, scaled: Scaled) -> None:
     with Served(tmp_path / "boards", admin_key=KEY) as server:
         fuzz = Fuzz(server.url)
         operations = list(fuzz.operations())

@@ -109,7 +109,7 @@ def test_a_key_is_revoked_on_a_full_disk(
     assert folder.warnings == []
 
 
-def test_a_full_disk_does_not_take_the_only_readable_copy(
+def test_a_full_disk_does_not_destroy_the_only_readable_copy(
     folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.open().create("game", "write")

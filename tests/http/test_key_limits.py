@@ -91,7 +91,7 @@ def test_a_board_limited_admin_key_creates_a_limited_number_of_keys(
     keys.create("other", "read", ["team-1"])
 
 
-def test_forbidden_boards_look_like_absent_ones(server: Served) -> None:
+def test_forbidden_boards_look_like_missing_ones(server: Served) -> None:
     key = make(server, "narrow", scope="admin", boards=["room-*"]).json()["key"]
     for method, path in (("GET", "/top"), ("GET", ""), ("POST", "/scores"), ("DELETE", "")):
         answers = [request(server, method, f"boards/{b}{path}", key) for b in ("other", "absent")]
@@ -127,7 +127,7 @@ def test_the_default_rate_bounds_keys_of_board_limited_admins() -> None:
 
 
 @pytest.mark.parametrize("name", ["anybody", "Operator", "unknown", "token", "LAURELS_ADMIN_KEY"])
-def test_no_key_is_named_as_another_caller(server: Served, name: str) -> None:
+def test_no_key_gets_the_name_of_another_kind_of_caller(server: Served, name: str) -> None:
     assert make(server, name).json()["code"] == "invalid_key"
 
 

@@ -84,7 +84,7 @@ def test_any_other_host_is_refused(host: str) -> None:
         check(host=host)
 
 
-def test_no_host_and_two_of_them_are_refused() -> None:
+def test_a_request_without_a_host_or_with_two_is_refused() -> None:
     with pytest.raises(NotLocal):
         ensure_local("1.1", None, Sent())
     with pytest.raises(NotLocal):

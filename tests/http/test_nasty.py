@@ -55,7 +55,7 @@ def raw(server: Served, request: bytes, *, ends: bool = True) -> bytes:
         ("/static/none.js", 404),
     ],
 )
-def test_nasty_addresses(server: Served, path: str, status: int) -> None:
+def test_nasty_addresses_get_the_expected_status(server: Served, path: str, status: int) -> None:
     head = raw(
         server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
     )
@@ -91,7 +91,7 @@ def test_nasty_addresses(server: Served, path: str, status: int) -> None:
         (EVENT + b"\n{", "application/x-ndjson", 400, "invalid_json"),
     ],
 )
-def test_nasty_bodies(
+def test_nasty_bodies_cause_no_server_error(
     server: Served, body: bytes, content_type: str, status: int | None, code: str | None
 ) -> None:
     answer = httpx.post(
@@ -118,7 +118,7 @@ def test_nasty_bodies(
         b"\x16\x03\x01\x02\x00\x01\x00",
     ],
 )
-def test_nasty_heads(server: Served, request_: bytes) -> None:
+def test_nasty_request_heads_cause_no_server_error(server: Served, request_: bytes) -> None:
     try:
         head = raw(server, request_)
     except (ConnectionError, TimeoutError):

@@ -137,7 +137,7 @@ def test_a_page_of_another_origin_changes_and_reads_nothing(
     page.close()
 
 
-def test_a_rebound_name_reaches_nothing(server: Served, rebound: Browser) -> None:
+def test_a_name_rebound_to_this_machine_reaches_nothing(server: Served, rebound: Browser) -> None:
     page = rebound.new_page()
     evil = f"http://evil.example:{urlsplit(server.url).port}"
     answer = page.goto(f"{evil}/")
@@ -151,7 +151,7 @@ def test_a_rebound_name_reaches_nothing(server: Served, rebound: Browser) -> Non
     page.close()
 
 
-def test_the_page_itself_works(server: Served, rebound: Browser) -> None:
+def test_the_page_of_the_server_works(server: Served, rebound: Browser) -> None:
     page = rebound.new_page()
     page.goto(f"{server.url}/#/boards/gifts")
     status = page.evaluate(

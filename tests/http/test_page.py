@@ -152,7 +152,7 @@ def test_a_past_period_is_shown_as_it_ended(boards: Boards, open_page: Open) -> 
     watched.ensure_clean()
 
 
-def test_a_past_period_says_what_it_waits_for(boards: Boards, open_page: Open) -> None:
+def test_a_past_period_names_the_source_it_waits_for(boards: Boards, open_page: Open) -> None:
     board = boards.made([("ann", 3)], windows=["day"], grace="1ms")
     today = boards.send("GET", f"/v1/boards/{board}/top?window=day")["as_of"]["period"]
     yesterday = str(date.fromisoformat(today) - timedelta(days=1))
@@ -435,7 +435,7 @@ def test_a_key_is_asked_for_and_kept(open_page: Open) -> None:
         expect(page.locator("h1")).to_have_text("This server asks for a key")
 
 
-def test_a_server_that_ends_is_waited_for(open_page: Open) -> None:
+def test_the_page_waits_for_a_server_that_has_ended(open_page: Open) -> None:
     with Served("memory:") as served:
         boards = Boards(served.url)
         page = open_page(boards.address(boards.made([("alice", 120)]))).page

@@ -26,7 +26,7 @@ def boards() -> Iterator[Boards]:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_a_count_stays_in_one_line_beside_a_long_name(
+def test_a_count_stays_on_one_line_beside_a_long_name(
     boards: Boards, open_page: Open, width: int
 ) -> None:
     scores: list[tuple[str, object]] = [

@@ -206,7 +206,7 @@ def test_events_of_several_boards_are_sent_in_one_request(both: tuple[Any, Any])
     assert [len(answer["boards"][name]["receipts"]) for name in ("b", "c")] == [2, 1]
 
 
-def test_set_data_and_remove_answer_as_in_python(both: tuple[Any, Any]) -> None:
+def test_set_data_and_remove_give_the_answers_of_the_python_api(both: tuple[Any, Any]) -> None:
     http, lb = both
     answer = http.post("/v1/boards/b/set", json={"member": "bob", "value": 20})
     assert exact(answer) == written(lb.set("b", "bob", 20))
@@ -416,7 +416,7 @@ class Gate:
         monkeypatch.setattr(SqliteLog, "append", blocked_append)
 
 
-def test_too_many_waiting_writes_are_told_to_retry(
+def test_a_write_beyond_the_limit_of_waiting_writes_gets_a_retry_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (

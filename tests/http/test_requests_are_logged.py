@@ -69,7 +69,7 @@ def test_an_id_with_a_newline_is_one_line(tmp_path: Path) -> None:
         f"01-{TRACE}-{PARENT}-01-{'x' * 1_000}",
     ],
 )
-def test_a_traceparent_that_is_not_well_formed_is_no_trace(traceparent: str | None) -> None:
+def test_a_malformed_traceparent_is_ignored(traceparent: str | None) -> None:
     assert trace_of(traceparent, "id") is None
 
 

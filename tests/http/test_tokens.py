@@ -76,7 +76,7 @@ def test_a_rotated_key_has_two_secrets_for_a_while(world: World) -> None:
     assert not world.refuses(third)
 
 
-def test_two_signing_secrets_are_good(world: World) -> None:
+def test_tokens_of_two_signing_secrets_are_accepted(world: World) -> None:
     first = world.token()
     world.keys.rotate_signing()
     second = world.token()

@@ -120,7 +120,7 @@ def test_a_repeated_answer_equals_the_first(both: Processes, shards: int) -> Non
     assert remote(both.reader).answers.nbytes > 0
 
 
-def test_queries_for_lists_of_members_are_always_asked(both: Processes) -> None:
+def test_queries_for_lists_of_members_always_ask_the_server(both: Processes) -> None:
     create(both)
     for total in range(1, 4):
         assert both.reader.ranks("b", ["ann", "bob"])[0] == 1
@@ -128,7 +128,7 @@ def test_queries_for_lists_of_members_are_always_asked(both: Processes) -> None:
         both.writer.submit("b", f"m{total}", 0)
 
 
-def test_an_absent_member_is_always_asked_for(both: Processes) -> None:
+def test_queries_for_a_member_that_is_not_ranked_always_ask_the_server(both: Processes) -> None:
     create(both)
     assert both.reader.standing("b", "bob") is None
     both.writer.submit("b", "bob", 5)
@@ -169,7 +169,7 @@ def test_a_write_that_failed_without_an_answer_is_seen_if_it_counted(both: Proce
     assert both.total() == 2
 
 
-def test_the_state_shown_never_goes_back(both: Processes) -> None:
+def test_the_state_that_is_shown_never_goes_back(both: Processes) -> None:
     create(both)
     assert both.total() == 1
     both.writer.submit("b", "bob", 1)
@@ -180,7 +180,7 @@ def test_the_state_shown_never_goes_back(both: Processes) -> None:
     assert both.total() == 2
 
 
-def test_an_answer_ends_with_its_period(both: Processes) -> None:
+def test_an_answer_expires_with_its_period(both: Processes) -> None:
     create(both, max_age="7d", windows=["day", "all"])
     assert both.total(window="day") == 1
     both.clock.set(NOW + DAY_MS - 1)
@@ -189,14 +189,14 @@ def test_an_answer_ends_with_its_period(both: Processes) -> None:
     assert both.total(window="day") == 0
 
 
-def test_an_answer_ends_with_a_step_of_any_window(both: Processes) -> None:
+def test_an_answer_expires_when_a_step_of_any_window_ends(both: Processes) -> None:
     create(both, max_age="7d", windows=["all", "2h=rolling:2h/1h"])
     assert both.total(window="2h") == 1
     both.clock.advance(2 * HOUR_MS)
     assert both.total(window="2h") == 0
 
 
-def test_an_answer_ends_with_the_board(both: Processes) -> None:
+def test_an_answer_expires_when_the_board_ends(both: Processes) -> None:
     create(both, max_age="7d", ends=NOW + HOUR_MS, retain="1h")
     assert both.total() == 1
     both.writer.submit("b", "bob", 1)
@@ -210,7 +210,7 @@ def test_an_answer_ends_with_the_board(both: Processes) -> None:
         both.total()
 
 
-def test_an_answer_ends_when_a_refresh_is_due(both: Processes) -> None:
+def test_an_answer_expires_when_a_refresh_is_due(both: Processes) -> None:
     create(both, max_age="7d", windows=["all", "r=rolling:7d/1d:refresh=10m"])
     assert both.total(window="r") == 1
     both.writer.submit("b", "bob", 1)
@@ -241,7 +241,7 @@ def test_another_max_age_applies_to_answers_in_memory(both: Processes) -> None:
     assert both.total() == 2
 
 
-def test_a_change_by_another_process_is_noticed_when_the_answer_ends(both: Processes) -> None:
+def test_a_change_by_another_process_is_noticed_when_the_answer_expires(both: Processes) -> None:
     create(both, max_age="1s")
     assert both.total() == 1
     both.writer.change("b", max_age="0s")
@@ -251,7 +251,7 @@ def test_a_change_by_another_process_is_noticed_when_the_answer_ends(both: Proce
         both.writer.submit("b", f"m{total}", 1)
 
 
-def test_a_board_made_anew_has_no_answers_of_the_old_one(both: Processes) -> None:
+def test_a_recreated_board_has_no_answers_of_the_old_one(both: Processes) -> None:
     create(both)
     both.writer.submit("b", "bob", 1)
     assert both.total() == 2
@@ -265,7 +265,7 @@ def test_a_board_made_anew_has_no_answers_of_the_old_one(both: Processes) -> Non
         both.total()
 
 
-def test_a_server_that_lost_changes_is_believed(both: Processes, server: Server) -> None:
+def test_answers_follow_a_server_that_lost_changes(both: Processes, server: Server) -> None:
     """A failover to a replica that lags loses the last changes. From then on answers show what the
     server has."""
     create(both)
@@ -309,7 +309,7 @@ class Gate:
         return reading
 
 
-def test_an_answer_that_is_overtaken_is_not_kept(
+def test_an_older_answer_that_arrives_later_is_not_kept(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.call("FLUSHALL")

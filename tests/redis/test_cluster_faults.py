@@ -178,7 +178,7 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
         asyncio.run(check(cluster))
 
 
-def test_a_cluster_without_all_slots_refuses() -> None:
+def test_a_cluster_without_all_slots_refuses_calls() -> None:
     async def check(cluster: Cluster) -> None:
         lost, alive = source_and_target(cluster)
         key = next(b"%d" % n for n in range(100) if cluster.owner_of(b"%d" % n) is alive)

@@ -295,7 +295,7 @@ def test_the_previous_ranking_is_removed_in_shares(
         assert sorted(sizes) == [3_002, 3_003]
 
 
-def test_a_process_does_the_refresh_that_a_closed_one_left(
+def test_a_process_does_the_refresh_that_a_closed_process_left_undone(
     server: Server, clock: laurels.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with laurels.open(server.url, clock=clock) as other:

@@ -84,7 +84,7 @@ def test_boards_work_on_a_server_of_any_kind(kind: Kind) -> None:
 
 @pytest.mark.parametrize("what", some(1, list(DEPENDING)))
 @pytest.mark.parametrize("kind", KINDS, ids=named)
-def test_tests_that_depend_on_the_kind_pass_on_each(kind: Kind, what: str) -> None:
+def test_tests_that_depend_on_the_kind_of_server_pass_on_each_kind(kind: Kind, what: str) -> None:
     if kind.needed() == need_server():
         pytest.skip(f"{kind.name} is the server of all tests")
     ran = subprocess.run(

@@ -82,7 +82,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> int:
     return 20
 
 
-def test_a_member_with_many_candidates_weighs_more(
+def test_a_member_with_many_candidates_takes_more_of_a_share(
     server: Server, clock: laurels.ManualClock, few: int
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:
@@ -217,7 +217,7 @@ def test_many_periods_are_removed_in_shares(server: Server, clock: laurels.Manua
 
 
 @pytest.mark.parametrize("layout", ["plain", "prefixed"])
-def test_many_lost_members_are_restored(
+def test_rankings_that_lost_many_members_are_restored(
     server: Server, clock: laurels.ManualClock, layout: str
 ) -> None:
     with laurels.open(server.url, clock=clock) as lb:

@@ -51,7 +51,7 @@ def test_a_large_set_is_read_in_shares(server: Server) -> None:
     asyncio.run(scenario())
 
 
-def test_scores_and_fields_of_members(server: Server) -> None:
+def test_scores_and_fields_of_members_are_read(server: Server) -> None:
     async def scenario() -> None:
         async with connected(server.url) as connection:
             small = SortedSet(connection, b"small")
@@ -77,7 +77,7 @@ def test_the_kind_of_a_key_is_detected(server: Server) -> None:
     asyncio.run(scenario())
 
 
-def test_each_start_is_another_process() -> None:
+def test_each_start_of_a_server_is_recognized() -> None:
     async def scenario() -> None:
         with Server() as server:
             async with connected(server.url) as connection:

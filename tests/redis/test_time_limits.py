@@ -165,7 +165,7 @@ def test_slow_answers_delay_no_verb_longer_than_documented(
     asyncio.run(check())
 
 
-def test_an_append_only_file_without_fsync_is_a_risk() -> None:
+def test_an_append_only_file_without_fsync_is_reported_as_a_risk() -> None:
     with Server("--appendfsync", "no") as server, pytest.warns(laurels.errors.DataAtRisk) as warned:
         laurels.open(server.url).close()
     assert "appendfsync no" in str(warned[0].message)

@@ -121,7 +121,9 @@ def test_build_requirements_match_the_imports_of_setup_py() -> None:
     assert imported - set(sys.stdlib_module_names) == required
 
 
-def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
+def test_a_wheel_from_the_sdist_works_in_a_clean_environment(
+    tmp_path: Path, scaled: Scaled
+) -> None:
     built = tmp_path / "dist"
     # In `make torture`, pip installs all required packages. Otherwise the test uses the installed
     # ones, because pip would take as long as the rest of the test.

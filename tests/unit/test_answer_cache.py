@@ -53,7 +53,7 @@ def test_a_long_query_counts_towards_the_size() -> None:
     assert answers.nbytes > 5_000
 
 
-def test_the_size_is_bounded_and_the_least_used_answers_leave_first() -> None:
+def test_the_size_is_bounded_and_the_least_used_answers_are_dropped_first() -> None:
     answers = cache()
     for number in range(10):
         answers.keep(key(number), Kept(bytes(1_000)))
@@ -67,7 +67,7 @@ def test_the_size_is_bounded_and_the_least_used_answers_leave_first() -> None:
     assert kept > 0.9 * MOST / (1_000 + OVERHEAD + 200)
 
 
-def test_answers_that_can_never_be_used_again_leave_before_all_others() -> None:
+def test_answers_that_can_never_be_used_again_are_dropped_before_all_others() -> None:
     answers = cache()
     for number in range(300):
         answers.keep(key(number), Kept(bytes(1_000), is_dead=True))

@@ -41,7 +41,7 @@ def test_the_text_has_a_number_for_each_shard() -> None:
         "b:" + ".".join("1" * 65),
     ],
 )
-def test_another_text_is_refused(text: str) -> None:
+def test_any_other_text_is_refused_as_a_version(text: str) -> None:
     with pytest.raises(InvalidHeader, match="Laurels-As-Of of an earlier answer"):
         parse_version(text)
 
@@ -52,12 +52,12 @@ def test_the_newest_version_has_the_most_of_each_shard() -> None:
     assert later(version(9), None, version(5)) == version(9)
 
 
-def test_the_count_begins_anew_with_an_answer_below_what_was_seen_before_its_question() -> None:
+def test_an_answer_below_a_version_seen_before_its_query_lowers_the_version() -> None:
     assert later(version(9), version(8), version(5)) == version(5)
     assert later(version(9, tag="c"), version(9, tag="c"), version(5)) == version(5)
 
 
-def test_a_tag_that_became_known_while_the_question_was_under_way_is_newer() -> None:
+def test_a_tag_first_seen_while_a_query_was_in_progress_is_newer() -> None:
     new = version(1, tag="c")
     assert later(new, version(5), version(6)) == new
     assert later(new, version(5), version(4)) == new

@@ -235,7 +235,7 @@ def test_close_commits_queued_writes_and_refuses_later_ones(desk: Desk) -> None:
     asyncio.run(main())
 
 
-def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
+def test_the_write_of_a_caller_that_gives_up_is_committed_and_blocks_nobody(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = Ticket.result
@@ -291,7 +291,7 @@ def test_a_write_that_was_interrupted_before_it_was_counted_is_committed(
     _until(lambda: desk.groups == [[1]])
 
 
-def test_a_backlog_of_writes_that_go_alone_is_taken_in_one_pass() -> None:
+def test_a_backlog_of_exclusive_writes_is_committed_one_by_one_without_a_wait() -> None:
     inbox = Inbox()
     for number in range(3):
         inbox.put(Ticket(Note(number, exclusive=True)))

@@ -131,7 +131,7 @@ def test_batches_with_different_label_names_concatenate() -> None:
     assert joined == [{"room": "1"}, {}, {}, {"zone": "1"}, {"room": "1", "zone": "n"}]
 
 
-def test_labels_of_an_older_definition_have_no_new_ones() -> None:
+def test_events_of_an_older_definition_have_no_value_for_a_new_label() -> None:
     old = Labels(("room",), (("1",),), array("q", [0]))
     assert old.scopes(RankingSpec("all", ("zone",))) == {0: None}
     assert old.scopes(RankingSpec("all", (), "zone")) == {0: None}
@@ -159,7 +159,7 @@ def test_invalid_labels_are_refused(labels: Any, error: type[LaurelsError]) -> N
     assert [type(refused) for _, refused in columns.errors] == [error]
 
 
-def test_none_means_no_label() -> None:
+def test_a_label_with_the_value_none_counts_as_missing() -> None:
     nothing: Values = (None, None, None)
     assert label_values(NAMES, None) == label_values(NAMES, {}) == nothing
     assert label_values(NAMES, {"team": None}) == nothing

@@ -91,7 +91,7 @@ def test_pure_modules_import_no_client() -> None:
             assert not _imports(path) & STDLIB_CLIENTS, _name(path)
 
 
-def test_the_command_line_is_imported_by_nobody_else() -> None:
+def test_no_other_module_imports_the_command_line() -> None:
     for path in MODULES:
         name = _name(path)
         if not f"{name}.".startswith(("laurels.cli.", "laurels.__main__.")):

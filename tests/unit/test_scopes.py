@@ -124,7 +124,7 @@ def test_existing_scopes_and_labels_cannot_be_removed(change: dict[str, Any]) ->
     assert len(refused.value.reasons) == 1
 
 
-def test_queries_take_labels_as_one_keyword_argument() -> None:
+def test_queries_take_labels_as_one_argument() -> None:
     """All labels together are one argument of a query. So a label may have any name, and an unknown
     option is still refused."""
     for surface in (Leaderboards, AsyncLeaderboards):

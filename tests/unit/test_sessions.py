@@ -38,7 +38,7 @@ def test_an_answer_with_another_tag_is_not_admitted() -> None:
         assert not Floor().raised_to(version(5)).admits(other, 1)
 
 
-def test_a_seen_tag_begins_anew() -> None:
+def test_a_new_tag_replaces_the_versions_seen_before() -> None:
     reader = session()
     reader.saw("b", version(5))
     reader.saw("b", version(1, tag="c"), before=reader.floor("b"))
@@ -55,14 +55,14 @@ def test_an_answer_that_is_delivered_after_a_newer_tag_does_not_bring_back_the_o
     assert reader.floor("b").version == version(1, tag="c")
 
 
-def test_a_server_that_lost_changes_begins_anew() -> None:
+def test_an_answer_of_a_server_that_lost_changes_lowers_the_floor() -> None:
     reader = session()
     reader.saw("b", version(5))
     reader.saw("b", version(2), before=reader.floor("b"))
     assert reader.floor("b").admits(version(2), 1)
 
 
-def test_an_answer_asked_for_before_a_write_is_not_admitted() -> None:
+def test_an_answer_to_a_query_from_before_a_write_is_not_admitted() -> None:
     moment = count(1).__next__
     reader = Session(moment)
     early = moment()

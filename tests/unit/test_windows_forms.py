@@ -223,7 +223,7 @@ def test_every_fault_of_a_rolling_window_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["rolling:2h/1h", "rolling:7d/1d", "rolling:20000s/2s"])
-def test_the_longest_grace_is_span_less_step(text: str) -> None:
+def test_the_longest_grace_is_the_span_minus_a_step(text: str) -> None:
     longest_ms = parse_window(text).longest_grace_ms
     window = parse_window(f"{text},grace={longest_ms}").window(DEFAULTS)
     assert isinstance(window, Rolling)

@@ -76,7 +76,7 @@ def test_steps_of_days_are_counted_from_the_local_1_january_1970() -> None:
         ("rolling:2h/60m", 2, HOUR_MS),
     ],
 )
-def test_the_window_is_its_last_steps_the_running_one_included(
+def test_the_window_has_its_last_steps_including_the_running_one(
     text: str, count: int, length_ms: int
 ) -> None:
     rolling = window(text)

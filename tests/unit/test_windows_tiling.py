@@ -230,7 +230,7 @@ def test_a_step_of_one_day_is_the_day(moment: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("days", [1, 2, 3, 7])
 @pytest.mark.parametrize(("tz", "at"), NASTY)
-def test_step_numbers_never_decrease_and_skip_only_skipped_dates(
+def test_step_numbers_never_decrease_and_leave_out_only_skipped_dates(
     tz: str, at: str, days: int
 ) -> None:
     window = rolling((0, days), tz)
