@@ -120,13 +120,15 @@ class Counted:
             self.begun[verb] += 1
             if verb == "changes":
                 self.read[args[0]] += 1
-            answer = await call(*args, **options)
+            try:
+                answer = await call(*args, **options)
+            finally:
+                self._ended[verb] += 1
+                self._one_ended.set()
             if isinstance(answer, ChangedBoards):
                 if self.loses_hints:
                     answer = ChangedBoards([], answer.cursor)
                 self.named = answer.boards
-            self._ended[verb] += 1
-            self._one_ended.set()
             return answer
 
         return counting

@@ -31,6 +31,11 @@ class BoardFigures(FlowAttempts):
     has_lost: bool = False
     """Whether changes were removed that the sink had not sent, so that it cannot continue."""
 
+    def leave(self) -> None:
+        """Record that the sink no longer reads the board: none of its changes waits."""
+        self.waiting, self.waiting_since_ms = 0, None
+        self.wait, self.has_lost = None, False
+
     def lag_seconds(self, now_ms: int) -> float:
         """Return the age of the oldest change that is not delivered, 0 if there is none."""
         if self.waiting_since_ms is None:

@@ -26,6 +26,11 @@ class BoardRound:
         """Whether all boards were returned, and the time of the round has passed."""
         return self._passed >= self._seconds
 
+    @property
+    def seconds_left(self) -> float:
+        """The time until the next round begins."""
+        return max(0.0, self._seconds - self._passed)
+
     def after(self, seconds: float) -> Sequence[str]:
         """Return the boards to read after some more seconds have passed."""
         self._passed += seconds

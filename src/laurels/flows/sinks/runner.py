@@ -124,7 +124,8 @@ class SinkRunner:
         self._measured_ago = 0.0
         self.figures = SinkFigures({})
         self.failed: dict[str, LaurelsError] = {}
-        """Boards that the sink could not go on with, and why."""
+        """Boards that the sink could not go on with, and why. They are tried again once in each
+        round."""
 
     async def run(self) -> None:
         """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the
@@ -152,7 +153,8 @@ class SinkRunner:
             names = self._wanted(changed.boards or ())
             if changed.boards is None or self._round.is_over:
                 all_names = await self._board_names()
-                self._begin(all_names)
+                self._leave_missing(all_names)
+                self._begin(all_names, again=True)
                 self._round.begin(all_names)
                 names = all_names if changed.boards is None else names
             self._wake(names)
@@ -186,14 +188,21 @@ class SinkRunner:
     async def _pause(self, seconds: float) -> None:
         await self._sleep(seconds)
 
-    def _begin(self, names: Iterable[str]) -> None:
-        """Begin to read boards that are not read yet."""
+    def _begin(self, names: Iterable[str], *, again: bool = False) -> None:
+        """Begin to read boards that are not read yet; with `again` also those that failed, since an
+        operator may have removed the cause: a missing permission, or a position that is lost."""
         for name in names:
-            if name not in self._readers and name not in self.failed:
+            if name not in self._readers and (again or name not in self.failed):
                 reader = self._readers[name] = _BoardReader(self, name)
                 task = asyncio.create_task(self._follow(reader))
                 self._tasks.add(task)
                 task.add_done_callback(partial(self._note_end, reader))
+
+    def _leave_missing(self, names: Iterable[str]) -> None:
+        """Forget the failures of boards that are not among `names`, which are all boards."""
+        for name in self.failed.keys() - set(names):
+            del self.failed[name]
+            self.figures.of(name).leave()
 
     def _wake(self, names: Iterable[str]) -> None:
         """Let the readers of boards read again; begin those that are not read yet."""
@@ -252,18 +261,24 @@ class SinkRunner:
 
     async def _follow(self, reader: "_BoardReader") -> None:
         """Send the changes of a board from the sink's position on."""
-        board = reader.board
+        board, figures = reader.board, self.figures.of(reader.board)
+        wait = figures.wait
         try:
             await reader.run()
         except (UnknownBoard, ChangesNotKept):
-            return
+            self.failed.pop(board, None)
+            figures.leave()
         except (SinkBehind, TargetRefused) as error:
+            if str(self.failed.get(board)) != str(error):
+                self._report(f"{board}: {error}")
             self.failed[board] = error
-            figures = self.figures.of(board)
             figures.has_lost = isinstance(error, SinkBehind)
-            figures.fail(error, self._now_ms())
+            if not reader.went_on:  # the failures since the first one are one
+                figures.wait = wait
+            seconds = None if figures.has_lost else self._round.seconds_left
+            figures.fail(error, self._now_ms(), seconds)
+        finally:
             self._delivering.discard(reader)
-            self._report(f"{board}: {error}")
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
         """Return the result of a call; repeat it while its error may be temporary."""
@@ -289,6 +304,8 @@ class _BoardReader:
         self.board = board
         self.news = asyncio.Event()
         """Whether the board may have changes after those that were read last."""
+        self.went_on = False
+        """Whether this reader has read a page of changes, and delivered it."""
         self._options = sink._options
         self._target = sink._target
         self._figures = sink.figures.of(board)
@@ -330,12 +347,17 @@ class _BoardReader:
             if changes:
                 await self._deliver(changes, page)
             self._after = page.cursor
+            self._note_progress()
             await self._report_position(at_end=not page.more)
             if page.more:
                 continue
             if self._options.until_end:
                 return
             await self.news.wait()
+
+    def _note_progress(self) -> None:
+        self.went_on, self._figures.has_lost = True, False
+        self._sink.failed.pop(self.board, None)
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
         return await self._sink._patiently(call, self._figures)
