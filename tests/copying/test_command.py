@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.json import decode
 
 import laurels
 from laurels import Board
@@ -163,6 +164,41 @@ def test_boards_move_to_an_index_server_and_back(shell: Shell, server: Server) -
         assert lb.submit("gems", "m7", 7, id="new").status == "duplicate"
         assert lb.rank("gems", "m4999", window="7d") == 1
         lb.check()
+
+
+@pytest.mark.parametrize(("shards", "source", "target"), [(1, 0, 1), (1, 1, 0), (3, 1, 0)])
+def test_sinks_continue_in_the_copy(
+    shards: int, source: int, target: int, shell: Shell, server: Server
+) -> None:
+    """A sink that has sent everything sends the later changes from the copy, each once. A sink that
+    has not is named."""
+    here, there = ("boards", f"{server.url}?prefix={shards}{source}:")[source], "other"
+    if target:
+        there = f"{server.url}?prefix=copy:"
+    run = ("sink", "run", "lines", "--to", "lines.jsonl", "--until-end")
+    with laurels.open(here) as lb:
+        lb.create(Board("gifts", changes="1d", shards=shards))
+        lb.submit_many("gifts", [("ann", 1), ("bob", 2)])
+    assert shell(*run, "--at", here).code == 0
+    assert shell("sink", "run", "slow", "--to", "slow.jsonl", "--until-end", "--at", here).code == 0
+    with laurels.open(here) as lb:
+        lb.submit("gifts", "cid", 3)
+    assert shell(*run, "--at", here).code == 0
+    ran = shell("copy", here, there)
+    assert ran.code == 0, ran.err
+    assert "not compared: 1 changes that the sink slow has not sent" in ran.out
+    assert "lines" not in ran.out
+    with laurels.open(there, create=False) as lb:
+        lb.submit("gifts", "dan", 4)
+    ran = shell(*run, "--at", there)
+    assert ran.code == 0, ran.err
+    sent = [decode(line) for line in (shell.directory / "lines.jsonl").read_bytes().splitlines()]
+    assert sorted(each["member"] for each in sent if each["kind"] == "event") == [
+        *("ann", "bob", "cid", "dan"),
+    ]
+    with laurels.open(here) as lb:
+        positions = lb.positions("gifts")
+    assert [name for name in positions if name.startswith("sink:")] == ["sink:lines", "sink:slow"]
 
 
 def test_a_copy_keeps_event_time(shell: Shell) -> None:

@@ -10,15 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels import config
+from laurels.api.leaderboards import Leaderboards
 from laurels.api.recording import AdministrativeCall
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.flows.copying.comparing import CopyCheck
 from laurels.flows.copying.copying import CopiedBoard, copy_board
+from laurels.flows.copying.sinks import move_sinks
 from laurels.flows.ledger.contents import LedgerContents
 from laurels.flows.ledger.databases import dialect_of, is_ledger
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.board_patterns import parse_patterns, reaches
-from laurels.stores.base import BoardContents, BoardCopies
+from laurels.stores.base import BoardContents, PortableStore
 
 from .failures import Usage, one_line
 from .options import AsJson
@@ -85,14 +87,14 @@ def copy(
       laurels copy postgresql://app@localhost/boards redis://localhost
     """
     results: list[CopiedBoard | Failed] = []
-    with _opened(source, target) as (there, here), config.recorder_of(target) as record:
+    with _opened(source, target) as (there, to_store), config.recorder_of(target) as record:
         for name in _chosen(there.boards, board):
             with _bar(not json, name) as report:
                 try:
                     request = {"from": config.without_login(source)}
                     with record.call(AdministrativeCall("copy", name, request=request)):
-                        copied = copy_board(there.contents, here, name, report)
-                        results.append(_noted(copied, there.missing(name)))
+                        copied = copy_board(there.contents, to_store.copies, name, report)
+                        results.append(_noted(copied, there, to_store))
                 except LaurelsError as error:
                     if error.retryable and error.code != "board_changing":
                         raise
@@ -108,18 +110,19 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """The store to copy from: its contents, the names of its boards, and a function that describes
-    the data of a board that the store does not have."""
+    """The store to copy from: its contents, the names of its boards, a function that describes the
+    data of a board that the store does not have, and its boards (None for a ledger)."""
 
     contents: BoardContents
     boards: list[str]
     missing: Callable[[str], list[str]] = lambda _board: []
+    lb: Leaderboards | None = None
 
 
 @contextmanager
-def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
-    """Open the source and the target. A target that is created uses event time if the source "
-    "does."""
+def _opened(source: str, target: str) -> Iterator[tuple[_Source, PortableStore]]:
+    """Open the source and the target. A target that is created uses event time if the source
+    does."""
     if _place(source) == _place(target):
         raise Usage("the source and the target are the same")
     if is_ledger(source):
@@ -127,7 +130,7 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
             reader.open()
             with closing(config.portable(target, create=True)) as to_store:
                 ledger = LedgerContents(reader, to_store.copies.clock)
-                yield _Source(ledger, ledger.boards(), ledger.missing), to_store.copies
+                yield _Source(ledger, ledger.boards(), ledger.missing), to_store
         return
     with closing(config.portable(source, create=False)) as from_store:
         is_replay = from_store.copies.clock().event_time and not config.is_remote(target)
@@ -135,13 +138,16 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, BoardCopies]]:
         with closing(
             config.portable(target, "event" if is_replay else None, create=True)
         ) as to_store:
-            yield _Source(from_store.copies, names), to_store.copies
+            yield _Source(from_store.copies, names, lb=Leaderboards(from_store)), to_store
 
 
-def _noted(done: CopiedBoard, missing: list[str]) -> CopiedBoard:
-    """Add descriptions of the data that the source does not have to a result."""
-    compared = replace(done.compared, not_compared=[*done.compared.not_compared, *missing])
-    return replace(done, compared=compared)
+def _noted(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedBoard:
+    """Move the sinks of a new copy to its end. Add descriptions to the result: of the data that the
+    source does not have, and of sinks that have not sent everything."""
+    notes = [*done.compared.not_compared, *source.missing(done.board)]
+    if source.lb is not None and done.end is not None and not done.compared.differences:
+        notes += move_sinks(source.lb, Leaderboards(target), done.board, done.end)
+    return replace(done, compared=replace(done.compared, not_compared=notes))
 
 
 def _place(url: str) -> str:

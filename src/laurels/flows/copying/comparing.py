@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows
 from laurels.model.board import Board
 from laurels.stores.base import BoardContents
@@ -110,8 +111,14 @@ def _since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
 def _origins(source: Origin, target: Origin) -> Iterable[str]:
     for what in ("definition", "uid", "positions", "running"):
         in_source, in_target = getattr(source, what), getattr(target, what)
+        if what == "positions":  # sinks continue in the copy
+            in_source, in_target = _without_sinks(in_source), _without_sinks(in_target)
         if in_source != in_target:
             yield f"{what}: the source has {in_source!r}, the copy {in_target!r}"
+
+
+def _without_sinks(positions: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in positions.items() if not name.startswith(SINK_PREFIX)}
 
 
 def _rows(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[str]:

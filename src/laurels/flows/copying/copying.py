@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from laurels.core.changes.cursor import BlockPlace, ChangeCursor
 from laurels.core.contents import PIECE_ROWS, Origin, Piece, RankingRows
 from laurels.errors import UnknownBoard
 from laurels.errors.copies import BoardChanging, NameTaken
@@ -27,12 +28,14 @@ def unreported(doing: str, rows: int) -> None:
 
 
 class CopiedBoard(Struct, frozen=True):
-    """A copied board and its comparison with the source; the copy may be from an earlier run."""
+    """A copied board and its comparison with the source; the copy may be from an earlier run.
+    `end` is the cursor at which the changes of a new copy begin."""
 
     board: str
     copied: bool
     rows: int
     compared: CopyCheck
+    end: str | None = None
 
 
 def copy_board(
@@ -43,12 +46,17 @@ def copy_board(
 ) -> CopiedBoard:
     """Copy a board and compare the copy; `report` is called with the current stage and the number
     of rows written so far. Raises NameTaken, CopyRefused, BoardChanging."""
-    copied, rows = False, 0
+    copied, rows, end = False, 0, None
     if not is_copied(target, source.origin(board)):
         rows = write_copy(source, target, board, report)
-        copied = True
+        copied, end = True, _end_of_changes(target.origin(board))
     report("comparing", rows)
-    return CopiedBoard(board, copied, rows, compare(source, target, board))
+    return CopiedBoard(board, copied, rows, compare(source, target, board), end)
+
+
+def _end_of_changes(origin: Origin) -> str:
+    places = [BlockPlace(sequence, tag) for sequence, tag in origin.ends]
+    return ChangeCursor(origin.uid, tuple(places)).encode()
 
 
 def is_copied(target: BoardCopies, origin: Origin) -> bool:

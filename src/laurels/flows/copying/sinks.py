@@ -1,0 +1,42 @@
+"""The sinks of a copied board.
+
+A copy has no changes from before its end, and a sink's position is before the end: storing the
+position is itself a change. So a sink that has sent everything is moved to the end of the copy,
+and continues from there. Any other sink is reported, since its unsent changes are in the source.
+"""
+
+from laurels.api.leaderboards import Leaderboards
+from laurels.core.changes.answers import is_own
+from laurels.errors import ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor
+from laurels.flows.sinks.target import BEGIN_AGAIN, POSITION_PREFIX
+
+
+def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str) -> list[str]:
+    """Move the sinks of a board that have sent every change to `end`, the cursor at the end of the
+    copy; return a sentence about each other sink."""
+    sentences = []
+    for name, position in sorted(source.positions(board).items()):
+        if not name.startswith(POSITION_PREFIX) or position == BEGIN_AGAIN:
+            continue
+        unsent = _unsent(source, board, position)
+        if unsent == 0:
+            target.submit_many(board, [], position=(name, end, position))
+            continue
+        sink = name.removeprefix(POSITION_PREFIX)
+        count = "an unknown number of" if unsent is None else f"{unsent:,}"
+        sentences.append(
+            f"{count} changes that the sink {sink} has not sent: only the source has them"
+        )
+    return sentences
+
+
+def _unsent(lb: Leaderboards, board: str, position: str) -> int | None:
+    """Count the changes that a sink has not sent; None if it cannot continue, or still sends the
+    current entries."""
+    try:
+        page = lb.changes(board, after=position, limit=1)
+    except (ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor):
+        return None
+    if any(change.kind.startswith("initial") for change in page):
+        return None
+    return sum(not is_own(change) for change in page) + page.waiting
