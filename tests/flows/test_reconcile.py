@@ -536,6 +536,11 @@ def test_the_command_ends_with_1_where_differences_remain(
     assert main([*command, "--mend", "ledger"]) == 0
     assert "1 differ; 1 mended" in capsys.readouterr().out
     assert main(command) == 0
+    with laurels.open(folder) as lb:
+        lb.submit_many("b", [("ann", 1), ("bob", 1)])
+    capsys.readouterr()
+    assert main(command) == 1, "a lagging sink leaves entries that cannot be compared"
+    assert "0 differ; 6 could not be checked" in capsys.readouterr().out
 
 
 def mends(lb: laurels.AsyncLeaderboards) -> int:

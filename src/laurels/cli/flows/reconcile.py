@@ -46,7 +46,8 @@ def reconcile(
 
     Entries, member data and the positions of sources are compared. Changes that the ledger's sink
     has not written yet do not count as differences. With --mend one side is corrected from the
-    other; positions are corrected in a ledger only. Exits with 1 if differences remain.
+    other; positions are corrected in a ledger only. Exits with 1 if differences remain, or if
+    anything could not be compared because the sink lags.
 
     \b
     Examples:
@@ -64,7 +65,7 @@ def reconcile(
         put_json(result)
     else:
         _put(result)
-    return NO if result.remaining else 0
+    return NO if result.remaining or result.waiting else 0
 
 
 def _put(result: Reconciled) -> None:
