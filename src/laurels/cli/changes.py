@@ -56,7 +56,8 @@ def changes(
 ) -> int:
     """Show the changes of a board that keeps them, one on each line.
 
-    With --json each change is a line of JSON, and the last line has the cursor to continue from.
+    With --json each change is a line of JSON, and the last line has the cursor to continue from,
+    also after Ctrl-C.
 
     \b
     Examples:
@@ -64,18 +65,32 @@ def changes(
       laurels changes gifts --follow --after now --at http://127.0.0.1:8080
       laurels changes gifts --json --limit 1000 > changes.jsonl
     """
-    cursor = ""
     with laurels.open(at, create=False) as lb:
-        for page in _pages(lb, board, after, limit, initial=initial, follow=follow):
-            cursor = page.cursor
+        _show(_pages(lb, board, after, limit, initial=initial, follow=follow), json=json)
+    return 0
+
+
+def _show(pages: Iterator[ChangePage], *, json: bool) -> None:
+    """Print changes; as JSON, at the end also the cursor after the last page that was printed."""
+    cursor = ""
+    try:
+        for page in pages:
             for change in page:
                 if json:
                     put_bytes(json_bytes(change) + b"\n")
                 else:
                     put_line(line_of(change))
+            cursor = page.cursor
+    except KeyboardInterrupt:
+        if json and cursor:
+            _put_cursor(cursor)
+        raise
     if json:
-        put_bytes(json_bytes({"cursor": cursor}) + b"\n")
-    return 0
+        _put_cursor(cursor)
+
+
+def _put_cursor(cursor: str) -> None:
+    put_bytes(json_bytes({"cursor": cursor}) + b"\n")
 
 
 def _pages(
