@@ -147,6 +147,20 @@ def test_errors_are_the_same_when_awaited(deployment: Deployment) -> None:
     asyncio.run(main())
 
 
+def test_changes_are_watched_by_a_task(deployment: Deployment) -> None:
+    async def main() -> None:
+        async with deployment.opened_async() as lb:
+            await lb.create(laurels.Board("b", changes="1h"))
+            cursor = (await lb.changes("b", after="now")).cursor
+            pages = lb.watch_changes("b", after=cursor)
+            for member in ("ann", "bob"):
+                waiting = asyncio.ensure_future(anext(pages))
+                await lb.submit("b", member, 1)
+                assert [change.member for change in await waiting] == [member]
+
+    asyncio.run(main())
+
+
 def test_a_long_past_period_is_exported_whole(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:

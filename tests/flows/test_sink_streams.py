@@ -18,12 +18,14 @@ from laurels.flows.sinks.figures import problem_of
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import reset, statuses
 from laurels.flows.sinks.target import SinkPage
 from tests.redis.servers import Server
 
 from .databases import Nats
 from .sinking import NOW_MS, sent, sink_of
+from .stepping import Memory
 
 BOARD = laurels.Board("b", columns=[laurels.Column("s", scale=2)], changes="7d")
 
@@ -157,6 +159,34 @@ def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
         await sent(lb, url)
         delivered = redis.call("XRANGE", "changes:of mine", "-", "+")
         assert [fields[1].decode() for _, fields in delivered] == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_an_overtaken_runner_moves_no_position_in_the_store() -> None:
+    """The target stores no position. A runner is paused while it sends its first page, another one
+    sends everything, and then the first one resumes."""
+
+    async def play() -> None:
+        lb = await opened()
+        slow, quick = Memory(), Memory()
+        slow.keeps_positions = quick.keeps_positions = False
+        slow.is_up.clear()
+        options = SinkOptions("s", until_end=True)
+        await lb.submit("b", "ann", 1)
+        paused = SinkRunner(lb, slow, options, now_ms=lambda: NOW_MS)
+        running = asyncio.create_task(paused.run())
+        while not slow.attempts:
+            await asyncio.sleep(0)
+        await lb.submit("b", "bob", 1)
+        await SinkRunner(lb, quick, options, now_ms=lambda: NOW_MS).run()
+        position = await lb.position("b", "sink:s")
+        slow.is_up.set()
+        with pytest.raises(SinkOvertaken):
+            await running
+        assert await lb.position("b", "sink:s") == position
+        assert [change.member for change in quick.changes["b"]] == [None, "ann", "bob"]
         await lb.close()
 
     asyncio.run(play())
