@@ -163,6 +163,18 @@ def test_delete_removes_a_board_and_needs_confirmation(shell: Shell) -> None:
     assert shell.json("board", "list") == []
 
 
+def test_delete_names_changes_that_a_sink_has_not_sent(shell: Shell) -> None:
+    shell.ok("board", "create", "b", "--changes", "1d")
+    run = ("sink", "run", "s", "--to", "lines.jsonl", "--until-end")
+    shell.ok(*run)
+    assert shell("board", "delete", "b").err.startswith("error [usage]")
+    with laurels.open(str(shell.directory / "boards")) as lb:
+        lb.submit_many("b", [("ann", 1), ("bob", 2)])
+    ran = shell("board", "delete", "b", "--yes")
+    assert (ran.code, ran.out) == (0, "deleted b\n")
+    assert ran.err == "b: a sink has not reported 2 changes as sent; they are deleted\n"
+
+
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, 1), ("y", 0, 0)])
 def test_delete_asks_on_a_terminal(shell: Shell, answer: str, code: int, left: int) -> None:
     shell.ok("board", "create", "b")

@@ -11,7 +11,7 @@ import laurels
 from laurels.cli.failures import Usage
 from laurels.cli.option_groups import command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
-from laurels.cli.show import put_json, put_line, put_pairs, put_table
+from laurels.cli.show import complain, put_json, put_line, put_pairs, put_table
 
 from .definition_options import DEFINITION, ChangeOptions, DefinitionOptions
 from .scoping import form_text, scopes_text
@@ -166,7 +166,8 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Exits with 1 if the user does not confirm.
+    Warns before if a sink has not sent all changes of the board, which are deleted, too. Exits with
+    1 if the user does not confirm.
 
     \b
     Example:
@@ -174,6 +175,10 @@ def delete(
     """
     with laurels.open(at, create=False) as lb:
         lb.get(name)
+        if unsent := lb.stats(name).changes_unsent:
+            complain(
+                f"{name}: a sink has not reported {unsent:,} changes as sent; they are deleted"
+            )
         if not (yes or _confirmed(name)):
             put_json({"deleted": None}) if json else put_line(f"{name} was not deleted")
             return NOT_DELETED
