@@ -174,8 +174,10 @@ class Server:
         self.start()
 
     def pause(self) -> None:
-        """Pause the server: its connections stay open, but it does not answer until `resume`."""
+        """Pause the server: its connections stay open, but it does not answer until `resume`. Wait
+        until all its threads have stopped, since a running thread may still answer a request."""
         os.kill(self.pid, signal.SIGSTOP)
+        until(self._has_stopped, "all threads of the server have stopped")
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -254,6 +256,11 @@ class Server:
         if self.info("server")["process_id"] != str(self.pid):
             return False
         return self.info("persistence")["loading"] == "0"
+
+    def _has_stopped(self) -> bool:
+        tasks = Path(f"/proc/{self.pid}/task")
+        stats = [(task / "stat").read_text() for task in tasks.iterdir()]
+        return {stat.rpartition(")")[2].split()[0] for stat in stats} == {"T"}
 
     def _end(self, by: signal.Signals) -> None:
         if self._child is None:
