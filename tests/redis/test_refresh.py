@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.lifecycle import next_boundary
+from laurels.core.lifecycle import RefreshState, next_boundary
 from laurels.model.board import Board
 from laurels.stores.redis import catalog
 from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.index import upkeep
 from laurels.stores.redis.refreshing import Refreshing
+from laurels.timeline.instants import MAX_MS
 from tests.conftest import Scaled
+from tests.internals import remote
 
 from .servers import Server
 
@@ -272,6 +274,30 @@ def test_scopes_that_a_refresh_empties_are_not_listed(
     assert one.scopes("b", "room") == [{"room": "y"}]
     assert one.top("b", labels={"room": "x"}).total == 0
     one.check()
+
+
+def test_a_late_answer_about_a_lost_board_does_not_change_the_new_one(
+    server: Server, processes: Processes, clock: laurels.ManualClock
+) -> None:
+    """The server is emptied, as by a failover to an empty replica, so the next board gets the same
+    number. Then the answer to a call for the lost board arrives."""
+    one, two = processes
+    one.create(board())
+    one.submit_many("b", [(f"m{i}", i) for i in range(9)])
+    names = remote(one)._catalog
+    lost = names.boards.named("b")
+    late = {0: {"r": RefreshState(9, clock.now_ms(), since_ms=clock.now_ms(), seen=9)}}
+    server.call("FLUSHALL")
+    assert one.boards() == two.boards() == []
+    names.note_refresh_states(lost, late)
+    assert names.registry.refreshing.next_ms() == MAX_MS
+    two.create(board())
+    two.submit("b", "ann", 1)
+    assert one.top("b", window="live").total == 1
+    assert names.boards.named("b").number == lost.number
+    names.note_refresh_states(lost, late)
+    refreshed(two)
+    ensure_as_live(one)
 
 
 @pytest.mark.parametrize("layout", ["plain", "prefixed", "dense"])

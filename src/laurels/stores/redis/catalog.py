@@ -261,8 +261,12 @@ class BoardCatalog:
     # Refreshed windows
 
     def note_refresh_states(self, state: BoardState, refresh_states: RefreshStates) -> None:
-        """Store the refresh states of a board's windows."""
-        if state.rules.refreshed:
+        """Store the refresh states of a board's windows. Do nothing if the board is gone, since a
+        new board may have its number if the server was emptied."""
+        if not state.rules.refreshed:
+            return
+        present = self.boards.find_by_number(state.number)
+        if present is not None and present.uid == state.uid:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
     def ensure_unchanged(
