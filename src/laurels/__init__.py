@@ -16,6 +16,7 @@ from typing import Any
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
@@ -45,6 +46,9 @@ __all__ = [
     "Event",
     "EventClock",
     "Gap",
+    "HotBoard",
+    "HotMember",
+    "HotReport",
     "Kept",
     "LaurelsError",
     "Leaderboards",

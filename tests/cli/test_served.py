@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import laurels
+from laurels.server.answers.hot_keys import LEAST
 from tests.serving import ADMIN_KEY, Served
 
 from .running import Shell
@@ -64,6 +66,28 @@ def test_queries_are_answered_by_a_server(remote: Shell) -> None:
     assert remote("rank", "gifts", "zed").code == 1
     assert remote.json("around", "gifts", "ann", "--radius", "0")["total"] == 2
     assert remote.ok("export", "gifts").out == "rank,member,score\n1,ann,5\n2,bob,3\n"
+
+
+def test_hot_boards_and_members_are_listed(remote: Shell) -> None:
+    remote.ok("board", "create", "gifts")
+    with laurels.open(os.environ["LAURELS_URL"]) as lb:
+        lb.submit("gifts", "ann", 5)
+        assert lb.hot().boards == []
+        for _ in range(LEAST):
+            lb.rank("gifts", "ann")
+            lb.top("gifts")
+        assert lb.hot().to_dict()["members"] == [
+            {"board": "gifts", "member": "ann", "count": LEAST}
+        ]
+    shown = remote.json("hot")
+    assert shown["boards"] == [{"board": "gifts", "count": 2 * LEAST}]
+    assert shown["members"] == [{"board": "gifts", "member": "ann", "count": LEAST}]
+    lines = remote.ok("hot").out.splitlines()
+    assert [line.split() for line in lines[2:4]] == [
+        ["gifts", str(2 * LEAST)],
+        ["gifts", "ann", str(LEAST)],
+    ]
+    assert lines[-1].startswith("queries of the last ")
 
 
 def test_check_rebuild_and_snapshot_work_on_a_server(remote: Shell) -> None:

@@ -23,6 +23,7 @@ COMMANDS = [
     ["check"],
     ["rebuild"],
     ["audit"],
+    ["hot"],
     ["board", "apply"],
     ["board", "create"],
     ["board", "list"],
@@ -107,6 +108,8 @@ WRONG = [
     (["board", "change", "g", "--window", "decade"], "invalid_board"),
     (["board", "delete", "none", "--yes"], "unknown_board"),
     (["audit", "--limit", "0"], "usage"),
+    (["hot"], "usage"),
+    (["hot", "--at", "redis://127.0.0.1:1"], "usage"),
 ]
 
 

@@ -50,6 +50,8 @@ VERBS = (
     "rebuild",
     "clock_status",
     "accept_clock",
+    "audit",
+    "hot",
     "close",
 )
 
@@ -106,6 +108,7 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
     assert await lb.count("b", high=5) == 2
     assert len(await lb.periods("b", "day")) == 2
     assert (await lb.stats()).boards == 1
+    assert (await lb.hot()).members == []
     assert [entry.member async for entry in lb.export("b")] == ["bob", "ann", "cid"]
     assert await lb.remove("b", "bob") is True
     assert (await lb.change("b", title="B")).title == "B"

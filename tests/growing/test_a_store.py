@@ -100,6 +100,9 @@ class CountingStore:
     def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
         return self._store.audit(board, before, limit)
 
+    def hot(self) -> laurels.HotReport:
+        return self._store.hot()
+
     def close(self) -> None:
         self._store.close()
 
@@ -185,6 +188,7 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
         lb.accept_clock()
     assert lb.remove("b", "ann")
     assert lb.audit("b").next is None
+    assert lb.hot().boards == []
     lb.delete("b")
     lb.close()
 

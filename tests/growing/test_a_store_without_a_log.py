@@ -169,6 +169,9 @@ class UnloggedStore:
     def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
         return page_of(MemoryAudit(), about(board), before, limit)
 
+    def hot(self) -> laurels.HotReport:
+        return laurels.HotReport(0.0, [], [])
+
 
 @pytest.fixture
 def clock() -> laurels.ManualClock:
@@ -195,6 +198,7 @@ def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -
     assert [entry.score for entry in lb.top("b")] == [3]
     assert list(lb.audit()) == []
     assert lb.changed_boards().boards == []
+    assert lb.hot().members == []
 
 
 for _module in SLICE:

@@ -314,6 +314,8 @@ def test_hot_keys_are_shown_only_to_keys_that_may_read_their_boards(services: Se
     own = services.connect(served, key).get("/v1/hot").raise_for_status().json()
     assert [hot["board"] for hot in own["boards"]] == ["c"]
     assert own["members"] == []
+    with laurels.open(served.url.replace("//", f"//{ADMIN_KEY}@")) as lb:
+        assert lb.hot().members == [laurels.HotMember("b", "ann", 60)]
 
 
 def test_a_board_without_max_age_sends_no_version(services: Services) -> None:

@@ -100,6 +100,9 @@ class _Awaited:
     def audit(self, board: str | None, before: str | None, limit: int) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.audit, board, before, limit)
 
+    def hot(self) -> Awaitable[Any]:
+        return self._store.read_async(lambda _: self._store.hot())
+
 
 def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
     """Return an awaitable form of a verb of `Leaderboards`."""
@@ -175,6 +178,7 @@ class AsyncLeaderboards:
     clock_status = _awaited(Leaderboards.clock_status)
     accept_clock = _awaited(Leaderboards.accept_clock)
     audit = _awaited(Leaderboards.audit)
+    hot = _awaited(Leaderboards.hot)
 
     async def submit_many(
         self,

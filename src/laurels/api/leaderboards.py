@@ -23,6 +23,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.hot_report import HotReport
 from laurels.core.mending import RankingEntries, StoredEntry
 from laurels.core.queries import (
     Around,
@@ -751,6 +752,16 @@ class Leaderboards:
         StorageFailed.
         """
         return self._store.audit(board, before, limit)
+
+    def hot(self) -> HotReport:
+        """Return the boards and members that a service is asked for most: those with at least 50
+        queries, and 0.5 % of all, within ten seconds. A key limited to some boards gets only these
+        boards and their members.
+
+        Only a service counts queries, and each of its processes those that it has answered. For
+        boards that this program has opened itself the report is empty, and covers 0 seconds.
+        """
+        return self._store.hot()
 
     def close(self) -> None:
         """Commit the queued writes and close; closing again does nothing."""

@@ -50,6 +50,7 @@ COMMANDS = {
     "watch": "watch",
     "changes": "changes",
     "audit": "auditing",
+    "hot": "hot",
     "reconcile": "flows.reconcile",
     "check": "upkeep",
     "rebuild": "upkeep",

@@ -11,6 +11,7 @@ from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.hot_report import HotReport
 from laurels.core.index import Index, Offset
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
@@ -96,6 +97,10 @@ class Store(Protocol):
         """Return up to `limit` entries of the audit log that are older than the entry `before`,
         newest first. With `board` only entries about that board. Raises InvalidCursor,
         InvalidLimit, StorageFailed."""
+
+    def hot(self) -> HotReport:
+        """Return the boards and members that are asked for most, empty if nobody counts the
+        queries."""
 
     def close(self) -> None:
         """Carry out all queued writes, and close the store. A second call does nothing."""

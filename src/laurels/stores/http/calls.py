@@ -25,6 +25,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
@@ -58,6 +59,7 @@ _positions = then(decoder(dict[str, dict[str, str]]), lambda payload: payload["p
 _changes = decoder(ChangePage)
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
+_hot = decoder(HotReport)
 _sinks = decoder(list[SinkReport])
 _sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
@@ -233,6 +235,10 @@ def sources() -> Call[list[SourceReport]]:
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
     return Call("GET", target("/v1/audit", board=board, before=before, limit=limit), _audit)
+
+
+def hot() -> Call[HotReport]:
+    return Call("GET", "/v1/hot", _hot)
 
 
 def stats() -> Call[Stats]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from laurels.core.board_state import BoardState, unknown_board
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
+from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.index import Index
 from laurels.errors import (
     Closed,
@@ -142,6 +143,11 @@ class LocalState(Paced):
         """Return a page of the audit log."""
         self.ensure_usable()
         return page_of(self.audit_log, about(board), before, limit)
+
+    def hot(self) -> HotReport:
+        """Return an empty report: only a service counts queries."""
+        self.ensure_usable()
+        return NOTHING_COUNTED
 
     def clock_status(self) -> ClockStatus:
         """Return the store's time, and by how much it differs from the clock."""

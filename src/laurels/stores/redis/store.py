@@ -25,6 +25,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.named_windows import window_named
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
@@ -298,6 +299,11 @@ class RedisStore(Paced):
         """Return a page of the audit log."""
         self.ensure_usable()
         return page_of(self.audit_log, about(board), before, limit)
+
+    def hot(self) -> HotReport:
+        """Return an empty report: only a service counts queries."""
+        self.ensure_usable()
+        return NOTHING_COUNTED
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the due work. Return about how much work is left, and in how many
