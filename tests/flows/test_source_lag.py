@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,12 @@ class BusyReader(MemoryReader):
         return self.messages[after.major :]
 
 
-def run(lb: laurels.AsyncLeaderboards, reader: MemoryReader, **settings: Any) -> SourceRunner:
+def run(
+    lb: laurels.AsyncLeaderboards,
+    reader: MemoryReader,
+    warn: Callable[[str], None] = lambda _text: None,
+    **settings: Any,
+) -> SourceRunner:
     return SourceRunner(
         lb,
         reader,
@@ -103,6 +108,7 @@ def run(lb: laurels.AsyncLeaderboards, reader: MemoryReader, **settings: Any) ->
         rejects=KeptRejects(),
         sleep=nothing,
         now_ms=reader.clock.now_ms,
+        warn=warn,
     )
 
 
@@ -326,3 +332,55 @@ def test_file_sources_report_no_time(tmp_path: Path) -> None:
         [counted] = [period for period in lb.periods("b", "hour") if period.total]
         assert counted.final
         assert "passed_ms" not in str(lb.position("b", "source/source"))
+
+
+class LateReader(MemoryReader):
+    """A stream whose next message was taken as long ago as the next of `lags_ms`."""
+
+    def __init__(self, clock: laurels.ManualClock, lags_ms: Sequence[int]) -> None:
+        super().__init__(clock)
+        self._lags_ms = list(lags_ms)
+        self._lag_ms = 0
+
+    async def time_ms(self) -> int | None:
+        return self.clock.now_ms() - self._lag_ms
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        self.clock.advance(15 * SECOND)
+        if self._lags_ms:
+            lag_ms = self._lags_ms.pop(0)
+            self.clock.advance(max(0, lag_ms - self._lag_ms))
+            self._lag_ms = lag_ms
+            self.take(at_ms=self.clock.now_ms() - lag_ms)
+        return await super().read(after, limit, wait=wait)
+
+
+@pytest.mark.parametrize(
+    ("windows", "window", "most_ms"),
+    [
+        (["all", "1h=rolling:1h/10m"], "1h", 50 * MINUTE),
+        (["all", "hour:keep=30"], "hour", 5 * HOUR),  # the rest of the hour, and `close_wait`
+        (["all"], None, 0),
+    ],
+)
+def test_a_source_warns_before_its_events_are_too_late(
+    windows: list[str], window: str | None, most_ms: int
+) -> None:
+    """The source warns at half of the lag at which the window begins to refuse its events, once
+    each time it gets there."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(BEGIN_MS)
+        board = laurels.Board("b", windows=windows, grace="0s", close_wait="4h")
+        warnings: list[str] = []
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(board)
+            lags_ms = (5 * MINUTE, most_ms // 2 + 20 * MINUTE, 5 * MINUTE, 9 * HOUR)
+            reader = LateReader(clock, [lag_ms for lag_ms in lags_ms for _ in range(3)])
+            await run(lb, reader, warnings.append).run()
+        expected = [] if window is None else [f"the window {window!r}"] * 2
+        assert [
+            text.partition("long, ")[2].partition(" refuses")[0] for text in warnings
+        ] == expected
+
+    asyncio.run(main())

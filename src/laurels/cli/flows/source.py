@@ -180,6 +180,7 @@ def run(
             sleep=asyncio.sleep,
             now_ms=_now_ms,
             waiting=_complain_of_waiting,
+            warn=complain,
             progress=_Progress(time.monotonic),
         )
         figures, interrupted = asyncio.run(_run(at, reader, make))

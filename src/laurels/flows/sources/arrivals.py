@@ -87,6 +87,11 @@ class EndingWindows:
             self._windows[board] = cached
         return cached
 
+    def close_wait_ms(self, board: str) -> int:
+        """Return how long the end of a period of a board waits for sources that lag."""
+        definition = self._boards.get(board)
+        return 0 if definition is None else definition.rules().close_wait_ms
+
     def forget(self, board: str) -> None:
         """Forget a board that was deleted, or may have been created again."""
         self._windows.pop(board, None)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -94,6 +95,7 @@ class BackgroundSources:
                     sleep=asyncio.sleep,
                     now_ms=self._now_ms,
                     waiting=lambda error, _seconds: self._report(name, str(error)),
+                    warn=partial(self._report, name),
                     figures=self.figures[name],
                 )
                 await runner.run()

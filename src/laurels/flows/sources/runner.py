@@ -22,10 +22,12 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import LaurelsError, ShardsDiffer, UnknownBoard
 from laurels.errors.sources import SourceDiverged, SourceExpired, SourceShardExpired
 from laurels.flows.retries import FlowRetryPolicy, Sleep
+from laurels.model.windows.kinds import Window
 
 from .arrivals import refused_from
 from .feeding import BoardFeed
 from .figures import Figures
+from .lag_warnings import LagWarnings
 from .leveling import Leveling
 from .mapping import EventMapping
 from .outcomes import MessageOutcomes, Row
@@ -76,6 +78,7 @@ class SourceRunner:
         sleep: Sleep,
         now_ms: Callable[[], int],
         waiting: Callable[[LaurelsError, float], None] = lambda _error, _seconds: None,
+        warn: Callable[[str], None] = lambda _text: None,
         progress: Callable[[Figures], None] = lambda _figures: None,
         figures: Figures | None = None,
     ) -> None:
@@ -111,6 +114,7 @@ class SourceRunner:
             batch=settings.batch,
             report=lambda error: waiting(error, 0.0),
         )
+        self._lag_warnings = LagWarnings(settings.name, warn)
         self._idle = 0
         self._begins_again = False
 
@@ -318,23 +322,32 @@ class SourceRunner:
         if not self._reader.resumes or place.passed_ms is None:
             return
         await self._retries.call(self._boards.windows.refresh)
-        until_ms = place.passed_ms
-        due = [
-            board
-            for board in list(self._boards.positions)
-            if await self._waits_for(board, until_ms)
-        ]
+        due = []
+        for board in list(self._boards.positions):
+            windows = await self._windows(board)
+            self._lag_warnings.check(
+                board,
+                windows,
+                self._boards.windows.close_wait_ms(board),
+                place.passed_ms,
+                self._now_ms(),
+            )
+            if self._waits_for(board, windows, place.passed_ms):
+                due.append(board)
         for first in range(0, len(due), BOARDS_AT_ONCE):
             share = due[first : first + BOARDS_AT_ONCE]
             await _all(self._boards.move(board, place) for board in share)
 
-    async def _waits_for(self, board: str, until_ms: int) -> bool:
-        """Return whether a window of a board may wait for the source to pass a time."""
+    async def _windows(self, board: str) -> Sequence[Window]:
+        """Return the windows of a board whose periods or steps end; none for a deleted board."""
         try:
-            windows = await self._retries.call(partial(self._boards.windows.of, board))
+            return await self._retries.call(partial(self._boards.windows.of, board))
         except UnknownBoard:
             self._boards.forget(board)
-            return False
+            return ()
+
+    def _waits_for(self, board: str, windows: Sequence[Window], until_ms: int) -> bool:
+        """Return whether one of the windows may wait for the source to pass a time."""
         passed_ms = self._boards.commits.passed_ms(board)
         if passed_ms is None:
             return bool(windows)
