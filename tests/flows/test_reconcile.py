@@ -440,6 +440,24 @@ def test_invalid_member_data_remains_a_difference(url: str) -> None:
     asyncio.run(play())
 
 
+def test_a_source_with_a_very_long_name_does_not_stop_the_ledger(url: str) -> None:
+    """The ledger leaves out its position, but has its events and the positions of other sources."""
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            for source in ("s", "x" * 300, "x" * 301, "\\" * 151):
+                await lb.submit_many("b", [("ann", 1)], position=(source, "7"))
+            await sent(lb, url)
+            stored = rows(url, f"SELECT source FROM {prefix_of(url)}source_positions")
+            assert {source for (source,) in stored} == {"s", "x" * 300}
+            assert ledger(url, board(), prefix_of(url))["all", "", ""] == {"ann": (4,)}
+            result = await reconciled(lb, url)
+            assert (result.differing, result.position_differences) == (0, ())
+
+    asyncio.run(play())
+
+
 def test_positions_are_compared_and_repaired_in_the_ledger(url: str) -> None:
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

@@ -18,7 +18,8 @@ COLUMNS = 4
 BUCKETS = 4_096
 GENERATION_BITS = 40
 """A version is a generation, above these bits, and the sequence number of a change below."""
-MAX_SCOPE = 300
+MAX_SCOPE = MAX_SOURCE = 300
+"""The most characters of a scope and of the name of a source in the ledger."""
 
 RankingName = tuple[str, str, str]
 """Window, period and scope."""
@@ -57,6 +58,12 @@ class Flush(Struct):
 def bucket_of(member: str) -> int:
     """Return the bucket of a member; reconciling compares bucket by bucket."""
     return crc32(member.encode()) % BUCKETS
+
+
+def is_kept_source(source: str) -> bool:
+    """Return whether a ledger keeps the position of a source: not if its name is too long for a
+    key of MariaDB."""
+    return len(escaped(source)) <= MAX_SOURCE
 
 
 def is_member(member: str) -> bool:
@@ -150,7 +157,7 @@ def _note_board(flush: Flush, change: Change) -> None:
         flush.defines = True
     elif change.kind == "initial_end":
         flush.ends_initial = True
-    elif change.kind == "position":
+    elif change.kind == "position" and is_kept_source(change.data["source"]):
         flush.positions[change.data["source"]] = change.data["position"]
 
 

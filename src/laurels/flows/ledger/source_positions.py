@@ -14,6 +14,7 @@ from laurels.flows.sinks.target import POSITION_PREFIX
 
 from .locked import LockedRows
 from .rounds import Sleep, changed_since, in_rounds
+from .rows import is_kept_source
 
 
 class PositionDifference(Struct, frozen=True):
@@ -71,5 +72,5 @@ class PositionReconciling:
         return {
             source: text
             for source, text in positions.items()
-            if not source.startswith(POSITION_PREFIX)
+            if not source.startswith(POSITION_PREFIX) and is_kept_source(source)
         }
