@@ -147,7 +147,6 @@ class Implementation:
     exclusive: bool = False
     divided: bool = False
     refreshes: bool = True
-    has_heads: bool = True
     has_walks: bool = True
 
 
@@ -167,7 +166,7 @@ IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, has_walks=False),
     Implementation("cluster", OnCluster, lasting=True, has_walks=False),
-    Implementation("cluster-shards", Divided, lasting=True, divided=True, has_heads=False),
+    Implementation("cluster-shards", Divided, lasting=True, divided=True, has_walks=False),
 )
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import BoardInvalid, InvalidCursor, InvalidRank
+from laurels.errors import InvalidCursor, InvalidRank
 from tests.contract.coarse import in_memory, over_http
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
@@ -37,7 +37,7 @@ SHAPES = [
 
 
 STORES = (
-    *[each for each in IMPLEMENTATIONS if each.has_heads],
+    *IMPLEMENTATIONS,
     Implementation("estimating", in_memory(HEAD + 20), lasting=False),
     Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
@@ -72,23 +72,6 @@ def shaped() -> list[object]:
             every = store.name in ("memory", "redis") or (i + j) % 3 == 0
             (chosen if every else others).append((store, *shape))
     return [*chosen, *rare(*others)]
-
-
-@pytest.mark.parametrize(
-    "implementation",
-    [each for each in IMPLEMENTATIONS if not each.has_heads],
-    ids=lambda implementation: implementation.name,
-)
-def test_a_head_is_refused_if_no_layout_supports_it(
-    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
-) -> None:
-    with Deployment(implementation, tmp_path, clock) as deployment:
-        with pytest.raises(BoardInvalid, match="with a head on an index server"):
-            deployment.lb.create(laurels.Board("b", head=HEAD))
-        deployment.lb.create(laurels.Board("b"))
-        with pytest.raises(BoardInvalid, match="with a head on an index server"):
-            deployment.lb.change("b", head=HEAD)
-        assert deployment.lb.get("b").head == 0
 
 
 def events(

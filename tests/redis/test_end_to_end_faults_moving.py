@@ -5,20 +5,25 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from random import Random
+from typing import TypeVar
 
 import pytest
 
 import laurels
 from laurels.errors.index_server import IndexMoving, IndexUnavailable
+from laurels.stores.redis.index.calls import ShardCalls
 from tests.conftest import Scaled
+from tests.contract.heads import bounds
 
+from .heads import SIZES
 from .servers import Cluster, Server, until
 from .writing import BOARD, Writers, counted, opened, patient
 
 WINDOWS = ["all", "day", "r=rolling:10s/1s"]
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +157,50 @@ def test_scopes_agree_with_the_scope_of_all_while_their_slot_moves(
         assert in_rooms == Counter(counted(lb, "rooms"))
         assert {int(str(entry.score)) for entry in lb.top("rooms", by="room").entries} == {0}
         assert lb.scopes("rooms", "room") == [{"room": room_of} for room_of in rooms]
+        lb.check()
+
+
+def test_ranks_on_a_board_with_a_head_are_within_their_bounds_while_a_slot_moves(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot of one shard of three moves with all of its buckets. A call that is refused is
+    repeated, which has no further effect, since the column keeps the last value."""
+    monkeypatch.setattr(ShardCalls, "head_sizes", SIZES)
+    rng, score = Random(3), dict[str, int]()
+    with opened(cluster.url) as lb:
+        columns = [laurels.Column("score", op="last")]
+        lb.create(laurels.Board("heads", columns=columns, tie="member", head=100, shards=3))
+        key = b"laurels:{%d.1}:m" % len(lb.boards())
+
+        def repeated(call: Callable[[], T]) -> T:
+            while True:
+                with suppress(IndexUnavailable):
+                    return call()
+
+        def submit(members: list[str]) -> None:
+            score.update({member: rng.randrange(5_000) for member in members})
+            events = [(member, score[member]) for member in members]
+            repeated(lambda: lb.submit_many("heads", events))
+
+        def check() -> None:
+            order = sorted(score, key=lambda member: (-score[member], member))
+            ranks = repeated(lambda: lb.ranks("heads", order))
+            for i, rank in enumerate(ranks, 1):
+                low, high = bounds(rank)
+                assert low <= i <= high
+            page = repeated(lambda: lb.top("heads", limit=100))
+            assert [entry.member for entry in page] == order[: page.certain]
+
+        everybody = [f"m{i}" for i in range(900)]
+        submit(everybody)
+        moving = threading.Thread(target=move, args=(cluster, key, 0.02))
+        moving.start()
+        while moving.is_alive():
+            submit(rng.sample(everybody, 40))
+            check()
+        moving.join()
+        submit(everybody)
+        check()
         lb.check()
 
 

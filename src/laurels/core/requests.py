@@ -129,7 +129,9 @@ class ReadResult(Struct, frozen=True, gc=False):
 
     On a board with a head, an index that does not order all members knows only the first `certain`
     positions, and spans end there. `certain` is None if all positions are known. The returned
-    position of an anchor beyond the certain positions is some number from `certain` to `total`.
+    position of an anchor beyond the certain positions is some number from `certain` to `total`. If
+    there are `highs`, these are the greatest possible positions of the anchors, and `positions` are
+    the least possible ones.
     `grid_age` is the number of changes since the bounds of estimates were as narrow as possible; it
     is None if nothing is estimated. `walked` is the place from which a walk continues, empty at the
     end of the walk. Positions and ranks in the slice of a walk have no meaning.
@@ -143,6 +145,7 @@ class ReadResult(Struct, frozen=True, gc=False):
     scopes: list[str] = []
     certain: int | None = None
     grid_age: int | None = None
+    highs: list[int] | None = None
     walked: str = ""
 
 

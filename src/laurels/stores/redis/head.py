@@ -9,10 +9,6 @@ def ensure_head_layout(board: Board) -> None:
     rules = board.rules()
     if not rules.head:
         return
-    if rules.shards > 1:
-        raise BoardInvalid(
-            f"expected one shard for a board with a head on an index server, got {rules.shards}"
-        )
     if rules.changes_ms:
         raise BoardInvalid(
             "expected a board with a head or with changes on an index server, got both: leave out "

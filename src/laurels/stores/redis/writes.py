@@ -229,6 +229,7 @@ class Writer:
                     due = self._catalog.due_work(state, record.now_ms)
                     for part in parts_of_mend(record, CALL_MOST):
                         write.done += await self._catalog.index.mend(opened_as(state), part, due)
+                    self._note_passes_due(state)
             except DefinitionOutdated:
                 await self._catalog.load()
             else:
@@ -282,6 +283,7 @@ class Writer:
                 )
                 block = write_block(record, "remove", record.member)
                 write.settle(await self._catalog.index.remove(opened, record.member, due, block))
+                self._note_passes_due(current)
             case records.MemberData():
                 opened = opened_as(self._catalog.boards.by_number(record.board))
                 block = write_block(record, "data", record.member, record.data)
@@ -290,6 +292,12 @@ class Writer:
                     opened, record.member, record.data, block, write.expected
                 )
         return True
+
+    def _note_passes_due(self, state: BoardState) -> None:
+        """Record that a write without receipts may have taken members out of the head of a
+        board."""
+        if state.rules.head:
+            self._catalog.note_passes_due(state)
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)

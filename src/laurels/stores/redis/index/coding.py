@@ -354,13 +354,16 @@ def _decode_result(
         certain, changes = reader.next(), reader.next()
         grid_age = None if changes is False else int(changes)
     positions = [reader.next() for _ in request.anchors]
+    highs = list(reader.next()) if has_head else None
     slices = [_slice(encoding, reader, columns, width) for _ in request.spans]
     stored = width + (request.whole and encoding.rules.is_stamped)
     located = None
     if request.members:
         located = _located(encoding, reader, stored, has_head=has_head)
     data = [_data(reader.next()) for _ in range(len(slices) + 1)] if request.data else None
-    return ReadResult(total, positions, slices, located, data, certain=certain, grid_age=grid_age)
+    return ReadResult(
+        total, positions, slices, located, data, certain=certain, grid_age=grid_age, highs=highs
+    )
 
 
 def _data(payload: list[Any]) -> list[bytes | None]:

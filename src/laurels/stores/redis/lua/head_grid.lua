@@ -221,6 +221,15 @@ do
     return one[size] + 1 == other[size]
   end
 
+  -- Returns two numbers of members: before the segment of a form, and in this segment. The third result is the
+  -- segment; without a grid it is missing, and all members are in one segment.
+  local function count_around(s, form)
+    if not s.grid then return 0, listed_members(s) end
+    local segment = segment_of(s.grid, form)
+    local before, own = count_segments(s.grid, segment)
+    return before, own, segment
+  end
+
   -- Returns three numbers, from 0, for a member with a form: its position, its rank, and `high`,
   -- the greatest possible rank. If the member does not precede the floor, position and rank are the
   -- least possible ones. All are -1 for a zero that is not ranked.
@@ -233,20 +242,28 @@ do
       local rank = ordinal and position or zeros.before(ranked, exact_rank(ranked, form, member))
       return {position = position, rank = rank, high = rank}
     end
-    local position, high = head.certain(ranked), listed_members(s) - 1
+    local entries = head.certain(ranked)
     if s.refill or s.junk then
-      position = zeros.before(ranked, count_before(ranked, scored and {form = form, member = member}
+      entries = zeros.before(ranked, count_before(ranked, scored and {form = form, member = member}
         or {entry = entry_of(ranked, form, member)}))
     end
-    local rank = ordinal and position or zeros.before(ranked, exact_rank(ranked, form, member))
-    if s.grid then
-      local segment = segment_of(s.grid, form)
-      local before, own = count_segments(s.grid, segment)
-      position, rank = math.max(position, before), math.max(rank, before)
-      high = math.min(high, before + own - 1)
-      if not ordinal and is_run(s.grid, segment) then high = rank end
-    end
+    local before, own, segment = count_around(s, form)
+    local position, high = math.max(entries, before), before + own - 1
+    if ordinal then return {position = position, rank = position, high = high} end
+    local rank = math.max(before, zeros.before(ranked, exact_rank(ranked, form, member)))
+    if segment and is_run(s.grid, segment) then high = rank end
     return {position = position, rank = rank, high = high}
+  end
+
+  -- Returns the least and the greatest possible number of members before a place in the order. `entries` of the
+  -- head are before it. The place is among the members with a form, or with `leads` before all members with the
+  -- score of this form. A place among the certain positions is exact.
+  function head.bounds(ranked, form, entries, leads)
+    local s = head.state(ranked)
+    if not s.floor or entries < head.certain(ranked) then return entries, entries end
+    local before, own, segment = count_around(s, form)
+    if leads and segment and is_run(s.grid, segment) then own = 0 end
+    return math.max(entries, before), before + own
   end
 
   local function unlink_samples(ranked)

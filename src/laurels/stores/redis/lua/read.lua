@@ -19,8 +19,9 @@
 --   span and one for the members.
 -- If a ranking has the layout with a head (`has_heads` has this for each request for entries), its part
 --   of the answer has more: after the size, the number of exact positions and the number of changes of
---   the grid (false without one); after the forms of members, a table of their greatest ranks, as their
---   positions and ranks are then the least ones. Spans end at the end of the head.
+--   the grid (false without one); after the positions of anchors, a table of their greatest possible
+--   positions; after the forms of members, a table of their greatest possible ranks. Positions and ranks
+--   are then the least possible ones. Spans end at the end of the head.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
@@ -111,17 +112,29 @@ local function exact_position(ranked, anchor)
   return zeros.before(ranked, stored_position(ranked, anchor))
 end
 
--- Returns the position of an anchor. In a ranking with a head, an anchor after the exact entries
--- gets some position after them.
+-- Returns a form with the score at which an anchor is, and whether the anchor is before all members with this score.
+local function form_at(anchor)
+  local is_count = anchor[1] == 'count'
+  if scored then return anchor[2], is_count and anchor[2] % head.score_unit == 0 end
+  local right = is_count and anchor[3]
+  local score = {unpack(anchor[2], 1, columns)}
+  for i = #score + 1, columns do score[i] = right and BIAS or -BIAS end
+  return encode_words(score), is_count and not right
+end
+
+-- Returns the position of an anchor. In a ranking with a head, returns its least and its greatest possible position.
 local function position(ranked, anchor)
   if not has_head(ranked) then return exact_position(ranked, anchor) end
   local kind = anchor[1]
+  if kind == 'start' then return 0, 0 end
+  if kind == 'end' then return ranked.total, ranked.total end
   if kind == 'member' then
     local form = form_of(ranked, anchor[2])
-    return form and head.locate(ranked, form, anchor[2]).position or -1
+    local own = form and head.locate(ranked, form, anchor[2]).position or -1
+    return own, own < ranked.certain and own or ranked.total - 1
   end
-  if kind == 'end' then return ranked.total end
-  return math.min(exact_position(ranked, anchor), ranked.certain)
+  local form, leads = form_at(anchor)
+  return head.bounds(ranked, form, exact_position(ranked, anchor), leads)
 end
 
 local function extent(span, positions, total)
@@ -214,7 +227,7 @@ end
 
 local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds)
   local ranked = ranking_of(window, instance, rolling, bounds)
-  local positions, slice_members = {}, {}
+  local positions, highs, slice_members = {}, {}, {}
   append(ranked.total)
   local listed = ranked.total
   has_heads[#has_heads + 1] = has_head(ranked)
@@ -225,9 +238,10 @@ local function answer(window, instance, rolling, anchors, spans, members, data, 
     append(s.grid and s.changes or false)
   end
   for i = 1, #anchors do
-    positions[i] = position(ranked, anchors[i])
+    positions[i], highs[i] = position(ranked, anchors[i])
     append(positions[i])
   end
+  if has_head(ranked) then append(highs) end
   for i = 1, #spans do
     local low, high = extent(spans[i], positions, listed)
     slice_members[i] = slice(ranked, low, high, data)

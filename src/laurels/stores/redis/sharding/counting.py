@@ -24,6 +24,7 @@ import asyncio
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -47,7 +48,26 @@ from .feed import encode_feed_payload
 from .positions import StoredPositions, not_ready, stored_positions
 from .shards import REFUSED, gather, shard_of, shards, worst
 
-Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
+
+class MemberRanks(NamedTuple):
+    """The ranks of a batch's members in the watched window. If there are `highs`, these are the
+    greatest possible ranks, and `ranks` are the least possible ones."""
+
+    ranks: "array[int]"
+    highs: "array[int] | None"
+
+    @property
+    def most(self) -> "array[int]":
+        """The greatest possible ranks."""
+        return self.ranks if self.highs is None else self.highs
+
+    def select(self, events: Sequence[int]) -> "MemberRanks":
+        """Return the ranks of the members of these events."""
+        highs = None if self.highs is None else array("q", [self.highs[event] for event in events])
+        return MemberRanks(array("q", [self.ranks[event] for event in events]), highs)
+
+
+ReadRanks = Callable[[Batch, Plan, int], Awaitable[MemberRanks]]
 """A function that returns the ranks of a batch's members in the watched window."""
 
 
@@ -103,7 +123,7 @@ class Counting:
         """Whether remembered ids can expire between the calls for two shares of the batch. If so,
         the capacity for further ids is measured again before each call."""
 
-    async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
+    async def apply(self, ranks: ReadRanks | None, due_ms: int) -> Applied:
         """Count the batch; see `RemoteIndex.apply`."""
         stages = await self._stages()
         before = None
@@ -119,13 +139,21 @@ class Counting:
         events = sorted(event for share in self._done for event in share.events)
         ranks_wanted = ranks if before is not None else None
         offset, after = await asyncio.gather(self._offset(), self._ranks_after(ranks_wanted))
+        if left is not None:
+            before = None if before is None else before.select(events)
+            after = None if after is None else after.select(events)
+        highs = None
+        if before is not None and after is not None and (before.highs or after.highs):
+            highs = before.most, after.most
         return Applied(
             self._outcomes(events),
-            _select(before, events, left),
-            _select(after, events, left),
+            None if before is None else before.ranks,
+            None if after is None else after.ranks,
             offset,
             left,
             self._refresh_states(),
+            highs,
+            passes_due=any(share.applied and share.applied.passes_due for share in self._shares),
         )
 
     # The order of the calls
@@ -335,7 +363,7 @@ class Counting:
                 _store_scores(after, places, outcomes.after)
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
-    async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
+    async def _ranks_after(self, ranks: ReadRanks | None) -> MemberRanks | None:
         """Return the ranks after counting; None if they cannot be read. Reading them has no
         influence on what was counted."""
         if ranks is None or self._watch is None:
@@ -364,14 +392,6 @@ class Counting:
             if not isinstance(offset, BaseException):
                 offsets[shard.shard] = changes(offset)
         return tuple(offsets)
-
-
-def _select(
-    ranks: "array[int] | None", events: Sequence[int], left: list[int] | None
-) -> "array[int] | None":
-    if ranks is None or left is None:
-        return ranks
-    return array("q", [ranks[event] for event in events])
 
 
 def _no_scores(size: int, width: int) -> Scores:

@@ -10,6 +10,11 @@ its own shard has. The other is, for each span, a *pivot*: a place near the span
 every shard can find. The position of a pivot on the whole board is the sum of its positions in the
 shards. The n entries after the pivot on the whole board are among the n entries after it in each
 shard.
+
+On a board with a head a shard may know only its first n positions for certain. The first n
+positions of the whole board are then certain as well, since each of their entries is among the
+first n entries of its shard, and so is every entry before it. Below that, the bounds of a member's
+rank are the sums of its bounds in all shards.
 """
 
 from array import array
@@ -55,6 +60,35 @@ class Pivot(NamedTuple):
     before: int
     after: int
     shared: bool = False
+
+
+class Coverage:
+    """How many entries the whole board has, how many leading ones are certain, and how many can be
+    listed."""
+
+    def __init__(self, parts: Sequence[ReadResult], head: int) -> None:
+        self.total = sum(part.total for part in parts)
+        self.certain: int | None = None
+        self.grid_age: int | None = None
+        self.listed = min(self.total, head or self.total)
+        if any(part.certain is not None for part in parts):
+            cut = [part for part in parts if certain_in(part) < part.total]
+            self.certain = min(map(certain_in, cut), default=self.total)
+            self.listed = min(self.listed, self.certain)
+            ages = [part.grid_age for part in cut if part.grid_age is not None]
+            self.grid_age = sum(ages) if len(ages) == len(cut) else None
+
+    def lists(self, position: int) -> bool:
+        """Return whether an anchor with this position is exact, and not after the entries that can
+        be listed."""
+        if self.certain is not None and self.certain < self.total and position >= self.certain:
+            return False
+        return position <= self.listed
+
+
+def certain_in(part: ReadResult) -> int:
+    """Return how many leading positions of a shard are certain."""
+    return part.total if part.certain is None else part.certain
 
 
 class Merged(Protocol):
@@ -233,16 +267,24 @@ class Merging:
         next round, and return None."""
         self._round += 1
         self.far = {}
-        total = sum(part.total for part in parts)
+        whole = Coverage(parts, self.request.head)
         positions = [self._position(place, parts) for place in range(len(self.request.anchors))]
         located = self._locate(parts) if self.request.members else None
         data_of_members = self._data_of_members(parts) if self.request.data else []
-        by_span = self._slices(parts, positions, total)
+        by_span = self._slices(parts, positions, whole)
         if self._update_words(parts) or any(part is None for part in by_span):
             return None
         slices = [part for part in by_span if part is not None]
         data = [*(each for _, each in slices), data_of_members] if self.request.data else None
-        return ReadResult(total, positions, [part for part, _ in slices], located, data)
+        return ReadResult(
+            whole.total,
+            positions,
+            [part for part, _ in slices],
+            located,
+            data,
+            certain=whole.certain,
+            grid_age=whole.grid_age,
+        )
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         """Use a place as the pivot of a span in `far`. A search has found that place."""
@@ -287,15 +329,17 @@ class Merging:
     def _locate(self, parts: Sequence[ReadResult]) -> Located:
         """Return the positions and ranks of the requested members. Each is the position or rank in
         the member's own shard, plus the number of entries in the other shards that precede the
-        member."""
+        member. The same holds for the greatest possible ranks."""
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
+        highs: dict[bytes, int] = {}
         nexts = [len(self.request.anchors) + sum(pivot is not None for pivot in self._pivots)]
         nexts *= len(parts)
         for member in self._located:
             located, i = rows[member]
             positions[member], ranks[member] = located.positions[i], located.ranks[i]
+            highs[member] = (located.ranks if located.highs is None else located.highs)[i]
             for shard, part in enumerate(parts):
                 if shard == self._homes[member]:
                     continue
@@ -304,6 +348,8 @@ class Merging:
                 if located.positions[i] >= 0:
                     positions[member] += part.positions[at]
                     ranks[member] += part.positions[at + self._shares_ranks]
+                    most = part.positions if part.highs is None else part.highs
+                    highs[member] += most[at + self._shares_ranks]
         members = [member.encode() for member in self.request.members]
         words = [array("q") for _ in range(self._located_width)]
         for member in members:
@@ -314,6 +360,9 @@ class Merging:
             array("q", [positions.get(member, -1) for member in members]),
             array("q", [ranks.get(member, -1) for member in members]),
             words,
+            array("q", [highs.get(member, -1) for member in members])
+            if any(part.certain is not None for part in parts)
+            else None,
         )
 
     def _data_of_members(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
@@ -329,22 +378,24 @@ class Merging:
     # Spans
 
     def _slices(
-        self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
+        self, parts: Sequence[ReadResult], positions: Sequence[int], whole: Coverage
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
         """Return the entries of each span. For a span that was not read completely, set a pivot for
         the next round and return None in place of its entries."""
         slices: list[tuple[Slice, list[bytes | None]] | None] = []
-        places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
-        for anchor, position in zip(self.request.anchors, positions, strict=True):
-            place = self._resolved(anchor)
-            if place is not None:
+        places: list[tuple[Anchor, int]] = [(Start(), 0)]
+        anchors = (End(), *map(self._resolved, self.request.anchors))
+        for place, position in zip(anchors, (whole.total, *positions), strict=True):
+            if place is not None and whole.lists(position):
                 places.append((place, position))
         read = 0
         for span, pivot in enumerate(self._pivots):
-            low, high = extent(self.request.spans[span], positions, total)
+            low, high = extent(self.request.spans[span], positions, whole.listed)
             region = None
             if pivot is not None:
-                region = Region(parts, len(positions) + read, read, self._width)
+                at = len(positions) + read
+                if whole.lists(sum(part.positions[at] for part in parts)):
+                    region = Region(parts, at, read, self._width)
                 read += 1
             if low >= high:
                 slices.append((empty_slice(low, self._width), []))

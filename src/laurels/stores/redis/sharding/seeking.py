@@ -16,6 +16,8 @@ from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult,
 from laurels.errors import NotReady
 from laurels.model.validation import quoted
 
+from .merging import certain_in
+
 Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
 """A function that sends requests to each shard, and returns the results of each."""
 
@@ -23,34 +25,39 @@ ROUNDS = 100
 
 
 class _Mark:
-    """A place, with its position on the whole board and in each shard."""
+    """A place, with its position on the whole board and in each shard. If it is not exact, these
+    positions are the least possible ones."""
 
-    def __init__(self, place: Anchor, parts: list[int]) -> None:
+    def __init__(self, place: Anchor, parts: list[int], *, is_exact: bool = True) -> None:
         self.place = place
         self.parts = parts
         self.position = sum(parts)
+        self.is_exact = is_exact
 
 
 async def seek(
     read: Read, request: ReadRequest, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
     """Return a place within `near` of the wanted position of the ranking that a request is for, and
-    its position as of the last read."""
+    its position as of the last read. If the order is only known up to a position, the wanted one
+    must be before it."""
     ranking = ReadRequest(request.key, zeros=request.zeros)
-    results = await read([[ranking] for _ in range(shards)])
+    results = [each[0] for each in await read([[ranking] for _ in range(shards)])]
     low = _Mark(Start(), [0] * shards)
-    high = _Mark(End(), [each[0].total for each in results])
+    ends = [min(certain_in(each), request.head or each.total) for each in results]
+    high = _Mark(End(), ends, is_exact=ends == [each.total for each in results])
     for round in range(ROUNDS):
         for mark in (low, high):
-            if abs(mark.position - wanted) <= near:
+            if mark.is_exact and abs(mark.position - wanted) <= near:
                 return mark.place, mark.position
         if not low.position < wanted < high.position:
-            return high.place, high.position
+            last = high if high.is_exact else low
+            return last.place, last.position
         share = (wanted - low.position) / (high.position - low.position)
         if round % 2:
             share = 0.5
         places = [int(a + (b - a) * share) for a, b in zip(low.parts, high.parts, strict=True)]
-        marks = await _marks(read, ranking, width, places)
+        marks = await _marks(read, ranking, width, places, ends)
         narrowed = False
         for mark in marks:
             if low.position < mark.position <= wanted:
@@ -63,7 +70,7 @@ async def seek(
 
 
 async def _marks(
-    read: Read, ranking: ReadRequest, width: int, places: Sequence[int]
+    read: Read, ranking: ReadRequest, width: int, places: Sequence[int], ends: Sequence[int]
 ) -> list[_Mark]:
     """Return, for each shard, the entry at a given position in it, as a place with its position on
     the whole board."""
@@ -78,6 +85,18 @@ async def _marks(
             words = tuple([column[0] for column in part.words[:width]])
             bounds[AtBound(words, part.members[0].encode(), False)] = None
     counted = await read([[replace(ranking, anchors=tuple(bounds))] for _ in places])
-    return [
-        _Mark(bound, [each[0].positions[i] for each in counted]) for i, bound in enumerate(bounds)
+    return [_mark(bound, i, [each[0] for each in counted], ends) for i, bound in enumerate(bounds)]
+
+
+def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[int]) -> _Mark:
+    """Return the place of the i-th anchor. If a shard lists its entries only up to an end, the
+    position in that shard is at most this end."""
+    positions = [
+        part.positions[i] if part.certain is None else min(part.positions[i], end)
+        for part, end in zip(parts, ends, strict=True)
     ]
+    is_exact = all(
+        part.highs is None or part.highs[i] == position
+        for part, position in zip(parts, positions, strict=True)
+    )
+    return _Mark(bound, positions, is_exact=is_exact)

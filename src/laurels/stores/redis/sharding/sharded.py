@@ -38,7 +38,7 @@ from laurels.stores.redis.remote import (
     ShardIndex,
 )
 
-from .counting import Counting
+from .counting import Counting, MemberRanks
 from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
 from .positions import (
@@ -472,7 +472,7 @@ class ShardedIndex:
 
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
-    ) -> "array[int]":
+    ) -> MemberRanks:
         """Return the ranks of a batch's members in the watched window, -1 for members that are not
         ranked.
 
@@ -480,34 +480,37 @@ class ShardedIndex:
         the running step in a shard is detected before any shard has counted.
         """
         members = [member.decode() for member in batch.member_list()]
-        ranks: dict[RankingKey, dict[str, int]] = {}
-        for event, member in enumerate(members):
-            target = plan.ranking(watch, event)
+        targets = [plan.ranking(watch, event) for event in range(batch.size)]
+        named: dict[RankingKey, dict[str, int]] = {}
+        for target, member in zip(targets, members, strict=True):
             if target is not None:
-                ranks.setdefault(target.key, {}).setdefault(member, 0)
+                of_ranking = named.setdefault(target.key, {})
+                of_ranking.setdefault(member, len(of_ranking))
         requests = [
             ReadRequest(
                 key,
-                members=tuple(named),
+                members=tuple(places),
                 zeros=zeros_of(board.rules, key.window, batch.now_ms),
             )
-            for key, named in ranks.items()
+            for key, places in named.items()
         ]
-        requests += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
+        requests += [ReadRequest(key) for key in _rolling(plan) - named.keys()]
         read = await self._merged(board, requests, batch.now_ms, due_ms, lenient=True)
-        for request, result in zip(requests, read.results, strict=True):
-            if not request.members:
+        located = {
+            request.key: result.located
+            for request, result in zip(requests, read.results, strict=True)
+            if result.located is not None
+        }
+        ranks, highs = array("q"), array("q")
+        for target, member in zip(targets, members, strict=True):
+            if target is None:
+                ranks.append(-1)
+                highs.append(-1)
                 continue
-            assert result.located is not None
-            ranks[request.key] = dict(zip(request.members, result.located.ranks, strict=True))
-        targets = [plan.ranking(watch, event) for event in range(batch.size)]
-        return array(
-            "q",
-            [
-                -1 if target is None else ranks[target.key][member]
-                for target, member in zip(targets, members, strict=True)
-            ],
-        )
+            found, place = located[target.key], named[target.key][member]
+            ranks.append(found.ranks[place])
+            highs.append((found.ranks if found.highs is None else found.highs)[place])
+        return MemberRanks(ranks, highs if any(each.highs for each in located.values()) else None)
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
