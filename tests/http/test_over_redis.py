@@ -140,6 +140,20 @@ def test_event_numbers_of_another_server_are_not_resumed(pair: tuple[str, str]) 
     asyncio.run(main())
 
 
+def test_an_event_for_an_unknown_window_is_refused(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "windows")
+    event = {"member": "ann", "value": 1}
+    for query, code in (("window=day", "unknown_window"), ("scope=room", "unknown_scope")):
+        answer = http.post(f"{one}/v1/boards/windows/scores?{query}", json=event)
+        assert (answer.status_code, answer.json()["code"]) == (404, code)
+    refused = http.post(f"{one}/v1/boards/windows/scores", json=event | {"labels": {"room": "1"}})
+    assert (refused.status_code, refused.json()["code"]) == (422, "unknown_label")
+    put(two, "windows", windows=["all", "day"])
+    answer = http.post(f"{one}/v1/boards/windows/scores?window=day", json=event)
+    assert answer.json()["rank"] == 1
+
+
 def test_a_feed_ends_when_another_process_deletes_the_board(pair: tuple[str, str]) -> None:
     one, two = pair
     put(one, "gone")

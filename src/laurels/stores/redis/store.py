@@ -20,6 +20,7 @@ from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, c
 from laurels.core.commands import (
     Command,
     DefinitionCommand,
+    Mend,
     RemoveMember,
     SetData,
     Submit,
@@ -88,6 +89,25 @@ def _labels_of(event: Any) -> Any:
     else:
         labels = event.get("labels") if isinstance(event, dict) else getattr(event, "labels", None)
     return labels if isinstance(labels, dict) else None
+
+
+class _Known:
+    """The boards as this process knows them. Unlike the methods of the store, those of this class
+    ask the server nothing, so that they may be called on its loop."""
+
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self._catalog = catalog
+
+    def named(self, board: str) -> BoardState:
+        """Return the board of that name. Raises UnknownBoard."""
+        return self._catalog.boards.named(board)
+
+    def submission(
+        self, board: str, events: Any, window: str | None, **options: Unpack[SubmitOptions]
+    ) -> Submission:
+        """Accept events: check their form and turn them into columns."""
+        is_replay = self._catalog.event_time
+        return submission(self.named(board), events, window, event_time=is_replay, **options)
 
 
 class RedisStore(Paced):
@@ -226,10 +246,9 @@ class RedisStore(Paced):
     ) -> Submission:
         """Accept events: check their form and turn them into columns."""
         batch = batch_list(events)
-        state = self.named(board)
-        if is_newer(state, batch, window, options.get("scope")):
-            state = self.newest(board)
-        return submission(state, batch, window, event_time=self._catalog.event_time, **options)
+        if is_newer(self.named(board), batch, window, options.get("scope")):
+            self.newest(board)
+        return _Known(self._catalog).submission(board, batch, window, **options)
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -472,9 +491,9 @@ class RedisStore(Paced):
             )  # made a list here, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
-        elif isinstance(command, SetData | RemoveMember):
+        elif isinstance(command, SetData | RemoveMember | Mend):
             await self.find_board(command.board)
-        accept = partial(to_write, self, command)
+        accept = partial(to_write, _Known(self._catalog), command)
         return await asyncio.to_thread(accept) if is_long(command) else accept()
 
     async def _find_labels(
