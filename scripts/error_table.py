@@ -10,6 +10,7 @@ import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server
 import laurels.errors.ledger
+import laurels.errors.placement
 import laurels.errors.service
 import laurels.errors.sinks
 import laurels.errors.sources
@@ -19,7 +20,12 @@ from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 
-SERVICE = ("laurels.errors.service", "laurels.errors.client", "laurels.wire.")
+SERVICE = (
+    "laurels.errors.service",
+    "laurels.errors.placement",
+    "laurels.errors.client",
+    "laurels.wire.",
+)
 _HEAD = """\
 # Error codes
 

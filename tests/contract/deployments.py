@@ -20,7 +20,7 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.index.calls import ShardCalls
 from laurels.stores.redis.index.head import HeadSizes
 from tests.redis.servers import Cluster, Server
-from tests.serving import Served
+from tests.serving import ADMIN_KEY, Served
 
 Clock = laurels.Clock | str
 
@@ -95,6 +95,25 @@ class OnRedis:
         self._small.stop()
 
 
+class Routed:
+    """Boards of a server in three stores: most on an index server, the others in two folders."""
+
+    clock = None
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._on_redis = OnRedis(folder, clock)
+        placement = {"[a-d]*": self._on_redis.url, "[e-l]*": str(folder / "second")}
+        self._served = Served(folder, clock, admin_key=ADMIN_KEY, placement=placement)
+
+    @property
+    def url(self) -> str:
+        return self._served.url.replace("//", f"//{ADMIN_KEY}@")
+
+    def close(self) -> None:
+        self._served.close()
+        self._on_redis.close()
+
+
 class OnCluster:
     """Boards on a cluster that all tests of this process share, with each board on one node."""
 
@@ -165,6 +184,7 @@ together."""
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, has_walks=False),
+    Implementation("routed", Routed, lasting=True, refreshes=False, has_walks=False),
     Implementation("cluster", OnCluster, lasting=True, has_walks=False),
     Implementation("cluster-shards", Divided, lasting=True, divided=True, has_walks=False),
 )

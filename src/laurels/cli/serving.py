@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,14 +50,14 @@ def serve(config: Path | None = None, **options: Any) -> int:
     code: int = serving.serve(
         settings,
         admin_key_of(os.environ),
-        lambda address: _announce(without_login(settings.data), address.url, address.first_key),
+        lambda address: _announce(settings.stores, address.url, address.first_key),
     )
     return code
 
 
-def _announce(data: str, url: str, first_key: str | None) -> None:
+def _announce(stores: Sequence[str], url: str, first_key: str | None) -> None:
     """Print the address of the service, and its first key if one was just created."""
-    complain(f"serving {data} on {url}")
+    complain(f"serving {', '.join(map(without_login, stores))} on {url}")
     if first_key is None:
         return
     local = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

@@ -11,6 +11,7 @@ from .backing import key_store_of, servable
 from .folders import announced, back_up, restore, rewind
 from .index_server import direct, direct_async, direct_beside, direct_here
 from .local import connect
+from .placing import ensure_placeable, placed, store_list
 from .portable import portable
 from .recording import recorded_as, recorded_verbs, recorded_verbs_async
 from .service import KEY_VARIABLE, remote, remote_async, remote_wire
@@ -27,10 +28,12 @@ __all__ = [
     "direct_async",
     "direct_beside",
     "direct_here",
+    "ensure_placeable",
     "folder_of",
     "is_direct",
     "is_remote",
     "key_store_of",
+    "placed",
     "portable",
     "recorded_as",
     "recorded_verbs",
@@ -42,5 +45,6 @@ __all__ = [
     "restore",
     "rewind",
     "servable",
+    "store_list",
     "without_login",
 ]

@@ -52,10 +52,11 @@ async def servable(
     max_clock_step: str | int | None,
     cache: CacheSettings = DEFAULT_CACHE,
     warn: Callable[[str], None],
+    moment: Callable[[], int] | None = None,
 ) -> Backing:
     """Open the store of a server on the running event loop, creating it if it does not exist;
-    `warn` is called with each problem of the store's files. Raises the errors of `connect` and
-    `direct`."""
+    `warn` is called with each problem of the store's files. `moment` counts the moments of several
+    stores together. Raises the errors of `connect` and `direct`."""
     from laurels.stores.local.answers import LocalAnswers  # noqa: PLC0415
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
@@ -63,7 +64,13 @@ async def servable(
 
     if is_direct(url):
         direct = await direct_here(
-            url, clock, create=True, max_clock_step=max_clock_step, cache=cache, is_session=False
+            url,
+            clock,
+            create=True,
+            max_clock_step=max_clock_step,
+            cache=cache,
+            is_session=False,
+            moment=moment,
         )
         stored = ServerKeyStore(direct.keys, direct.run, new_key)
         return Backing(direct, direct.answers, stored, stored)

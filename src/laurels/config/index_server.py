@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -106,10 +106,11 @@ async def direct_here(
     max_clock_step: str | int | None = None,
     cache: CacheSettings = DEFAULT_CACHE,
     is_session: bool = True,
+    moment: Callable[[], int] | None = None,
 ) -> "RedisStore":
     """Open a store on an index server, on the running event loop. With `is_session` the store is
     for a single reader, and no answer is older than an earlier one. A service has many readers, and
-    passes False."""
+    passes False. Several stores of a service share `moment`, which counts its moments."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
@@ -154,6 +155,7 @@ async def direct_here(
             cache=cache,
             elapsed_ns=boot_ns,
             is_session=is_session,
+            moment=moment,
         )
     except BaseException:
         await connection.close()

@@ -116,3 +116,15 @@ class DeleteBoard(Command[None], frozen=True):
     """Deletes a board with all its data."""
 
     name: str
+
+
+def board_of(command: Command[Any]) -> str:
+    """Return the name of the board that a command writes to."""
+    match command:
+        case CreateBoard() | ChangeBoard():
+            return command.defines
+        case DeleteBoard(name):
+            return name
+        case Submit() | SubmitMany() | SetData() | RemoveMember() | Mend():
+            return command.board
+    raise TypeError(f"expected a command, got {command!r}")

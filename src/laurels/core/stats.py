@@ -222,6 +222,10 @@ class StoreFigures(Struct, frozen=True):
     count: int = 0
     answers: bool = True
     clock: ClockStatus | None = None
+    stores: Sequence[tuple[str, bool]] = ()
+    """For each of several stores behind a service its URL without credentials, and whether it
+    answers.
+    """
 
 
 def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:

@@ -430,6 +430,7 @@ class Application:
             return Written(_NOT_READY, "text/plain", 503)
         await self._server.store.ensure_healthy()
         problems = [
+            *self._server.store.outages,
             self._server.store.clock_status().problem,
             problem_of(self._server.metrics.flows().sinks),
         ]

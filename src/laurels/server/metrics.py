@@ -147,9 +147,12 @@ class Exposed(Collector):
         yield from self._counted()
         yield from self._histograms()
         yield from self._of_process()
-        yield from self._of_store() if self._figures.store is not None else self._of_index()
+        figures = self._figures
+        yield from self._of_store() if figures.store is not None else self._of_index()
         yield from self._of_boards()
-        if (clock := self._figures.clock) is not None:
+        if figures.stores:
+            yield _by_store(figures.stores)
+        if (clock := figures.clock) is not None:
             yield from _of_clock(clock)
 
     def _counted(self) -> Iterator[Metric]:
@@ -298,6 +301,15 @@ def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "laurels_clock_leaps", "Leaps of the clock not followed at once.", value=clock.leaps
     )
+
+
+def _by_store(stores: Iterable[tuple[str, bool]]) -> Metric:
+    metric = GaugeMetricFamily(
+        "laurels_store_up", "Whether a store behind the service answers.", labels=["store"]
+    )
+    for name, answers in stores:
+        metric.add_metric([name], answers)
+    return metric
 
 
 def _by_board(

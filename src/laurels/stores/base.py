@@ -217,6 +217,10 @@ class Servable(AsyncStore, PortableStore, Protocol):
     def risks(self) -> Sequence[str]:
         """Sentences for the operator about cases in which counted events may be lost."""
 
+    @property
+    def outages(self) -> Sequence[str]:
+        """Sentences for anybody about boards that are unavailable while others are served."""
+
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Awaitable[tuple[Receipts, int]]:

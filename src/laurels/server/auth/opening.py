@@ -17,11 +17,12 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
     InvalidSettings, NotLoopback or KeysNeeded."""
     if not settings.open:
         return
-    if config.is_direct(settings.data):
-        raise InvalidSettings(
-            f"open is true, but {safe_repr(config.without_login(settings.data))} is an "
-            "index server, which other machines can reach: expected a folder or memory:"
-        )
+    for url in settings.stores:
+        if config.is_direct(url):
+            raise InvalidSettings(
+                f"open is true, but {safe_repr(config.without_login(url))} is an "
+                "index server, which other machines can reach: expected a folder or memory:"
+            )
     if not _is_loopback(settings.host):
         raise NotLoopback(
             f"expected a loopback host for a server without keys, got {settings.host}"

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -113,11 +114,17 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
     """Open the store to serve, with its key store and audit log. From now on, error messages in
     this context, and in tasks started from it, show values as JSON."""
     notation.set(json_notation)
-    if (folder := config.folder_of(settings.data)) is not None:
-        hide_folder(folder)
+    for url in settings.stores:
+        if (folder := config.folder_of(url)) is not None:
+            hide_folder(folder)
     cache = CacheSettings(settings.cache_bytes, settings.cache_allow or None, settings.cache_deny)
-    return await config.servable(
-        settings.data, clock, max_clock_step=settings.max_clock_step, cache=cache, warn=_warn
+    return await config.placed(
+        settings.data,
+        settings.placement,
+        clock,
+        max_clock_step=settings.max_clock_step,
+        cache=cache,
+        warn=_warn,
     )
 
 
@@ -300,7 +307,9 @@ class _Served:
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
         await listening(server, ip, port, serving)
-        with config.announced(self._settings.data, address):
+        with ExitStack() as stack:
+            for url in self._settings.stores:
+                stack.enter_context(config.announced(url, address))
             announce(address)
             most_each = max(1, min(self._settings.connections_per_address, most // 2))
             proxies = ClientAddresses(self._settings.trusted_proxy)

@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from laurels.config import KEY_VARIABLE
+from laurels.config import KEY_VARIABLE, ensure_placeable, store_list
+from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidKey, InvalidSettings
 from laurels.flows.sinks.configured import SinkSettings
 from laurels.flows.sources.configured import ConfiguredSource, SourceName
-from laurels.model.board_patterns import parse_patterns
+from laurels.model.board_patterns import covers_all, parse_patterns
 from laurels.model.validation import expectation, is_name, safe_repr
 
 PREFIX = "LAURELS_"
@@ -47,7 +48,7 @@ REMOVED = {
 _BOARD_PATTERNS = ("cache_allow", "cache_deny")
 """Settings that are patterns of board names."""
 
-FILE_ONLY = ("sinks", "sources")
+FILE_ONLY = ("placement", "sinks", "sources")
 """Settings that are tables of the file. They are neither options nor variables."""
 
 
@@ -164,10 +165,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=600)],
         Meta(description="Seconds after which a stream whose client stops reading is closed."),
     ] = 10
+    placement: dict[str, str] = {}
+    """The stores of boards by patterns of their names, the table `[placement]` of the file. The
+    first pattern that matches decides; all other boards are in the store `data`."""
     sinks: dict[str, SinkSettings] = {}
     """The sinks by name. They are tables `[sinks.NAME]` of the file."""
     sources: dict[SourceName, ConfiguredSource] = {}
     """The sources by name. They are tables `[sources.NAME]` of the file."""
+
+    @property
+    def stores(self) -> list[str]:
+        """The URLs of all stores, the default store first."""
+        return store_list(self.data, self.placement).urls
 
 
 class Setting(Struct, frozen=True):
@@ -292,7 +301,27 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
                 parse_patterns(patterns)
             except InvalidKey as error:
                 raise InvalidSettings(f"{where}{name}: {error.what}") from error
+    _ensure_placement(settings.placement, where)
     return settings
+
+
+def _ensure_placement(placement: Mapping[str, str], where: str) -> None:
+    """Raise InvalidSettings for a wrong pattern or URL, or a pattern that can never match first."""
+    earlier: list[str] = []
+    for pattern, url in placement.items():
+        try:
+            parse_patterns([pattern])
+            ensure_placeable(url)
+        except LaurelsError as error:
+            raise InvalidSettings(
+                f"{where}[placement], pattern {safe_repr(pattern)}: {error.what}"
+            ) from None
+        if covers_all(earlier, [pattern]):
+            raise InvalidSettings(
+                f"{where}[placement]: the pattern {safe_repr(pattern)} never applies, since an "
+                "earlier pattern matches the same boards"
+            )
+        earlier.append(pattern)
 
 
 def _named(message: str, values: Mapping[str, Any]) -> str:

@@ -45,11 +45,12 @@ _log = structlog.get_logger("laurels")
 
 def ensure_possible(settings: Settings) -> None:
     """Raise InvalidSettings if the settings do not allow several workers."""
-    if not config.is_direct(settings.data):
-        raise InvalidSettings(
-            f"workers is {settings.workers}, but {safe_repr(settings.data)} can only be "
-            "used by one process: several workers need an index server (data redis://...)"
-        )
+    for url in settings.stores:
+        if not config.is_direct(url):
+            raise InvalidSettings(
+                f"workers is {settings.workers}, but {safe_repr(url)} can only be "
+                "used by one process: several workers need an index server (data redis://...)"
+            )
     if sys.platform != "linux":
         raise InvalidSettings(f"workers is {settings.workers}: several workers need Linux")
 

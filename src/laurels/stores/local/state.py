@@ -70,6 +70,7 @@ class LocalState(Paced):
         self._paused = False
         self.is_exact = True
         self.risks: Sequence[str] = ()
+        self.outages: Sequence[str] = ()
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)

@@ -90,7 +90,8 @@ class _Seen(Struct):
 
 
 class Answers:
-    """The answers in this process's memory. `elapsed_ns` is a clock that never leaps, for ages."""
+    """The answers in this process's memory. `elapsed_ns` is a clock that never leaps, for ages.
+    `moment` counts the moments of the process, if several stores share it."""
 
     def __init__(
         self,
@@ -100,12 +101,13 @@ class Answers:
         elapsed_ns: Callable[[], int],
         *,
         is_session: bool,
+        moment: Callable[[], int] | None = None,
     ) -> None:
         self._catalog = catalog
         self._queries = queries
         self._settings = settings
         self._elapsed_ns = elapsed_ns
-        self._moments = count(1)
+        self._next_moment = count(1).__next__ if moment is None else moment
         self._cache: AnswerCache[KeptAnswer] = AnswerCache(settings.most_bytes, self._is_dead)
         self._seen: dict[str, _Seen] = {}
         self._allowed: dict[str, bool] = {}
@@ -119,7 +121,7 @@ class Answers:
 
     def moment(self) -> int:
         """Return a number that is greater than those of all calls before."""
-        return next(self._moments)
+        return self._next_moment()
 
     def keeps(self, board: str) -> bool:
         """Return whether answers about a board may be kept, as far as this process knows."""

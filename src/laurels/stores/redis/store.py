@@ -134,17 +134,24 @@ class RedisStore(Paced):
         cache: CacheSettings,
         elapsed_ns: Callable[[], int],
         is_session: bool,
+        moment: Callable[[], int] | None = None,
     ) -> None:
         self.audit_log: AuditStore = (
             MemoryAudit() if audit is None else ServerAudit(audit, self.run)
         )
         self.keys = keys
         self.risks = risks
+        self.outages: Sequence[str] = ()
         self.is_exact = False
         self._catalog = BoardCatalog(index, registry, clock)
         self._queries = QueryRunner(self._catalog)
         self.answers = Answers(
-            self._catalog, self._queries, cache, elapsed_ns, is_session=is_session
+            self._catalog,
+            self._queries,
+            cache,
+            elapsed_ns,
+            is_session=is_session,
+            moment=moment,
         )
         self._changes = ChangeReader(self._catalog)
         self._statistics = BoardStatistics(self._catalog)

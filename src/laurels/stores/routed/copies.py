@@ -1,0 +1,49 @@
+"""Whole boards of several stores."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.stores.base import BoardCopies
+
+
+class RoutedCopies:
+    """Implementation of `BoardCopies`: a board is read from the store that it is in, and a copy is
+    written to the store that its name points to."""
+
+    def __init__(
+        self, default: Callable[[], BoardCopies], copies_of: Callable[[str], BoardCopies]
+    ) -> None:
+        self._default = default
+        self._copies_of = copies_of
+
+    def clock(self) -> CopyClock:
+        """Return the time of the default store."""
+        return self._default().clock()
+
+    def origin(self, board: str) -> Origin:
+        """Advance the rankings of a board, and return its state without its rankings."""
+        return self._copies_of(board).origin(board)
+
+    def pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the pieces of a board."""
+        return self._copies_of(board).pieces(board)
+
+    def unfinished(self, board: str) -> UnfinishedCopy | None:
+        """Return the unfinished copy of that name; None if there is none."""
+        return self._copies_of(board).unfinished(board)
+
+    def begin(self, origin: Origin) -> None:
+        """Begin to copy a board into its store."""
+        self._copies_of(origin.board_name).begin(origin)
+
+    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+        """Write pieces of an unfinished copy."""
+        self._copies_of(board).put(board, pieces)
+
+    def finish(self, board: str) -> None:
+        """Make a copied board known to readers and writers."""
+        self._copies_of(board).finish(board)
+
+    def give_up(self, board: str) -> None:
+        """Remove an unfinished copy."""
+        self._copies_of(board).give_up(board)

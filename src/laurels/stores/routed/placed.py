@@ -1,0 +1,162 @@
+"""One of the stores behind a service, which may be down while the others work.
+
+A store on another machine is *watched*: whether it answers is asked twice a second. While it does
+not, its calls fail at once instead of waiting, so that they take no threads and no time of calls
+about the boards of other stores. A store that did not answer when the service started is opened
+when it first answers.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+
+from laurels.errors import LaurelsError, Unavailable
+from laurels.errors.index_server import IndexUnavailable
+from laurels.model.board import Board
+from laurels.stores.base import AnswerSource, Servable
+
+WATCH_SECONDS = 0.5
+FOLLOW_SECONDS = 1.0
+"""How long the reading of change tokens may take before the readers of other stores' tokens stop
+waiting for it."""
+
+
+class OpenedStore(Struct, frozen=True):
+    """A store, and its answers as they are sent."""
+
+    store: Servable
+    answers: AnswerSource
+
+
+OpenStore = Callable[[], Awaitable[OpenedStore]]
+
+
+class PlacedStore:
+    """A store behind a service.
+
+    `name` is its URL without credentials, for the operator. `opened` is None if the store did not
+    answer yet; then `failure` says why, and `open_store` opens it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        opened: OpenedStore | None,
+        *,
+        is_watched: bool = False,
+        open_store: OpenStore | None = None,
+        failure: LaurelsError | None = None,
+    ) -> None:
+        self.name = name
+        self.opened = opened
+        self.is_watched = is_watched
+        """Whether the store is on another machine, so that it may stop answering."""
+        self._open_store = open_store
+        self._failure = failure
+        self.problem: LaurelsError | None = None
+        """What prevents writes to a store that answers, as of the last look."""
+        self._known: dict[str, Board] = {}
+        self._late: asyncio.Future[None] | None = None
+        """A reading of change tokens that took long."""
+
+    @property
+    def failure(self) -> LaurelsError | None:
+        """The reason why the store does not answer; None if it does."""
+        return self._failure
+
+    @property
+    def ready(self) -> OpenedStore:
+        """The store and its answers. Raises IndexUnavailable while the store does not answer."""
+        failure, opened = self._failure, self.opened
+        if failure is not None or opened is None:
+            what = "the store of the board does not answer" if failure is None else failure.what
+            raise IndexUnavailable(what)
+        return opened
+
+    @property
+    def store(self) -> Servable:
+        """The store. Raises IndexUnavailable while it does not answer."""
+        return self.ready.store
+
+    def definitions(self) -> list[Board]:
+        """Return the definitions of the store's boards. While the store does not answer, return
+        those that were read or written last."""
+        with suppress(Unavailable):
+            self._known = {board.name: board for board in self.store.definitions()}
+        return list(self._known.values())
+
+    def note(self, board: Board) -> None:
+        """Note a definition that was just created or changed."""
+        self._known[board.name] = board
+
+    def forget(self, board: str) -> None:
+        """Note that a board was deleted."""
+        self._known.pop(board, None)
+
+    async def watch(
+        self, warn: Callable[[str], None], opened: Callable[["PlacedStore"], Awaitable[None]]
+    ) -> None:
+        """Note whether the store answers, until cancelled. `opened` is called when the store was
+        opened late."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            await self._look(warn, opened)
+
+    async def _look(
+        self, warn: Callable[[str], None], opened: Callable[["PlacedStore"], Awaitable[None]]
+    ) -> None:
+        before = self._failure
+        try:
+            if self.opened is None and self._open_store is not None:
+                self.opened = await self._open_store()
+                await opened(self)
+            elif self.opened is not None:
+                await self.opened.store.ensure_healthy()
+        except LaurelsError as error:
+            self._failure = error
+            if before is None or type(before) is not type(error):
+                warn(f"{self.name}: {error}; boards of other stores are served")
+            return
+        self._failure = None
+        if before is not None:
+            warn(f"{self.name} answers again")
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Update the change tokens of boards of this store. If that takes long, it goes on in the
+        background, and IndexUnavailable is raised; further calls raise the error at once until it
+        is done."""
+        if self._late is not None and not self._late.done():
+            raise _late()
+        self._late = None
+        task = asyncio.ensure_future(self.store.follow(boards))
+        task.add_done_callback(_ignore_error)
+        await asyncio.wait([task], timeout=FOLLOW_SECONDS)
+        if not task.done():
+            self._late = task
+            raise _late()
+        task.result()
+
+
+def _late() -> IndexUnavailable:
+    return IndexUnavailable("the store of the board answers late")
+
+
+def _ignore_error(task: "asyncio.Future[None]") -> None:
+    """Retrieve the error of a task, since its caller may no longer wait for it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def described(stores: Sequence[PlacedStore]) -> list[str]:
+    """Return a sentence for each store that does not answer. It names the store by its number,
+    since anybody may read it."""
+    sentences = []
+    for number, each in enumerate(stores, 1):
+        name = f"store {number} of {len(stores)}"
+        if each.failure is not None:
+            sentences.append(f"{name} does not answer, so its boards are unavailable")
+        elif each.problem is not None:
+            sentences.append(f"{name} takes no writes")
+    return sentences

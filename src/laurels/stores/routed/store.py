@@ -1,0 +1,491 @@
+"""The store of a service with boards in several stores.
+
+A call about a board goes to the store that the placement names. Calls about all boards go to every
+store, and their results are merged. Keys, the audit log and the time are those of the *default
+store*, the first one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Lock
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.clock_status import ClockStatus
+from laurels.core.commands import Command, CreateBoard, DefinitionCommand, DeleteBoard, board_of
+from laurels.core.hot_report import NOTHING_COUNTED, HotReport
+from laurels.core.index import Index
+from laurels.core.query import Query
+from laurels.core.ranking_key import RankingKey
+from laurels.core.receipt import Receipts
+from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
+from laurels.errors import Closed, InvalidClock, LaurelsError, NothingToBackUp, Unavailable
+from laurels.errors.placement import BoardElsewhere
+from laurels.model.board import Board
+from laurels.model.validation import quoted
+from laurels.stores.base import AnswerSource, ChangeToken, Servable
+from laurels.wire.audit_entry import AuditStore
+from laurels.wire.audit_page import AuditPage
+
+from .answers import RoutedAnswers
+from .copies import RoutedCopies
+from .cursor import decode_cursors, encode_cursors
+from .merging import merged_figures, merged_reports, merged_stats
+from .placed import PlacedStore, described
+from .placement import DEFAULT, Placement
+
+T = TypeVar("T")
+
+MOST_THREADS = 32
+"""The most reads that wait for stores at the same time."""
+NAMED = 20
+"""The most boards that one warning names."""
+
+
+class RoutedStore:
+    """Several stores as one. `warn` is called with each sentence for the operator."""
+
+    def __init__(
+        self,
+        stores: Sequence[PlacedStore],
+        placement: Placement,
+        moment: Callable[[], int],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._stores = stores
+        self._placement = placement
+        self._warn = warn
+        self._answers = RoutedAnswers(stores, self._store_of, moment)
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "laurels-routed")
+        self._watching: list[asyncio.Task[None]] = []
+        self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
+        self._misplaced: set[tuple[int, str]] = set()
+        """Boards in a store that their names do not point to, with the number of that store."""
+        default = stores[DEFAULT].opened
+        assert default is not None
+        self._audit_log = default.store.audit_log
+        self._is_started = False
+        self._is_closed = False
+
+    @property
+    def answers(self) -> AnswerSource:
+        """The answers of all stores as they are sent."""
+        return self._answers
+
+    def _store_of(self, board: str) -> PlacedStore:
+        return self._stores[self._placement.number_of(board)]
+
+    def _at(self, board: str) -> Servable:
+        """Return the store of a board. Raises IndexUnavailable while it does not answer."""
+        self._ensure_open()
+        return self._store_of(board).store
+
+    @property
+    def _default(self) -> Servable:
+        self._ensure_open()
+        return self._stores[DEFAULT].store
+
+    def _all(self) -> list[Servable]:
+        """Return all stores. Raises IndexUnavailable if one of them does not answer."""
+        self._ensure_open()
+        return [each.store for each in self._stores]
+
+    def _ensure_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the store is closed")
+
+    # One board
+
+    def ask(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query about a board."""
+        return self._at(board).ask(board, query)
+
+    def ask_async(self, board: str, query: Query[T]) -> Awaitable[T]:
+        """Return an awaitable of the answer to a query about a board."""
+        return self._at(board).ask_async(board, query)
+
+    def cached_view(
+        self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
+    ) -> T | None:
+        """Return the result of `read` for the running period of a window, or None."""
+        return self._at(board).cached_view(board, window, read)
+
+    def write(self, command: Command[T]) -> T:
+        """Carry out a command and return its result; raise the error that refused it."""
+        if isinstance(command, CreateBoard):
+            self._ensure_creatable(command.board.name)
+        result = self._at(board_of(command)).write(command)
+        self._note(command, result)
+        return result
+
+    async def write_async(self, command: Command[T]) -> T:
+        """Carry out a command and return its result; raise the error that refused it."""
+        if isinstance(command, CreateBoard) and self._misplaced:
+            await self._in_thread(lambda: self._ensure_creatable(command.board.name))
+        result = await self._at(board_of(command)).write_async(command)
+        self._note(command, result)
+        return result
+
+    def _note(self, command: Command[Any], result: Any) -> None:
+        """Note the definition of a board that was created or changed, or that it was deleted."""
+        if isinstance(command, DefinitionCommand):
+            self._store_of(command.defines).note(result)
+        elif isinstance(command, DeleteBoard):
+            self._store_of(command.name).forget(command.name)
+
+    def submit_one(
+        self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
+    ) -> Awaitable[tuple[Receipts, int]]:
+        """Submit an event. Return the receipts of its write, and the index of its receipt."""
+        return self._at(board).submit_one(board, event, window, scope)
+
+    def definition(self, name: str) -> Board:
+        """Return the current definition of a board."""
+        return self._at(name).definition(name)
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return a page of changes of a board after a cursor."""
+        return self._at(board).changes(board, after, limit, initial=initial)
+
+    def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> Awaitable[ChangePage]:
+        """Return an awaitable of a page of changes of a board after a cursor."""
+        return self._at(board).changes_async(board, after, limit, initial=initial)
+
+    def positions(self, board: str) -> dict[str, str]:
+        """Return the last committed positions of all sources of a board."""
+        return self._at(board).positions(board)
+
+    def position(self, board: str, source: str) -> str | None:
+        """Return the last committed position of a source; None if there is none."""
+        return self._at(board).position(board, source)
+
+    def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
+        """Return the statistics of a board."""
+        return self._at(board).board_stats(board, may_wait=may_wait)
+
+    @property
+    def copies(self) -> RoutedCopies:
+        """Access to whole boards."""
+        return RoutedCopies(lambda: self._default.copies, lambda board: self._at(board).copies)
+
+    def change_token(self, board: str) -> ChangeToken:
+        """Return a token that changes whenever the board's lists may have changed. While the store
+        does not answer, it stays the same, so that feeds wait."""
+        self._ensure_open()
+        placed = self._store_of(board)
+        opened = placed.opened
+        return (placed.store if opened is None else opened.store).change_token(board)
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Update the change tokens of boards, each store for itself. Raises the error of a store
+        after the tokens of the other stores are up to date."""
+        self._ensure_open()
+        by_store: dict[PlacedStore, list[str]] = {}
+        for board in boards:
+            by_store.setdefault(self._store_of(board), []).append(board)
+        done = await asyncio.gather(
+            *[store.follow(names) for store, names in by_store.items()], return_exceptions=True
+        )
+        for result in done:
+            if result is not None:
+                raise result
+
+    # All boards
+
+    def definitions(self) -> list[Board]:
+        """Return the definitions of all boards, in the order of their names. Those of a store that
+        does not answer are as they were read last."""
+        self._ensure_open()
+        boards = {
+            board.name: board
+            for number, store in enumerate(self._stores)
+            for board in store.definitions()
+            if self._placement.number_of(board.name) == number
+        }
+        return [boards[name] for name in sorted(boards)]
+
+    def changed_boards(self, after: str | None) -> ChangedBoards:
+        """Return the boards that have changes after a cursor, which has one for each store. A
+        store that does not answer keeps its cursor, and its boards are missing."""
+        self._ensure_open()
+        count = len(self._stores)
+        cursors = decode_cursors(after, count)
+        names: list[str] | None = []
+        for number, store in enumerate(self._stores):
+            try:
+                changed = store.store.changed_boards(cursors[number])
+            except Unavailable:
+                continue
+            cursors[number] = changed.cursor
+            if names is None or changed.boards is None:
+                names = None
+            else:
+                served = self._placement.number_of
+                names += [name for name in changed.boards if served(name) == number]
+        return ChangedBoards(names, encode_cursors(cursors))
+
+    def stats(self) -> Stats:
+        """Return the statistics of all boards. Raises IndexUnavailable if a store does not
+        answer."""
+        return merged_stats([store.stats() for store in self._all()])
+
+    def check(self) -> CheckReport:
+        """Check every store, one after the other."""
+        return merged_reports([store.check() for store in self._all()])
+
+    def rebuild(self) -> None:
+        """Rebuild the rankings of every store, one after the other."""
+        for store in self._all():
+            store.rebuild()
+
+    def snapshot(self) -> int:
+        """Take a snapshot of every store that has files. Return the offset of the first one.
+        Raises NothingToBackUp if no store has files."""
+        offsets, refused = list[int](), NothingToBackUp("no store has files")
+        for store in self._all():
+            try:
+                offsets.append(store.snapshot())
+            except NothingToBackUp as error:
+                refused = error
+        if not offsets:
+            raise refused
+        return offsets[0]
+
+    def clock_status(self) -> ClockStatus:
+        """Return the time of the first store whose clock has a problem; if there is none, that of
+        the default store."""
+        statuses = [
+            each.opened.store.clock_status() for each in self._stores if each.opened is not None
+        ]
+        return next((status for status in statuses if status.problem), statuses[DEFAULT])
+
+    def accept_clock(self) -> ClockStatus:
+        """Make every store accept its current clock."""
+        self._default.accept_clock()
+        for store in self._all()[1:]:
+            with suppress(InvalidClock):  # a store whose clock has no guard
+                store.accept_clock()
+        return self.clock_status()
+
+    def hot(self) -> HotReport:
+        """Return an empty report: the service counts the queries, not its stores."""
+        self._ensure_open()
+        return NOTHING_COUNTED
+
+    @property
+    def audit_log(self) -> AuditStore:
+        """The audit log, which is in the default store."""
+        return self._audit_log
+
+    def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        """Return a page of the audit log, which is in the default store."""
+        return self._default.audit(board, before, limit)
+
+    # Operation
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the change tokens of all stores are exact."""
+        return not any(each.is_watched for each in self._stores) and all(
+            store.is_exact for store in self._all()
+        )
+
+    @property
+    def risks(self) -> Sequence[str]:
+        """Sentences about how counted events may be lost, with the name of the store."""
+        return [
+            f"{each.name}: {risk}"
+            for each in self._stores
+            if each.opened is not None
+            for risk in each.opened.store.risks
+        ]
+
+    @property
+    def outages(self) -> Sequence[str]:
+        """Sentences about stores that do not answer, while the others do."""
+        return described(self._stores)
+
+    async def ensure_healthy(self) -> None:
+        """Raise an error if the default store cannot be used. Problems of other stores are among
+        the outages."""
+        await self._default.ensure_healthy()
+        for each in self._stores[DEFAULT + 1 :]:
+            if not each.is_watched:
+                try:
+                    await each.store.ensure_healthy()
+                except LaurelsError as error:
+                    each.problem = error
+                else:
+                    each.problem = None
+
+    async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
+        """Return the figures of all boards, or of those that `is_visible` accepts. Those of a
+        store that does not answer are missing."""
+        self._ensure_open()
+        figures = await asyncio.gather(
+            *[self._figures(number, is_visible) for number in range(len(self._stores))]
+        )
+        answering = [(each.name, each.failure is None) for each in self._stores]
+        return merged_figures(figures, answering)
+
+    async def _figures(self, number: int, is_visible: Callable[[str], bool] | None) -> StoreFigures:
+        try:
+            figures = await self._stores[number].store.figures(is_visible)
+        except Unavailable:
+            return StoreFigures(of_boards_only=is_visible is not None, answers=False)
+        served = self._placement.number_of
+        return replace(
+            figures,
+            boards=[each for each in figures.boards if served(each[0]) == number],
+            scopes=[each for each in figures.scopes if served(each[0]) == number],
+            scopes_memory=[each for each in figures.scopes_memory if served(each[0]) == number],
+            changes_lost=[each for each in figures.changes_lost if served(each[0]) == number],
+            changes_used=[each for each in figures.changes_used if served(each[0]) == number],
+        )
+
+    def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Call `observer` after each commit of any store, one call at a time."""
+        lock = Lock()
+
+        def observe(events: int, seconds: float) -> None:
+            with lock:
+                observer(events, seconds)
+
+        self._observed = observe, clock
+        for each in self._stores:
+            if each.opened is not None:
+                each.opened.store.observe(observe, clock)
+
+    async def read_async(self, read: Callable[[bool], T]) -> T:
+        """Return the result of a short read, made in a thread of this store: if other reads wait
+        for a store, only such reads wait with them."""
+        self._ensure_open()
+        return await self._in_thread(lambda: read(True))
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, copy_context().run, call)
+
+    def start(self) -> None:
+        """Start the background work of all stores, and the watching of those on other machines."""
+        self._is_started = True
+        for each in self._stores:
+            if each.opened is not None:
+                each.opened.store.start()
+            if each.is_watched:
+                watching = each.watch(self._warn, self._open_late)
+                self._watching.append(asyncio.get_running_loop().create_task(watching))
+
+    async def _open_late(self, placed: PlacedStore) -> None:
+        """Take a store into use that was opened after the start."""
+        opened = placed.opened
+        assert opened is not None
+        if self._observed is not None:
+            opened.store.observe(*self._observed)
+        self._answers.observe_late(placed)
+        if self._is_started:
+            opened.store.start()
+        for risk in opened.store.risks:
+            self._warn(f"{placed.name}: {risk}")
+        await self.find_misplaced([placed])
+
+    def close(self) -> None:
+        """Close all stores. A second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        errors = []
+        for each in self._stores:
+            try:
+                if each.opened is not None:
+                    each.opened.store.close()
+            except Exception as error:
+                errors.append(error)
+        self._threads.shutdown(wait=False)
+        if errors:
+            raise errors[0]
+
+    async def close_async(self) -> None:
+        """Close all stores at the same time, without blocking the event loop."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for task in self._watching:
+            task.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+        opened = [each.opened.store for each in self._stores if each.opened is not None]
+        done = await asyncio.gather(
+            *[store.close_async() for store in opened], return_exceptions=True
+        )
+        self._threads.shutdown(wait=False)
+        for result in done:
+            if result is not None:
+                raise result
+
+    # Boards in a store that their names do not point to
+
+    async def find_misplaced(self, stores: Iterable[PlacedStore] | None = None) -> None:
+        """Find the boards that are in a store to which their names do not point, and warn of
+        them. They are not served."""
+        for placed in self._stores if stores is None else stores:
+            number = self._stores.index(placed)
+            by_target: dict[int, list[str]] = {}
+            for board in await asyncio.to_thread(placed.definitions):
+                target = self._placement.number_of(board.name)
+                if target != number:
+                    by_target.setdefault(target, []).append(board.name)
+            for target, names in by_target.items():
+                await self._note_misplaced(number, target, names)
+
+    async def _note_misplaced(self, number: int, target: int, names: Sequence[str]) -> None:
+        """Warn of boards in the store `number` whose names point to the store `target`."""
+        copied = {each.name for each in await asyncio.to_thread(self._stores[target].definitions)}
+        source, to = self._stores[number].name, self._stores[target].name
+        missing = [name for name in names if name not in copied]
+        if missing:
+            self._misplaced.update((number, name) for name in missing)
+            self._warn(
+                f"not served: {_listed(missing)} are in {source}, but their names point to {to}; "
+                f"stop the server, run `laurels copy {source} {to} {_options(missing)}`, and "
+                "delete them in the source"
+            )
+        if old := [name for name in names if name in copied]:
+            self._warn(
+                f"not served: {_listed(old)} in {source} have the names of boards in {to}; delete "
+                "them in the source if they were copied"
+            )
+
+    def _ensure_creatable(self, board: str) -> None:
+        """Raise BoardElsewhere for the name of a board in a store that the name does not point to.
+        A new board of that name would hide its scores."""
+        for number, name in list(self._misplaced):
+            if name != board:
+                continue
+            if _has(self._stores[number], board) and not _has(self._store_of(board), board):
+                raise BoardElsewhere(
+                    f"the board {quoted(board)} is in a store that its name does not point to"
+                )
+            self._misplaced.discard((number, name))
+
+
+def _has(placed: PlacedStore, board: str) -> bool:
+    return any(each.name == board for each in placed.definitions())
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the names of boards as the beginning of a sentence."""
+    more = "" if len(names) <= NAMED else f" and {len(names) - NAMED} more"
+    return f"the boards {', '.join(map(quoted, names[:NAMED]))}{more}"
+
+
+def _options(names: Sequence[str]) -> str:
+    return " ".join([f"--board {name}" for name in names[:NAMED]])
