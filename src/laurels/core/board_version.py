@@ -17,7 +17,7 @@ class BoardVersion(NamedTuple):
     """The state that an answer shows: the number of changes in each shard of the board.
 
     `tag` names the board. Versions with another tag, or another number of shards, are not
-    comparable: then a new count of changes has begun.
+    comparable, because a new count of changes has begun.
     """
 
     tag: str
@@ -64,9 +64,9 @@ def later(
     seen: BoardVersion | None, before: BoardVersion | None, now: BoardVersion
 ) -> BoardVersion:
     """Return the newest version known after an answer of version `now`. `seen` is the newest
-    version known so far, `before` the one that was known when the question was sent.
+    version known so far, `before` the one that was known when the query was sent.
 
-    If the tag of `seen` became known while the question was under way, the answer is older, and the
+    If the tag of `seen` became known while the query was in progress, the answer is older, and the
     result is `seen`. An answer that does not cover `before` means that the server lost changes, as
     in a failover. Then the result is `now`, although it is older.
     """

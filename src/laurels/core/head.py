@@ -1,9 +1,9 @@
 """The head of a board: which positions of a ranking can be listed. Pure.
 
-A board with a head lists only its first positions. This is so in every store, so that boards can be
-moved between stores. A store that orders all members knows every rank exactly. Other stores know
-how many leading positions are certain at the moment, and have bounds for the ranks of the members
-below them.
+A board with a head lists only its first positions, in every store, so that boards can be moved
+between stores. A store that orders all members knows every rank exactly. Other stores know how many
+leading positions are certain at the moment, and have bounds for the ranks of the members below
+them.
 """
 
 from collections.abc import Sequence

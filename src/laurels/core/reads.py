@@ -201,8 +201,8 @@ class RankingView:
     def needed(
         self, member: str, rank: int, column: str | None, now_ms: int
     ) -> ReadPlan[Needed | None]:
-        """Plan the value of one event that moves a member to a position. Raises UnknownColumn, and
-        NotLive if events do not count at once in the window."""
+        """Plan the query for the value of one event that moves a member to a position. Raises
+        UnknownColumn, and NotLive if events do not count at once in the window."""
         if self._refreshed is not None:
             raise NotLive(f"the window {quoted(self._window)} is refreshed at intervals")
         needs = self._needs(member, rank, now_ms, column)
@@ -236,8 +236,8 @@ class RankingView:
         return self._plan(finish, anchors=(Start(),), spans=(span,), data=data)
 
     def standings(self, members: Sequence[str], data: bool) -> ReadPlan[Page]:
-        """Plan the entries of the given members that are ranked, in ranking order, each with its
-        rank among these members."""
+        """Plan the query for the entries of the given members that are ranked, in ranking order,
+        each with its rank among these members."""
 
         def finish(result: ReadResult, offset: Offset) -> Page:
             entries = among(members, result, self.rules, self._window, self._scale)
@@ -288,8 +288,8 @@ class RankingView:
         return self._plan(finish, anchors=anchors)
 
     def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
-        """Plan the score that at least this percentage of the members does not exceed (nearest
-        rank)."""
+        """Plan the query for the score that at least this percentage of the members does not exceed
+        (nearest rank)."""
         share = percentile_share(percentile)
 
         def read_index(total: int) -> ReadPlan[Score | None]:

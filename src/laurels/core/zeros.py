@@ -1,8 +1,9 @@
 """The entries that a board with `hide_zero` does not rank: those whose score is 0. Pure.
 
-They are stored and counted like all others, and follow one another in the order of a ranking. So
-only readers know of them: a request names the bounds of these entries, and its result is that of
-the ranking without them. The setting can be changed at any time, and no write depends on it.
+These entries are stored and counted like all others, and follow one another in the order of a
+ranking. Only reads leave them out: a request names the bounds of these entries, and its result is
+that of the ranking without them. The setting can be changed at any time, and no write depends on
+it.
 """
 
 from laurels.model.rules import Rules

@@ -1,4 +1,4 @@
-"""Events: what a caller reports, and the only place that validates their form.
+"""Events, as callers report them, and the only code that validates their form.
 
 An event comes as a tuple, a named tuple, a mapping or an `Event`, and becomes a row of columns: the
 member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds and

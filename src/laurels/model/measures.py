@@ -1,4 +1,4 @@
-"""Measures: what events report where a column's value is a weighted sum. Pure.
+"""Measures: numbers that events report by name, for columns whose value is a weighted sum. Pure.
 
 An event on such a board may carry `{"like": 3, "gift": 10}` in place of numbers for the columns.
 When the event is accepted, each column adds up its measures times their weights, exactly. The log

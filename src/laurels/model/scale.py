@@ -125,8 +125,8 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the scale of a window with decay, None for other windows. After the end of the board
-    this is the scale at the end."""
+    """Return the scale of a window with decay, None for other windows. After the end of the board,
+    scores stay as they were at the end."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

@@ -32,8 +32,8 @@ from .answers import SINK_PREFIX, ChangeKind
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send the change of a position. They do not send those of sinks' own
-    positions, since each sending changes such a position again."""
+    """Return whether sinks send a change of this position. Sinks do not send the changes of their
+    own positions, since sending one would change such a position again."""
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
 

@@ -42,7 +42,7 @@ cdef enum:
 
 
 cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
-    """Set the tree of a ranking in a store."""
+    """Set the tree of a store that is a ranking."""
     if ranking.stepped:
         raise ValueError("expected tallies for a rolling window, got one of its rankings")
     if ranking.stamped != job.rule.stamped:
@@ -52,8 +52,8 @@ cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
-    """Set the rolling set to which the tally of a store belongs; `item` is None if the store is a
-    ranking."""
+    """Set the rolling set of a store: the one that its tally belongs to. `item` is None if the
+    store is a ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
     if item is None:
@@ -284,7 +284,7 @@ cdef int64_t *writable_items(const Job *job, array.array column) except NULL:
 
 
 cdef int set_traces(Job *job, object traces, object added) except -1:
-    """Set the result columns: for traced entries, and for the differences that absolute events
+    """Set the columns for the results: the traced entries, and the differences that absolute events
     added."""
     cdef int column
     job.traced = 0

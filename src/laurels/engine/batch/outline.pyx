@@ -212,7 +212,7 @@ cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noex
 cdef Py_ssize_t _end_of_string(
     const unsigned char *raw, Py_ssize_t quote, Py_ssize_t size
 ) noexcept nogil:
-    """Return the position of the closing quote for an opening one, or -1 if there is none."""
+    """Return the position of the quote that closes a string, or -1 if there is none."""
     cdef const unsigned char *found
     cdef Py_ssize_t at = quote + 1, back
     while at < size:

@@ -58,8 +58,8 @@ cdef class RollingSet:
 
     `lows` and `highs` bound the step's totals of the sum columns, in signed words; `dense` is as in
     a ranked set; `running` is the number of the running step; a `deferred` set changes its ranking
-    only by `build` and `refresh`. An empty set takes 8 bytes per step. It is not tracked by the
-    garbage collector: it is never part of a reference cycle.
+    only by `build` and `refresh`. An empty set takes 8 bytes per step. The garbage collector does
+    not track a set, since it is never part of a reference cycle.
     """
 
     def __cinit__(self, Roster roster not None, Shape shape not None, *, int steps, object lows,

@@ -12,7 +12,7 @@ rebuilds more than one segment (tens of microseconds), however large the table.
 - *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 62 and 80 in 100.
   A removal shifts later slots back, so there are no tombstones.
 - *dense*: an array indexed by the bits of the tag that the directory does not use, 4 bytes a place.
-It is chosen if at least two in five places are used, because then it is smaller; it is also
+A segment is dense if at least two in five places are used, because it is then smaller, and also
 faster. Only tables of unique tags have dense segments.
 
 **Tags.** The roster's tags are hashes and may repeat (the roster distinguishes members by their
@@ -20,9 +20,10 @@ bytes); it walks the slots itself. The ranked set's tags are the member ids them
 assigned in sequence, so their low bits spread them evenly over the segments. A segment that has
 most of the ids with its low bits is dense, whatever form other segments have.
 
-**Invariants** (`table_check`): directory entries that share a segment agree in its low bits; every
-tag is in the segment of its low bits, reachable from its home without crossing a free slot; `used`
-counts the taken slots; a hashed segment has a free slot; unique tags occur once.
+**Invariants** (`table_check`): the indexes of directory entries that share a segment have the same
+low bits, as many as its depth; every tag is in the segment of its low bits, reachable from its home
+without crossing a free slot; `used` counts the taken slots; a hashed segment has a free slot;
+unique tags occur once.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc

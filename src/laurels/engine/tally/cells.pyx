@@ -271,7 +271,8 @@ cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
 
 
 cdef void rebalance_bucket(Cells *cells, uint64_t place) noexcept nogil:
-    """Join a bucket with few cells as often as possible, after a removal."""
+    """After a removal, join a bucket of few cells with its buddy, repeatedly while this is
+    possible."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     while leaf.size <= BUCKET_MOST // 4 and join_buckets(cells, place, leaf):
         leaf = cells.directory[place >> cells.shift]

@@ -44,7 +44,7 @@ cdef struct Header:
 
 
 cdef inline uint64_t largest(uint32_t width) noexcept nogil:
-    """Return the greatest item of a width in bytes."""
+    """Return the greatest item that fits into a width in bytes."""
     return <uint64_t>0xFFFFFFFFFFFFFFFF if width == 8 else (<uint64_t>1 << 8 * width) - 1
 
 

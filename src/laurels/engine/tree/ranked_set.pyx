@@ -230,10 +230,11 @@ cdef int add_all(list items, const int64_t *values, uint64_t count) except -1:
 cdef class RankedSet:
     """An ordered set of members of a roster.
 
-    An entry has `columns` words of score (1 to 4), then one word for the tie if `tie`, then one
-    that does not affect the order if `stamped`, and another one if `stepped`. `dense` maintains
-    the counts for dense ranks, which take 4 bytes per hundred entries, and time in each write. It
-    is not tracked by the garbage collector: it refers only to its roster.
+    An entry has `columns` words of score (1 to 4) and, with `tie`, one word for the tie. With
+    `stamped` and with `stepped` it has one more word each, which does not affect the order. With
+    `dense` the set maintains the counts for dense ranks, which cost 4 bytes per hundred entries,
+    and time in each write. The garbage collector does not track a set, since it refers only to its
+    roster.
     """
 
     def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,

@@ -49,7 +49,8 @@ cdef inline bint is_earlier(const Rule *rule, const int64_t *row, const int64_t 
     return rule.tie and rule.tie * row[tie] < rule.tie * other[tie]
 
 cdef inline int64_t latest_tie(int tie, int64_t stamp, bint present, int64_t word) noexcept nogil:
-    """Return the tie word of the greatest stamp, given the current tie word of the entry."""
+    """Return the tie word of the greater of two stamps: that of an event, and that of the entry's
+    current tie word."""
     return word if present and tie * word > stamp else tie * stamp
 
 cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,

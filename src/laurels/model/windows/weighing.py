@@ -112,9 +112,9 @@ def _power(rest: int, whole: int) -> int:
 
 @cache
 def _powers() -> tuple["array[int]", list[int]]:
-    """Return 2^(i / 256^(k + 1)) for each k from 0 to 3 and, for each k, i from 0 to 255. There are
-    two forms: times 2^63, as unsigned 64-bit integers stored in a column of int64, for the engine;
-    and times 2^127.
+    """Return a table of the powers 2^(i / 256^(k + 1)) in two forms, for k from 0 to 3 and, within
+    each k, i from 0 to 255. The first form is for the engine: the powers times 2^63, as unsigned
+    64-bit integers stored in a column of int64. The second has the powers times 2^127.
     """
     guard = 64
     one = 1 << (_PRECISION + guard)
