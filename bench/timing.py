@@ -70,7 +70,8 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """The name in lines of ratios, if it is not compared as the best Redis of its safety."""
+    """The name in the rows of ratios. If it is empty, the contender is one of the Redis servers of
+    its safety, of which the best is compared."""
 
     @property
     def middle(self) -> float:

@@ -26,7 +26,7 @@ SOURCE = ROOT / "src" / "laurels"
 
 WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
 WINDOW_TYPES = {"rolling", "decay"}
-"""How definitions write the kinds that are not units of the calendar."""
+"""The names, as definitions write them, of the window kinds that are not units of the calendar."""
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
 """Fields that only windows of one kind have."""
 WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")

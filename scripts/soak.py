@@ -2,12 +2,12 @@
 
     python scripts/soak.py --minutes 60 --out soak-results
 
-The script starts a server as a separate process in a temporary folder. The load has batches
+The script starts a server as a separate process in a temporary folder. The load consists of batches
 and single events on boards with every kind of window (calendar, rolling, decay, refreshed), with
-scopes that appear and disappear and with event ids that expire; of changes and removals of members;
-of queries; of live feeds that open and close; and of snapshots, which trim the log. The request
-rate is constant. The numbers of members, rooms and remembered ids are bounded, so the memory and
-disk of a healthy server stop growing.
+scopes that appear and disappear, and with event ids that expire; of changes and removals of
+members; of queries; of live feeds that open and close; and of snapshots, which trim the log. The
+request rate is constant. The numbers of members, rooms and remembered ids are bounded, so the
+memory and disk of a healthy server stop growing.
 
 Every few seconds a line is added to `samples.csv`. At the end the script runs the server's `check`,
 compares the totals with the acknowledged events, and writes `summary.json` and a table of the

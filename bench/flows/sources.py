@@ -1,4 +1,4 @@
-"""Events counted per second from a stream, compared with a loop written by hand for the same client
+"""Events counted per second from a stream, compared with a handwritten loop for the same client
 library.
 
 Both write to a folder in the same batches, each of which is durable together with its position.
@@ -32,7 +32,7 @@ Loop: TypeAlias = Callable[[laurels.AsyncLeaderboards], Awaitable[None]]
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """A message, with only the fields that the loop by hand reads."""
+    """A message, with only the fields that the handwritten loop reads."""
 
     board: str
     member: str

@@ -55,7 +55,8 @@ def redis_server(folder: Path, core: int) -> Iterator[str]:
 
 
 def fill(data: str) -> None:
-    """Make the boards: `fresh` asks for each query, `kept` answers from memory."""
+    """Create two boards: every query about `fresh` goes to the store, and those about `kept` may be
+    answered from memory."""
     with laurels.open(data) as lb:
         for board, max_age in (("fresh", "0s"), ("kept", MAX_AGE)):
             column = laurels.Column("score", op="last")

@@ -1,5 +1,6 @@
-"""The delay that one caller can cause for others: of `/healthz` during single large requests, of a
-feed beside 900 feeds of one token, and until open streams end after their key is revoked.
+"""The delays that one caller can cause for others: the latency of `/healthz` during single large
+requests, the delay of a feed beside 900 feeds of one token, and the time until open streams end
+after their key is revoked.
 
     python -m bench.http.stalls [--rounds 5]
 
@@ -26,7 +27,8 @@ from bench.http.process import HOST, Serving, on_core, two_cores
 
 EVENTS = 10_000
 MENDED = 11_000
-"""Each has nine values, names of fields included: nearly the 100,000 that a body may have."""
+"""The number of entries in a body. Each has nine values, names of fields included, so all entries
+together have nearly the 100,000 values that a body may have."""
 FEEDS = 900
 UPDATES = 20
 _PAUSE_SECONDS = 0.001

@@ -3,7 +3,7 @@ its own.
 
 It is started and loaded without an append-only file, which is switched on for the durable runs.
 Rewrites of the file and periodic snapshots are switched off, since they would only slow the server
-down. For measurements of snapshots, one is taken, and the server is started from it again.
+down. To measure snapshots, the server takes one and is started again from it.
 
 The placement of client and server on cores matters more than the client's language. On one core
 they switch without waking a sleeping core, which on virtual machines costs more than the work

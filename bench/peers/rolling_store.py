@@ -83,7 +83,9 @@ class RollingStore:
         leaving = client.hmget(self.tally_key(self.steps - 1), names)
         for due, ready, leaves in zip(live, prepared, leaving, strict=True):
             if (due or 0) - int(leaves or 0) != (ready or 0):
-                raise AssertionError("the prepared scores are not live less leaving")
+                raise AssertionError(
+                    "the prepared scores are not the live ones less the leaving totals"
+                )
         return [int(score or 0) for score in live]
 
     def grown(self) -> int:

@@ -36,7 +36,7 @@ class RedisEffort(msgspec.Struct, frozen=True):
     """The number of members on the boards with a head."""
     head_rounds: int
     head_events: int
-    """The number of events in a run of each writer; a fortieth of it one by one."""
+    """The number of events in a run of batches. A run of single events has a fortieth of it."""
     head_reads: int
     head_scores: tuple[Scores, ...] = get_args(Scores)
     """The scores for which the widths of estimates are measured."""

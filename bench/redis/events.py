@@ -12,8 +12,8 @@ from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
 WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
-"""The targets of the packed layout: by how much it should exceed the events per second of a script
-by hand."""
+"""The targets of the packed layout: by how much it should exceed the events per second of a
+handwritten script."""
 RATE, BEST = "Events/s", "its best"
 _CHECKED = 50
 _BETWEEN_BATCHES_MS = 10

@@ -1,5 +1,5 @@
-"""Boards with a head beside the same boards in exact order, and beside sorted sets written by a
-script by hand.
+"""Boards with a head, compared with the same boards in exact order, and with sorted sets that a
+handwritten script writes.
 
 All have the same members and scores on one server, and get the same events in alternating runs.
 Rates and times are those of the server's processor, so they do not include any client. Scores are
@@ -281,7 +281,8 @@ class _Heads:
 
     async def _measure_pass(self, what: str) -> None:
         """Do a pass share by share, with a single event after each share. The elapsed time of a
-        call includes interruptions of the server by other programs, its processor time does not."""
+        call includes interruptions of the server by other programs, but its processor time does
+        not."""
         events = cycle(self._population.traffic("uniform", 10_000))
         used = []
 
@@ -309,7 +310,8 @@ class _Heads:
 async def _measure_widths(
     deployment: Deployment, kind: Scores, population: Population, book: Book
 ) -> None:
-    """Measure how wide estimates are: with a new grid, and after as many events as members."""
+    """Measure the widths of estimates: first with a new grid, and then after as many events as the
+    board has members."""
     board = board_with("first", HEAD)
     await deployment.boards.create(board)
     await deployment.load(board, entries_of(kind, population.count, population.now_ms))

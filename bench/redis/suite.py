@@ -175,7 +175,7 @@ async def _measure_writes(week: _Week, effort: RedisEffort, book: Book) -> None:
 
 @asynccontextmanager
 async def _loaded(plan: RedisPlan, population: Population, book: Book) -> AsyncIterator[_Week]:
-    """Load a board of each layout, and the sorted sets of the scheme by hand."""
+    """Load a board of each layout, and the sorted sets of the handwritten scheme."""
     now_ms = population.now_ms
     with serving(plan.cores.server) as server:
         async with deployed(server.url, now_ms) as deployment:

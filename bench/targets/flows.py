@@ -144,7 +144,7 @@ def _sources(plan: Plan, flows: FlowScale) -> Iterator[Findings]:
 
 
 def _source(plan: Plan, flows: FlowScale, name: str, ours: Rate, hand: Rate) -> Outcome:
-    """Measure our source and the loop by hand alternately, each time with a new folder."""
+    """Measure our source and the handwritten loop alternately, each time with a new folder."""
     mine, other = list[float](), list[float]()
     for _ in range(flows.runs):
         for rate, rates in ((ours, mine), (hand, other)):

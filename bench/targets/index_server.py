@@ -1,4 +1,4 @@
-"""Boards on an index server compared with a script by hand, in a short form of `python -m
+"""Boards on an index server compared with a handwritten script, in a short form of `python -m
 bench.redis`."""
 
 from collections.abc import Iterator
