@@ -138,7 +138,7 @@ def test_the_targets_replace_those_between_the_markers_of_the_page() -> None:
         with_targets("", report)
 
 
-def test_repeated_programs_are_named_once() -> None:
+def test_a_program_is_listed_once() -> None:
     report = Measured(started="now", machine=MACHINE, samples=[])
     for software in ("wrk 4, uvloop 1", "", "redis-server, uvloop 1"):
         report = report.with_more(Findings([], [], software))

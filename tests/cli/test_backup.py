@@ -160,7 +160,7 @@ def refused(shell: Shell, code: str, *arguments: str) -> str:
     return ran.err
 
 
-def test_impossible_backups_and_restores_are_refused_by_code(shell: Shell) -> None:
+def test_an_impossible_backup_or_restore_is_refused_with_a_code(shell: Shell) -> None:
     filled(shell.directory / "boards")
     shell.file("taken", "mine")
     refused(shell, "backup_exists", "backup", "taken")

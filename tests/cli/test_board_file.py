@@ -96,7 +96,7 @@ def test_numbers_are_exact(shell: Shell) -> None:
     assert (column["min"], column["max"]) == (f"-{digits}", digits)
 
 
-def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
+def test_the_error_lists_every_fault_of_every_board(shell: Shell) -> None:
     content = """
         [defaults]
         keep = 0

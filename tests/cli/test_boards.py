@@ -48,7 +48,7 @@ def test_a_definition_is_read_from_a_file_or_standard_input(shell: Shell) -> Non
     assert copy == created | {"name": "c"}
 
 
-def test_every_fault_is_named_and_no_folder_is_left(shell: Shell) -> None:
+def test_the_error_lists_every_fault_and_no_folder_is_left(shell: Shell) -> None:
     ran = shell(
         *("board", "create", "b", "--column", "a:op=most", "--window", "decade", "--keep", "0"),
         *("--tz", "Mars/Phobos"),

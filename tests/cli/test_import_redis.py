@@ -314,7 +314,9 @@ def test_unreadable_sources_are_refused(gifts: Shell, server: Server) -> None:
         _no_trace(ran)
 
 
-def test_servers_that_cannot_be_used_are_named_by_an_error(gifts: Shell, server: Server) -> None:
+def test_a_server_that_cannot_be_used_causes_an_error_with_a_code(
+    gifts: Shell, server: Server
+) -> None:
     with Server(password="secret") as locked:
         wrong = locked.url.replace("secret", "guess")
         for code, url in (

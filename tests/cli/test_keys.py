@@ -68,7 +68,7 @@ def test_keys_of_a_served_folder_are_left_to_its_server(shell: Shell) -> None:
         (("key", "list", "--at", "memory:"), "nothing_to_back_up"),
     ],
 )
-def test_invalid_arguments_are_refused_by_code(
+def test_invalid_arguments_are_refused_with_a_code(
     shell: Shell, arguments: tuple[str, ...], code: str
 ) -> None:
     ran = shell(*arguments)

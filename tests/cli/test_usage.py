@@ -121,7 +121,7 @@ def board(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(("arguments", "code"), WRONG, ids=[" ".join(a)[:40] for a, _ in WRONG])
-def test_wrong_usage_is_refused_by_code(board: Shell, arguments: list[str], code: str) -> None:
+def test_wrong_usage_is_refused_with_a_code(board: Shell, arguments: list[str], code: str) -> None:
     ran = board(*arguments)
     assert ran.code == 2
     assert ran.out == ""

@@ -328,7 +328,9 @@ def test_a_client_does_not_outlive_a_fork() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_httpx_names_the_extra_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("laurels.config.service.find_spec", lambda _: None)
     with pytest.raises(LaurelsError, match=r"pip install '.\[client\]'"):
         laurels.open("http://boards")

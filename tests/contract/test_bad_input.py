@@ -2,8 +2,8 @@
 state.
 
 All tests of this file share one deployment of each kind. At the end, the deployment must return the
-same state as at the beginning. A refusal cannot undo the changes of another refusal, so a test
-whose refusals change anything also fails when it runs alone.
+same state as at the beginning. A refused call cannot undo a change that another refused call has
+made. So if the refused calls of a test change anything, this test also fails when it runs alone.
 """
 
 from __future__ import annotations

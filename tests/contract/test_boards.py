@@ -89,7 +89,7 @@ def test_odd_names_of_boards_columns_and_windows_are_refused(
     assert lb.boards() == []
 
 
-def test_a_newer_format_is_refused_by_name(lb: laurels.Leaderboards) -> None:
+def test_a_newer_format_is_refused_with_its_own_error(lb: laurels.Leaderboards) -> None:
     with pytest.raises(FormatTooNew, match="2"):
         lb.create({"format": 2, "name": "b", "hologram": True})
 

@@ -42,7 +42,7 @@ STORES = (
     Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
 )
 REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
-"""A store in which sometimes even some positions of the head are not certain."""
+"""A store in which, at times, not even all positions of the head are certain."""
 
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)

@@ -35,7 +35,7 @@ def test_set_enters_a_member(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": 0}
 
 
-def test_set_is_an_event_with_an_id(lb: laurels.Leaderboards) -> None:
+def test_a_repeated_set_with_an_id_counts_once(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 5, NOW_MS - 5), ("bob", 7, NOW_MS - 2)])
     lb.set("b", "ann", 7, id="x")

@@ -54,7 +54,7 @@ def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
         ("rolling:2d/1d,tz=Asia/Tokyo", "2026-11-21", at(2026, 11, 19, 15), at(2026, 11, 21, 15)),
     ],
 )
-def test_the_only_period_of_a_rolling_window_is_named_by_the_running_step(
+def test_the_only_period_of_a_rolling_window_has_the_label_of_the_running_step(
     lb: laurels.Leaderboards, window: str, label: str, start_ms: int, end_ms: int
 ) -> None:
     lb.create(laurels.Board("b", windows=[window]))
@@ -66,7 +66,7 @@ def test_the_only_period_of_a_rolling_window_is_named_by_the_running_step(
     assert lb.get("b").windows == (window,)
 
 
-def test_a_step_shorter_than_a_minute_is_named_to_the_second(
+def test_a_step_shorter_than_a_minute_has_seconds_in_its_label(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2m/20s"]))

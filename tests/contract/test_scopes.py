@@ -216,7 +216,7 @@ def test_each_event_keeps_its_labels_in_event_time(
         (7, "invalid_label"),
     ],
 )
-def test_bad_labels_are_refused_by_name(
+def test_invalid_labels_are_refused_with_their_own_errors(
     rooms: laurels.Leaderboards, labels: object, code: str
 ) -> None:
     with pytest.raises(LaurelsError) as refused:

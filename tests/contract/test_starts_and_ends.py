@@ -35,7 +35,7 @@ def answers(lb: laurels.Leaderboards) -> dict[str, Any]:
     }
 
 
-def test_events_from_outside_are_refused_by_name(
+def test_events_before_the_start_and_after_the_end_are_refused_with_their_own_errors(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", **LIMITED))

@@ -23,7 +23,9 @@ def at(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:
     return utc_ms(datetime(year, month, day, hour, minute, tzinfo=UTC))
 
 
-def test_every_unit_counts_its_own_period(lb: laurels.Leaderboards) -> None:
+def test_a_window_of_each_unit_counts_the_events_of_its_current_period(
+    lb: laurels.Leaderboards,
+) -> None:
     lb.create(laurels.Board("b", windows=["all", *UNITS]))
     lb.submit("b", "ann", 5)
     labels = {unit: lb.top("b", window=unit).as_of.period for unit in UNITS}
@@ -102,7 +104,7 @@ def test_the_window_all_has_no_named_periods(lb: laurels.Leaderboards) -> None:
         lb.top("b", period="2026-11")
 
 
-def test_an_unknown_window_is_refused_by_every_question(lb: laurels.Leaderboards) -> None:
+def test_an_unknown_window_is_refused_by_every_query(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["day"]))
     for query in (
         lambda: lb.top("b", window="week"),

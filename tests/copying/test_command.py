@@ -109,7 +109,7 @@ def test_a_taken_name_does_not_stop_the_copy_of_other_boards(shell: Shell) -> No
         (["boards"], "usage"),
     ],
 )
-def test_wrong_usage_is_refused_by_code(shell: Shell, arguments: list[str], code: str) -> None:
+def test_wrong_usage_is_refused_with_a_code(shell: Shell, arguments: list[str], code: str) -> None:
     with laurels.open("boards") as lb:
         lb.create(Board("gifts"))
     ran = shell("copy", *arguments)

@@ -30,7 +30,9 @@ Case = Callable[[], object]
 
 def main() -> int:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--damages", type=int, default=400, help="bits and cuts of each file")
+    parser.add_argument(
+        "--damages", type=int, default=400, help="flipped bits and cuts to try in each file"
+    )
     parser.add_argument("--every", type=int, default=1, help="run only every n-th case")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=TRIED, action="append", help="repeatable")

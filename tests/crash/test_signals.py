@@ -51,7 +51,7 @@ writing = False
 
 def raises(*_):
     global writing
-    if writing:  # not where the next one would not be caught: while the last one is
+    if writing:  # outside of the loop below, no error would be caught
         writing = False
         raise KeyboardInterrupt
 

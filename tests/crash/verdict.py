@@ -5,8 +5,8 @@ as that store: all entries, ids, positions and data. The content of a refreshed 
 on the log, which `check` tests. Here, such windows are compared after both stores have refreshed
 them once more.
 
-For each part of the run, the folder may have one more step, completely. This is the last step that
-was being written to the disk, and only if no later step was acknowledged.
+For each part of the run, the folder may contain one more complete step: the last one that was being
+written to the disk, if no later step was acknowledged.
 """
 
 from __future__ import annotations

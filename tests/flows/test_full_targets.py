@@ -83,7 +83,7 @@ async def sent_after_waits(
 
 
 @pytest.mark.parametrize("kind", FULL)
-def test_a_database_without_room_delays_and_loses_nothing(
+def test_a_database_without_room_delays_changes_and_loses_none(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     server = request.getfixturevalue(kind)
@@ -117,7 +117,7 @@ def execute(server: Postgres | MariaDB, statement: str) -> None:
         connection.cursor().execute(statement)
 
 
-def test_a_full_file_of_sqlite_delays_and_loses_nothing(
+def test_a_full_file_of_sqlite_delays_changes_and_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = SQLite.connect
@@ -218,7 +218,7 @@ class LimitedNats(Nats):
         return [*super().command(), "-c", str(path)]
 
 
-def test_a_jetstream_without_room_delays_and_refuses_what_is_too_long(tmp_path: Path) -> None:
+def test_a_jetstream_without_room_delays_changes_and_refuses_long_ones(tmp_path: Path) -> None:
     """A message that is too long would be refused at every attempt, so the sink parks its page."""
 
     async def play(broker: Nats) -> None:

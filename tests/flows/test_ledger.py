@@ -272,7 +272,7 @@ def test_another_sink_cannot_write_to_the_same_tables(url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgres", "mariadb"])
-def test_a_database_that_is_down_delays_and_loses_nothing(
+def test_a_database_that_is_down_delays_changes_and_loses_none(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     server = request.getfixturevalue(kind)
@@ -308,7 +308,7 @@ def test_escaped_texts_round_trip(text: str) -> None:
     assert "\0" not in escaped(text)
 
 
-def test_a_file_of_sqlite_is_for_its_owner(tmp_path: Path) -> None:
+def test_a_file_of_sqlite_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     """Only the owner may read the new file, even if the umask of the process would allow others. If
     somebody changes its mode later, that mode is kept."""
     path, before = tmp_path / "ledger.db", os.umask(0)

@@ -90,7 +90,7 @@ def test_a_partial_line_does_not_corrupt_the_next(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_the_four_fields_are_one_line_of_configuration(tmp_path: Path) -> None:
+def test_four_fields_are_mapped_by_one_line_of_configuration(tmp_path: Path) -> None:
     async def play() -> None:
         lb, path = await opened(), tmp_path / "changes.jsonl"
         await lb.submit_many("b", [("ann", "1.5"), ("bob", 2), ("ann", -1)])
@@ -114,7 +114,7 @@ def test_an_invalid_mapping_is_refused(text: str) -> None:
         FieldMapping(text)
 
 
-def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
+def test_a_full_disk_delays_changes_and_leaves_no_half_line(tmp_path: Path) -> None:
     """The file is a link to `/dev/full`, a device that is always full. Then it becomes a file with
     enough room."""
 
@@ -192,7 +192,7 @@ def test_an_overtaken_runner_moves_no_position_in_the_store() -> None:
     asyncio.run(play())
 
 
-def test_a_redis_server_that_is_killed_delays_and_loses_nothing(redis: Server) -> None:
+def test_a_redis_server_that_is_killed_delays_changes_and_loses_none(redis: Server) -> None:
     async def sleep(_: float) -> None:
         if not redis.runs:
             await asyncio.to_thread(redis.start)

@@ -112,7 +112,7 @@ def test_ctrl_c_ends_a_run_with_its_figures(shell: Shell) -> None:
     assert '"applied":1' in out
 
 
-def test_a_store_that_is_not_there_yet_is_waited_for(shell: Shell) -> None:
+def test_a_run_waits_for_a_store_that_does_not_exist_yet(shell: Shell) -> None:
     at = "http://127.0.0.1:1"
     arguments = ("s", "--from", "events", "--at", at, "--map", FOUR_FIELDS)
     with SourceProcess(shell.directory, *arguments) as source:

@@ -104,7 +104,7 @@ def test_times_come_in_many_forms(at: str, text: str, expected: object) -> None:
         (DEFAULT, b" " * MESSAGE_LIMIT + b"{}", LineTooLong),
     ],
 )
-def test_an_invalid_event_is_refused_by_name(
+def test_an_invalid_event_is_refused_with_its_own_error(
     template: str, raw: bytes, error: type[LaurelsError]
 ) -> None:
     with pytest.raises(error):

@@ -240,7 +240,7 @@ def test_passwords_are_not_shown() -> None:
     assert reader_of("nats://me:secret@there/S").name == "nats://there:4222/S"
 
 
-def test_a_server_that_is_down_is_named_with_the_reason() -> None:
+def test_the_error_names_a_server_that_is_down_and_the_reason() -> None:
     async def connect() -> None:
         reader = reader_of(f"nats://127.0.0.1:{free_port()}/S")
         try:

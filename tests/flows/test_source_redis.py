@@ -209,7 +209,9 @@ def test_an_address_without_a_stream_is_refused(server: Server, stream: str, boa
         count(boards, stream, FOUR_FIELDS)
 
 
-def test_a_stream_that_is_not_there_yet_is_empty(server: Server, stream: str, boards: Path) -> None:
+def test_a_stream_that_does_not_exist_yet_is_read_as_empty(
+    server: Server, stream: str, boards: Path
+) -> None:
     assert count(boards, stream, FOUR_FIELDS).figures.read == 0
     add(server, "gifts", "ann", 1)
     assert count(boards, stream, FOUR_FIELDS).figures.applied == 1

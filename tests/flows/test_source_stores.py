@@ -76,7 +76,9 @@ def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
     return opened
 
 
-def test_an_index_server_that_is_down_is_waited_for(index_server: Server, events: Path) -> None:
+def test_a_source_waits_for_an_index_server_that_is_down(
+    index_server: Server, events: Path
+) -> None:
     stops = iter(range(2))
 
     def stop(_runner: object, _figures: object) -> None:
@@ -92,7 +94,7 @@ def test_an_index_server_that_is_down_is_waited_for(index_server: Server, events
     ensure_counted(index_server.url)
 
 
-def test_a_service_that_is_down_is_waited_for(tmp_path: Path, events: Path) -> None:
+def test_a_source_waits_for_a_service_that_is_down(tmp_path: Path, events: Path) -> None:
     folder, port = tmp_path / "boards", free_port()
     with laurels.open(folder) as lb:
         for board in BOARDS:

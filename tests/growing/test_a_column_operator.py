@@ -1,5 +1,5 @@
-"""A new column operator that sums or keeps other values than the events have needs a name, a
-function that computes these values, and a rule of the engine. No script and no query has to be
+"""A new column operator needs a name, a function that computes the values to be summed or kept from
+those of the events, and the rule of the engine that it uses. No script and no query has to be
 changed."""
 
 from __future__ import annotations

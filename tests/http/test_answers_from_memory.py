@@ -1,5 +1,6 @@
-"""`max_age` over HTTP: answers from memory never go back for a connection, nor for a client that
-sends the version it has seen, and nobody is shown what it may not read."""
+"""`max_age` over HTTP: on one connection, an answer from memory is never older than an earlier
+answer. The same holds for a client that sends the version it has seen. Nobody gets an answer about
+a board that it may not read."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ BOARD = "/v1/boards/b"
 
 
 class Elapsed:
-    """A clock of ages that only tests move."""
+    """A clock for the ages of answers, which only tests move."""
 
     def __init__(self) -> None:
         self.ns = 0

@@ -1,5 +1,5 @@
-"""Many clients write to one member. The final score is the sum of all values, and all answers are
-possible in one order of commits."""
+"""Many clients write to one member. The final score is the sum of all values, and all answers agree
+with one order of commits."""
 
 from __future__ import annotations
 

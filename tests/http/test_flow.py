@@ -187,5 +187,5 @@ def test_a_descriptor_that_was_used_again_is_searched_for_again(
 
 
 def written(address: tuple[str, int]) -> str:
-    """Return the address of a client in the form that a request has it."""
+    """Return the address of a client in the form in which a request has it."""
     return f"{address[0]}:{address[1]}"

@@ -26,7 +26,7 @@ from .process import WITHIN_SECONDS, Process
 
 ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
 STREAMS = 16
-"""So many streams that each of two workers has some."""
+"""Enough streams for each of two workers to have some."""
 PROCESSES = 3
 CHANGES = """
 import sys, time

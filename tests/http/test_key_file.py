@@ -192,7 +192,7 @@ def test_a_revoked_key_does_not_come_back_with_the_previous_file(folder: KeyFold
     assert [key.name for key in again.listed()] == ["game"]
 
 
-def test_two_damaged_files_are_named(folder: KeyFolder) -> None:
+def test_the_error_names_two_damaged_files(folder: KeyFolder) -> None:
     folder.open().create("game", "write")
     for name in (KEYS_FILE, PREVIOUS):
         (folder.path / name).write_text("{}")

@@ -259,4 +259,6 @@ def test_a_number_is_read_up_to_a_length(http: httpx.Client, length: int, status
     if status == 400:
         assert answer.json()["code"] == "value_out_of_range"
     else:
-        assert answer.json()["refused"] == 1, "only the board refuses it"
+        assert answer.json()["refused"] == 1, (
+            "the body is accepted, and the board refuses the event"
+        )

@@ -53,8 +53,9 @@ LAYOUTS = (
 
 
 class View(NamedTuple):
-    """The server's answers about a ranking, among them the position, the rank and the greatest
-    possible rank of each member, all -1 for a member whose score is 0 if these are not ranked."""
+    """The server's answers about a ranking. They include the position, the rank and the greatest
+    possible rank of each member. For a member that is not ranked, because its score is 0, all three
+    are -1."""
 
     total: int
     certain: int
@@ -194,7 +195,8 @@ class HeadRanking:
         assert list(entries) == [member for _, member in self.order[:certain]]
 
     def _is_listed(self, member: bytes) -> bool:
-        """Return whether a member is ranked. While zeros are leaving the head, it has others."""
+        """Return whether a member is ranked. Members whose score is 0 may still be in the head,
+        although they are no longer ranked."""
         return any(member == other for _, other in self.order)
 
     def check_structure(self) -> None:

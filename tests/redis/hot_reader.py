@@ -1,9 +1,10 @@
 """A program that reads and writes one board with `max_age` until its input ends, and prints what it
 has seen as JSON: `python -m tests.redis.hot_reader URL [MEMBER]`.
 
-It writes the time as the score of its member; without a member it only reads. Each reading is the
-time before it, the number of the board (the score of the member `epoch`), the offset, and the
-scores of the members. Of equal readings in a row, only the last one is printed.
+The program writes the current time as the score of MEMBER; without MEMBER it only reads. A reading
+consists of the time at which it began, the number of the board (the score of the member `epoch`),
+the offset, and the scores of the members. Of several equal readings in a row, only the last one is
+printed.
 """
 
 from __future__ import annotations

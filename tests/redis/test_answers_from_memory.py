@@ -1,5 +1,5 @@
-"""`max_age`: a process repeats answers of the index server from its memory, never older than that,
-and never older than what its program has seen or written."""
+"""`max_age`: a process repeats answers of the index server from its memory. No answer is older than
+`max_age`, or older than what the program has already seen or written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ask = Callable[[laurels.Leaderboards], Any]
 
 
 class Elapsed:
-    """A clock of ages that only tests move."""
+    """A clock for the ages of answers, which only tests move."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -337,7 +337,7 @@ def test_an_older_answer_that_arrives_later_is_not_kept(
             answered = await remote(reader).answers.answer("b", Top(), NO_FLOOR, packed=False)
             assert b'"total":2' in answered.content
             assert (await reader.top("b")).total == 2
-            # An answer that is not overtaken is as old as its question.
+            # The age of an answer counts from its query, even if the answer arrives late.
             release = gate.delay_next()
             late = asyncio.create_task(reader.count("b"))
             while gate.delayed < 2:

@@ -1,5 +1,5 @@
-"""Four processes read a board with `max_age`, and two of them write it. Meanwhile it is deleted and
-made again, and its server is emptied, as by a failover to an empty replica."""
+"""Four processes read a board with `max_age`, and two of them also write to it. Meanwhile the board
+is deleted and recreated, and the server loses all data, as in a failover to an empty replica."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from .servers import Server
 
 MAX_AGE_US = 200_000
 MEMBERS = ["p1", "p2"]
-"""Those of the processes that write."""
+"""The members whose scores are written, each by a process of its own."""
 WRITES = 60
 """How many writes the test waits for in each phase."""
 
 
 def make(lb: laurels.Leaderboards, epoch: int) -> None:
-    """Make the board, with a member whose score tells which one it is."""
+    """Create the board with the number `epoch`, which is also the score of a member named
+    `epoch`."""
     column = laurels.Column("score", op="last")
     lb.create(laurels.Board("b", columns=[column], max_age="200ms"))
     lb.submit("b", "epoch", epoch)
 
 
 def let_run(lb: laurels.Leaderboards) -> None:
-    """Wait until the processes have written some more. The waiting itself uses no answers from
-    memory."""
+    """Wait until the processes have written some more. The queries of this function are never
+    answered from memory."""
     began = now_us()
     for member in MEMBERS:
         seen = set[object]()
@@ -79,13 +80,15 @@ def test_answers_are_never_too_old_and_never_go_back(server: Server) -> None:
 
 
 def ensure_never_back(readings: list[Any]) -> None:
-    """Each reading is of the same board and as new as the one before, or of a later board."""
+    """Assert that no reading shows an earlier board, or an earlier state of the same board, than
+    the reading before it."""
     states = [(epoch, offset) for _, epoch, offset, _ in readings if epoch is not None]
     assert states == sorted(states)
 
 
 def ensure_own_writes(own: str, result: Any) -> None:
-    """Each reading has the last write of its own process, unless the board was made anew since."""
+    """Assert that each reading includes the last write of its own process, unless the board was
+    recreated after that write."""
     writes = result["writes"]
     for began, _, _, scores in result["readings"]:
         if own in scores:
@@ -93,8 +96,9 @@ def ensure_own_writes(own: str, result: Any) -> None:
 
 
 def ensure_young(reading: Any, writes: dict[str, list[int]]) -> None:
-    """A write that was followed by another one before `max_age` began was acknowledged before, so
-    the reading shows it or a later one."""
+    """Assert that a reading is not older than `max_age`. A write is certainly acknowledged when the
+    same process begins its next write. So if this happened more than `max_age` before the reading,
+    the reading must show that write or a later one."""
     began, _, _, scores = reading
     for member, score in scores.items():
         later = writes[member][bisect_right(writes[member], score) :]

@@ -166,7 +166,7 @@ def test_a_busy_server_refuses_until_its_script_is_ended(server: Server) -> None
         assert lb.submit(BOARD, "a", 1).score == 2
 
 
-def test_a_loading_server_is_waited_for_or_unavailable(server: Server) -> None:
+def test_calls_wait_for_a_loading_server_or_report_it_as_unavailable(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:

@@ -75,7 +75,7 @@ def check_at_rest(ranking: HeadRanking) -> None:
 @pytest.mark.parametrize(
     ("layout", "way", "rank", "columns"), covering(LAYOUTS, ZERO_WAYS, RANKS, (1, 1, 2))
 )
-def test_everybody_is_within_the_bounds_while_zeros_are_hidden_and_shown(
+def test_every_rank_is_within_its_bounds_while_zeros_are_hidden_and_shown_again(
     server: Server, layout: Layout, way: str, rank: str, columns: int, scaled: Scaled
 ) -> None:
     rng = Random(f"zeros {layout.name} {way} {rank} {columns}")

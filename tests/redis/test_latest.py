@@ -32,7 +32,7 @@ def test_only_the_latest_changed_boards_are_listed(server: Server) -> None:
     asyncio.run(main())
 
 
-def test_boards_that_change_together_are_noted_together(server: Server) -> None:
+def test_boards_that_change_together_share_one_note(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as connection:
             latest = LatestOnServer(connection, "together:")

@@ -85,6 +85,6 @@ def test_a_tls_server_is_unavailable_without_tls(place: str) -> None:
         config.direct(f"redis://{place}")
 
 
-def test_missing_certificate_files_are_named(place: str) -> None:
+def test_the_error_names_missing_certificate_files(place: str) -> None:
     with pytest.raises(UnknownUrl, match="cannot be read"):
         config.direct(f"rediss://{place}?ca=/nowhere/ca.pem")

@@ -136,7 +136,7 @@ def query_unreadable(world: World, rng: Random) -> None:
 
 
 def _amiss(world: World, rng: Random, name: str) -> Scope:
-    """Return a scope that the board may have or not."""
+    """Return a scope that the board may or may not have."""
     if not world.definition(name).labels:
         return ALL
     names = rng.sample(choices.LABELS, rng.randint(0, 2))

@@ -1,4 +1,5 @@
-"""Versions of a board: what one covers, and when the count begins anew."""
+"""Versions of a board: which versions a version covers, and when a lower number replaces a higher
+one."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_a_full_disk_costs_no_change_and_makes_no_snapshot_valid(
         assert ids(lb) == before
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_damaged_file(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         lb.submit("b", "ann", 1)

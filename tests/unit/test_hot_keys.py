@@ -1,4 +1,5 @@
-"""Hot keys: found within one window among many keys, and none where all are asked alike."""
+"""Hot keys are found among many keys within one window. If all keys are requested equally often,
+none is hot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: an answer below what a reader has seen or written is not admitted."""
+"""Sessions: an answer is not admitted if it is older than what the reader has seen or written."""
 
 from __future__ import annotations
 

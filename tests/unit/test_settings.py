@@ -75,7 +75,7 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
         ('cache_deny = ["a b"]', "cache_deny: expected a board pattern"),
     ],
 )
-def test_a_wrong_setting_of_a_file_is_named_with_it(
+def test_the_error_of_a_wrong_setting_names_its_file(
     tmp_path: Path, written: str, named: str
 ) -> None:
     file = tmp_path / "laurels.toml"
@@ -84,14 +84,14 @@ def test_a_wrong_setting_of_a_file_is_named_with_it(
         settings_of({}, {}, file)
 
 
-def test_a_wrong_setting_of_the_environment_is_named_by_its_variable() -> None:
+def test_the_error_of_a_wrong_setting_names_its_variable() -> None:
     with pytest.raises(
         InvalidSettings, match="LAURELS_MAX_BODY: expected an integer for max_body, got 'much'"
     ):
         settings_of({}, {"LAURELS_MAX_BODY": "much"}, None)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match=r"none\.toml cannot be read"):
         settings_of({}, {}, tmp_path / "none.toml")
 

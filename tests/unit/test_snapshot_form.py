@@ -99,7 +99,7 @@ def test_a_missing_or_duplicated_section_is_detected() -> None:
                 read(content)
 
 
-def test_a_newer_format_is_refused_by_name_and_an_impossible_one_is_damaged() -> None:
+def test_a_newer_format_is_refused_and_an_impossible_one_is_reported_as_damage() -> None:
     def in_format(number: int) -> bytes:
         return MAGIC + number.to_bytes(4, "little") + WHOLE[VERSION.stop :]
 

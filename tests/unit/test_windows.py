@@ -87,7 +87,9 @@ def test_each_unit_has_its_label_and_bounds(unit: Unit, label: str, start: str, 
         ("Pacific/Kwajalein", "1969-09-30", "1969-09-29T13:00:00Z", 47),
     ],
 )
-def test_a_day_starts_with_its_date(tz: str, label: str, start: str, hours: float) -> None:
+def test_a_day_starts_at_the_first_instant_of_its_date(
+    tz: str, label: str, start: str, hours: float
+) -> None:
     days = window("day", tz)
     period = days.period(label)
     assert (span(period)[0], span(period)[2]) == (start, hours)
@@ -184,7 +186,7 @@ def test_weeks_at_the_ends_of_years_are_those_of_iso(date: str, label: str) -> N
     assert window("week").period(label) == period
 
 
-def test_weeks_from_another_day_are_named_by_their_first_date() -> None:
+def test_weeks_from_another_day_have_their_first_date_as_label() -> None:
     weeks = window("week", week_start="sunday")
     period = weeks.period_at(ms("2026-11-20T00:00:00Z"))
     assert (period.label, utc(period.start_ms)) == ("2026-11-15", "2026-11-15T00:00:00Z")
@@ -256,7 +258,7 @@ def counted_back(kept: Calendar, at_ms: int) -> Period:
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("keep", [1, 2, 7])
-def test_the_oldest_kept_period_is_counted_back_from_the_current(unit: Unit, keep: int) -> None:
+def test_the_oldest_kept_period_is_counted_back_from_the_current_one(unit: Unit, keep: int) -> None:
     kept = window(unit, "Atlantic/Reykjavik", keep=keep)
     assert kept.oldest_kept(0) == counted_back(kept, 0)
     for at in ("2018-11-05T00:00:00Z", "2018-11-05T09:00:00Z", "2019-11-05T00:00:00Z"):
@@ -267,7 +269,7 @@ def test_the_oldest_kept_period_is_counted_back_from_the_current(unit: Unit, kee
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("start_ms", [MIN_MS, ms("2026-03-20T00:00:00Z")])
-def test_the_oldest_kept_moves_with_the_clock(unit: Unit, start_ms: int) -> None:
+def test_the_oldest_kept_period_moves_with_the_clock(unit: Unit, start_ms: int) -> None:
     kept = window(unit, "Europe/Berlin", keep=5)
     now_ms = start_ms
     for _ in range(250):

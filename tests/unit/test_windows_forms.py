@@ -213,7 +213,7 @@ def test_an_invalid_rolling_window_is_refused_with_the_reason(written: Any, faul
     assert re.search(fault, reported)
 
 
-def test_every_fault_of_a_rolling_window_is_named() -> None:
+def test_the_error_lists_every_fault_of_a_rolling_window() -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window("a b=rolling:7h/5h,tz=Asia/Tokyo,keep=2,week_start=monday,colour=red")
     assert len(refused.value.errors) == 6
@@ -248,7 +248,7 @@ def test_the_grace_of_the_board_is_cut_to_the_limit_of_the_window(text: str, gra
     assert window.grace_ms == grace_ms
 
 
-def test_every_fault_of_a_window_is_named() -> None:
+def test_the_error_lists_every_fault_of_a_window() -> None:
     with pytest.raises(BoardInvalid) as refused:
         parse_window("a b=day:keep=0,tz=x,grace=y,colour=red,week_start=monday")
     assert len(refused.value.errors) == 6
