@@ -108,7 +108,7 @@ def test_a_restarted_redis_has_its_saved_data(redis_server: RedisServer) -> None
     assert redis_server.snapshot_bytes() > 100 * len(members[0])
 
 
-def test_few_and_many_steps_count_the_same_events() -> None:
+def test_windows_with_few_and_many_steps_count_the_same_events() -> None:
     population = Population(500, NOW_MS)
     now_ms = late_in_both(NOW_MS)
     assert FEW.begins_ms(now_ms) == MANY.begins_ms(now_ms)

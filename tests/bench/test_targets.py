@@ -101,7 +101,7 @@ def test_an_unknown_section_is_refused() -> None:
     [(2.0, None, True), (2.1, None, False), (None, 2.0, True), (None, 1.9, False),
      (1.0, 3.0, True), (None, None, None)],
 )  # fmt: skip
-def test_a_target_is_reached_within_its_bounds(
+def test_a_target_is_reached_if_its_figure_is_within_the_bounds(
     least: float | None, most: float | None, reached: bool | None
 ) -> None:
     outcome = Outcome(target="it", measured=2.0, measure="x", least=least, most=most)

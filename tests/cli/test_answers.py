@@ -177,7 +177,7 @@ def test_control_characters_in_ids_are_escaped(shell: Shell) -> None:
     assert {entry["member"] for entry in shell.json("top", "g")["entries"]} == set(ids)
 
 
-def test_long_ids_are_whole_where_there_is_no_terminal(shell: Shell) -> None:
+def test_long_ids_are_not_cut_if_the_output_is_not_a_terminal(shell: Shell) -> None:
     shell.ok("board", "create", "g")
     shell.ok("import", "g", "-", stdin=b"member,score\n" + b"x" * 128 + b",1\n")
     assert "x" * 128 in shell.ok("top", "g").out

@@ -118,7 +118,7 @@ def test_a_server_records_the_commands_that_are_sent_to_it(
         assert audited(shell) == entries, "the audit log can be read while the folder is served"
 
 
-def test_more_entries_than_a_page_are_read_from_a_server(
+def test_more_entries_than_a_page_has_are_read_from_a_server(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.cli.auditing.MAX_PAGE", 2)

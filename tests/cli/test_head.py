@@ -62,7 +62,7 @@ def test_a_refused_export_leaves_the_file_unchanged(crowd: Shell) -> None:
     assert kept.read_text() == "as before"
 
 
-def test_an_estimate_is_shown_as_one(crowd: Shell) -> None:
+def test_an_estimated_rank_is_shown_as_an_estimate(crowd: Shell) -> None:
     match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))
     while match is None:  # By chance, both bounds of an estimate may be equal.
         match = ABOUT.fullmatch(_row(crowd, "rank", "rank", "crowd", "m007"))

@@ -165,7 +165,7 @@ def test_a_restarted_server_is_read_from_the_beginning(gifts: Shell) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_ctrl_c_ends_between_commits(gifts: Shell, server: Server) -> None:
+def test_ctrl_c_ends_an_import_between_two_commits(gifts: Shell, server: Server) -> None:
     expected = many(5_000)
     fill(server, expected)
     command = importing(server, "--batch", "500")

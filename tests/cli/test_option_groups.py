@@ -36,7 +36,7 @@ def _app(received: list[object]) -> typer.Typer:
     return app
 
 
-def test_a_group_arrives_as_one_object() -> None:
+def test_a_group_of_options_is_passed_as_one_object() -> None:
     received: list[object] = []
     arguments = ["top", "gifts", "-n", "3", "--label", "a=1", "--label", "b=2", "--json"]
     assert CliRunner().invoke(_app(received), arguments).exit_code == 0

@@ -49,7 +49,7 @@ def test_two_boards_have_different_rejects_files(shell_of_two: Shell) -> None:
         assert _rejects(path.with_name(f"in.csv.{board}.rejects.csv")) == [(board, "2", "a,x")]
 
 
-def test_pipes_are_numbered(shell_of_two: Shell) -> None:
+def test_rejects_files_of_unnamed_pipes_are_numbered(shell_of_two: Shell) -> None:
     for content in (b"a,x\n", b"c,y\n"):
         assert shell_of_two("import", "one", "-", "--no-header", stdin=content).code == 1
     rejects = [_rejects(shell_of_two.directory / f"stdin{n}.one.rejects.csv") for n in ("", "-2")]
@@ -104,7 +104,7 @@ def test_rejects_are_written_through_a_symbolic_link(shell_of_two: Shell) -> Non
     assert len(_rejects(shell_of_two.directory / "real.csv")) == 2
 
 
-def test_a_path_that_is_not_utf8_needs_a_name(shell_of_two: Shell) -> None:
+def test_a_path_that_is_not_utf8_needs_a_source_name(shell_of_two: Shell) -> None:
     path = os.fsdecode(os.fsencode(shell_of_two.directory) + b"/in\xff.csv")
     Path(path).write_text(BAD)
     ran = shell_of_two("import", "one", path)

@@ -91,7 +91,7 @@ def test_each_reject_is_written_once_despite_a_kill_before_the_commit(
 
 
 @pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
-def test_ctrl_c_ends_between_commits_and_says_how_to_continue(
+def test_ctrl_c_ends_an_import_between_two_commits_and_says_how_to_continue(
     gifts: Shell, order: list[str]
 ) -> None:
     path = gifts.file("in.csv", _content())

@@ -28,7 +28,7 @@ def remote(shell: Shell, served: Served, monkeypatch: pytest.MonkeyPatch) -> She
     return shell
 
 
-def test_boards_are_kept_at_a_server(remote: Shell) -> None:
+def test_boards_are_stored_at_a_server(remote: Shell) -> None:
     remote.ok("board", "create", "gifts", "--window", "all", "--window", "day")
     assert [board["name"] for board in remote.json("board", "list")] == ["gifts"]
     assert remote.json("board", "change", "gifts", "--title", "Gifts")["title"] == "Gifts"
@@ -109,7 +109,7 @@ def test_an_unreachable_server_is_reported(shell: Shell) -> None:
     assert ran.err.startswith("error [server_unreachable]: http://127.0.0.1:9 does not answer")
 
 
-def test_the_clock_of_a_server_is_its_own(remote: Shell) -> None:
+def test_a_server_has_its_own_clock(remote: Shell) -> None:
     ran = remote("board", "create", "gifts", "--clock", "event")
     assert (ran.code, "invalid_clock" in ran.err) == (2, True)
 

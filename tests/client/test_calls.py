@@ -239,12 +239,12 @@ def test_an_answer_of_another_server_is_reported(answer: httpx.Response) -> None
         Script(answer).open().count("b")
 
 
-def test_a_gateway_without_a_server_is_a_server_that_cannot_be_reached() -> None:
+def test_a_gateway_without_a_server_is_reported_as_an_unreachable_server() -> None:
     with pytest.raises(ServerUnreachable, match="502"):
         Script(httpx.Response(502, html="<h1>Bad gateway</h1>")).open().count("b")
 
 
-def test_a_code_of_a_newer_server_is_an_error_of_its_family() -> None:
+def test_an_unknown_code_of_a_newer_server_is_raised_as_an_error_by_its_status() -> None:
     with pytest.raises(Conflict) as error:
         Script(refusal(409, "clash_of_suns", "two suns")).open().count("b")
     assert (error.value.code, error.value.status) == ("clash_of_suns", 409)
@@ -261,7 +261,7 @@ def test_errors_of_the_service_are_raised_as_they_are() -> None:
 # The server's address and the key
 
 
-def test_the_key_goes_with_every_request() -> None:
+def test_the_key_is_sent_with_every_request() -> None:
     script = Script(counted())
     script.open(key="lk_x").count("b")
     assert script.requests[0].headers["authorization"] == "Bearer lk_x"
@@ -317,7 +317,7 @@ def test_an_unreachable_server_is_reported() -> None:
         lb.boards()
 
 
-def test_a_client_does_not_outlive_a_fork() -> None:
+def test_a_client_cannot_be_used_after_a_fork() -> None:
     lb = Script(counted()).open()
     if (child := os.fork()) == 0:
         try:

@@ -31,7 +31,7 @@ def seven(lb: laurels.Leaderboards) -> laurels.Leaderboards:
         ("g", 50, "abcdefg"),
     ],
 )
-def test_the_radius_is_kept_at_the_ends(
+def test_around_returns_the_full_number_of_entries_at_the_ends(
     seven: laurels.Leaderboards, member: str, radius: int, expected: str
 ) -> None:
     page = seven.around("b", member, radius=radius)

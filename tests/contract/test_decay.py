@@ -198,7 +198,7 @@ def test_pages_continue_while_scores_decay(
     assert seen == [f"m{i:02}" for i in range(20)]
 
 
-def test_set_adds_the_difference_in_all_to_the_decayed_score(
+def test_set_adds_the_difference_in_the_window_all_to_the_decayed_score(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())

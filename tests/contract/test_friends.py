@@ -37,7 +37,7 @@ def test_friends_without_a_ranked_member_are_an_empty_page(lb: laurels.Leaderboa
     assert lb.standings("b", []).entries == []
 
 
-def test_a_caller_s_own_iterator_may_use_the_store(lb: laurels.Leaderboards) -> None:
+def test_an_iterator_passed_as_members_may_use_the_store(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
 
     def members() -> Iterator[str]:

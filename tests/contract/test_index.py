@@ -50,7 +50,7 @@ def test_an_unknown_ranking_is_empty(index: Index) -> None:
     assert not index.remove(1, b"ann")
 
 
-def test_every_lookup_of_an_entry_agrees(index: Index) -> None:
+def test_all_lookups_of_an_entry_agree(index: Index) -> None:
     random = Random(3)
     totals: dict[str, int] = {}
     for _ in range(40):

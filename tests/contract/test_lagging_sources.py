@@ -258,7 +258,9 @@ def test_a_source_cannot_report_an_earlier_time_than_before(
     assert receipts.late == {"hour": 1}
 
 
-def test_an_arrival_needs_the_position_that_it_follows(lb: laurels.Leaderboards) -> None:
+def test_an_arrival_time_needs_the_position_that_its_batch_follows(
+    lb: laurels.Leaderboards,
+) -> None:
     lb.create(laurels.Board("b"))
     for place in (None, ("s", "1")):
         with pytest.raises(InvalidPosition):

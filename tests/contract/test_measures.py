@@ -86,7 +86,7 @@ def test_without_measures_on_the_board_numbers_are_expected(lb: laurels.Leaderbo
     assert refused.value.code == "invalid_value"
 
 
-def test_columns_weigh_the_same_event_in_their_own_ways(lb: laurels.Leaderboards) -> None:
+def test_each_column_weighs_an_event_by_its_own_weights(lb: laurels.Leaderboards) -> None:
     columns = [
         laurels.Column("hot", measures={"like": 2, "fine": -100}, min=-50),
         laurels.Column("level", op="last"),
@@ -134,12 +134,12 @@ def test_a_definition_keeps_its_measures(deployment: Deployment) -> None:
         "like",
     ],
 )
-def test_a_weight_is_an_exact_number_by_a_name(measures: object) -> None:
+def test_invalid_measures_of_a_column_are_refused(measures: object) -> None:
     with pytest.raises(BoardInvalid, match=r"measure|weight|exact|decimal"):
         hot(columns=[{"name": "hot", "measures": measures}])
 
 
-def test_an_event_loop_takes_measures(deployment: Deployment) -> None:
+def test_measures_can_be_submitted_on_an_event_loop(deployment: Deployment) -> None:
     async def scenario() -> list[laurels.Receipt]:
         async with deployment.opened_async() as lb:
             await lb.create(hot())

@@ -29,7 +29,7 @@ def test_set_sets_the_total_and_adds_the_difference_to_periods(
     assert scores(lb.top("b", window="day")) == {"ann": -20}
 
 
-def test_set_enters_a_member(lb: laurels.Leaderboards) -> None:
+def test_set_adds_a_member_to_a_board(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     assert lb.set("b", "ann", 0).status == "applied"
     assert scores(lb.top("b")) == {"ann": 0}

@@ -34,7 +34,7 @@ def test_the_rank_style_decides_which_members_share_a_rank(
     ("tie", "expected"),
     [("first", ["zoe", "ann", "bob"]), ("last", ["bob", "ann", "zoe"]), ("member", None)],
 )
-def test_the_tie_orders_equal_scores(
+def test_the_tie_rule_orders_equal_scores(
     lb: laurels.Leaderboards, tie: Tie, expected: list[str] | None
 ) -> None:
     lb.create(laurels.Board("b", tie=tie))
@@ -49,7 +49,9 @@ def test_a_sum_is_reached_with_the_latest_event_that_counts(lb: laurels.Leaderbo
     assert members(lb.top("b")) == ["bob", "ann"]
 
 
-def test_reaching_does_not_depend_on_the_order_of_arrival(lb: laurels.Leaderboards) -> None:
+def test_the_time_at_which_a_score_is_reached_does_not_depend_on_arrival(
+    lb: laurels.Leaderboards,
+) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 2, NOW_MS - 1), ("bob", 5, NOW_MS - 2), ("ann", 3, NOW_MS - 9)])
     assert members(lb.top("b")) == ["bob", "ann"]
@@ -61,7 +63,7 @@ def test_a_best_score_is_reached_when_it_was_first_scored(lb: laurels.Leaderboar
     assert members(lb.top("b")) == ["ann", "bob"]
 
 
-def test_the_resolution_makes_close_arrivals_equal(lb: laurels.Leaderboards) -> None:
+def test_the_tie_resolution_makes_close_times_equal(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", tie_resolution="1s"))
     second = NOW_MS - NOW_MS % 1000
     lb.submit_many("b", [("bob", 5, second - 1000), ("ann", 5, second - 1), ("zoe", 5, second)])

@@ -58,7 +58,7 @@ def test_ranks_of_thousands_equal_the_ranks_of_single_queries(lb: laurels.Leader
         assert (standing and standing.rank) == ranks[i] == lb.rank("b", members[i])
 
 
-def test_a_rank_is_that_of_a_window_and_period(
+def test_a_rank_can_be_requested_for_a_window_and_period(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
@@ -75,7 +75,7 @@ def test_a_rank_is_that_of_a_window_and_period(
         lb.ranks("b", ["ann"], window="week")
 
 
-def test_a_repeated_rank_query_is_about_the_running_step_and_day(
+def test_a_repeated_rank_query_shows_the_running_step_and_day(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
@@ -105,7 +105,7 @@ def test_a_repeated_rank_query_is_about_the_running_step_and_day(
     assert twice("all") == {(2, 1)}
 
 
-def test_a_rank_is_that_of_a_scope(lb: laurels.Leaderboards) -> None:
+def test_a_rank_can_be_requested_for_a_scope(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", scopes=[[], ["room"]], rank_by="room"))
     for member, value, room in [("ann", 5, "1"), ("bob", 7, "1"), ("ann", 4, "2")]:
         lb.submit("b", member, value, labels={"room": room})

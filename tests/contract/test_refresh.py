@@ -119,7 +119,7 @@ def test_after_the_end_of_a_board_every_counted_event_is_shown(
     assert scores(lb.top("b")) == {"bob": 7, "ann": 5, "cid": 1}
 
 
-def test_a_list_a_card_and_a_receipt_are_of_the_last_refresh(
+def test_a_list_a_card_and_a_receipt_show_the_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long(rank="competition"))
@@ -143,7 +143,7 @@ def test_a_list_a_card_and_a_receipt_are_of_the_last_refresh(
     assert (again.previous_score, again.score, again.rank) == (2, 2, 3)
 
 
-def test_missed_refreshes_are_one_refresh_and_reads_write_nothing(
+def test_missed_refreshes_are_done_as_one_and_reads_write_nothing(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(long())

@@ -166,7 +166,7 @@ def test_a_removed_member_leaves_every_step(
     lb.check()
 
 
-def test_set_adds_the_difference_of_the_total_to_the_running_step(
+def test_set_adds_the_difference_in_the_window_all_to_the_running_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))

@@ -100,7 +100,9 @@ def test_the_grace_of_a_window_is_at_most_its_span_minus_a_step() -> None:
         laurels.Board("b", windows=["rolling:3h/1h,grace=121m"], dedupe="3h")
 
 
-def test_a_late_event_is_bound_by_the_total_of_its_step(lb: laurels.Leaderboards) -> None:
+def test_a_late_event_is_refused_if_the_total_of_its_step_leaves_its_range(
+    lb: laurels.Leaderboards,
+) -> None:
     columns = [laurels.Column(min=-20, max=20)]
     lb.create(laurels.Board("b", columns=columns, windows=["r=rolling:2h/1h", "all"], grace="1h"))
     lb.submit_many("b", [("ann", 10, THREE - 1), ("ann", -10)])

@@ -49,7 +49,7 @@ def test_the_last_value_stays_until_its_step_ends(
     assert hours_on(lb, clock, 3) == [late, late, late, {}]
 
 
-def test_a_late_event_is_the_last_only_within_its_time(
+def test_a_late_event_is_not_the_last_value_if_a_later_event_exists(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rolling(lb, [laurels.Column("level", op="last"), laurels.Column("xp")])

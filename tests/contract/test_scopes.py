@@ -57,7 +57,7 @@ def test_ranking_by_a_label_ranks_its_values(rooms: laurels.Leaderboards) -> Non
     assert (standing.as_of.labels, standing.as_of.by) == ({}, "room")
 
 
-def test_labels_come_in_every_form_of_an_event(rooms: laurels.Leaderboards) -> None:
+def test_every_form_of_an_event_can_have_labels(rooms: laurels.Leaderboards) -> None:
     events = [
         ("ann", 1, None, None, {"room": "1", "zone": None}),
         {"member": "ann", "value": 1, "labels": {"room": "1"}},
@@ -499,7 +499,9 @@ def test_a_receipt_about_an_unknown_scope_is_refused(
 # Set, remove, change
 
 
-def test_setting_adds_the_difference_in_all_to_every_scope(rooms: laurels.Leaderboards) -> None:
+def test_setting_a_score_adds_the_difference_in_the_window_all_to_every_scope(
+    rooms: laurels.Leaderboards,
+) -> None:
     rooms.submit("b", "ann", 5, labels={"room": "1"})
     rooms.submit("b", "ann", 3, labels={"room": "2"})
     receipt = rooms.set("b", "ann", 10, labels={"room": "1"}, scope=["room"])
@@ -519,7 +521,7 @@ def test_setting_needs_the_scope_of_all(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("c", labels={"room": "1"})) == {"ann": 1}
 
 
-def test_removing_takes_a_member_out_of_every_scope(rooms: laurels.Leaderboards) -> None:
+def test_a_removed_member_leaves_every_scope(rooms: laurels.Leaderboards) -> None:
     rooms.submit("b", "ann", 5, labels={"room": "1", "zone": "n"})
     rooms.submit("b", "bob", 5, labels={"room": "2"})
     rooms.submit("b", "ann", 5, labels={"room": "2"})
@@ -533,7 +535,7 @@ def test_removing_takes_a_member_out_of_every_scope(rooms: laurels.Leaderboards)
     rooms.check()
 
 
-def test_a_removed_member_was_ranked_in_a_scope_alone(lb: laurels.Leaderboards) -> None:
+def test_a_member_ranked_only_in_scopes_can_be_removed(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", scopes=[["room"]], rank_by="room"))
     lb.submit("b", "ann", 5, labels={"room": "1"})
     assert lb.remove("b", "ann") is True

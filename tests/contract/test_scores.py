@@ -25,7 +25,7 @@ def ten(lb: laurels.Leaderboards) -> laurels.Leaderboards:
     ("low", "high", "expected"),
     [(3, 5, "543"), (8, None, "98"), (None, 1, "10"), (5, 5, "5"), (-9, -1, ""), (20, 30, "")],
 )
-def test_a_range_is_inclusive_and_in_standing_order(
+def test_a_range_is_inclusive_and_in_ranking_order(
     ten: laurels.Leaderboards, low: int | None, high: int | None, expected: str
 ) -> None:
     page = ten.range("b", low=low, high=high)

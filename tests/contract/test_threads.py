@@ -91,7 +91,7 @@ def test_no_answer_shows_a_partial_commit(lb: laurels.Leaderboards, scaled: Scal
     in_threads(work)
 
 
-def test_receipts_follow_each_other(lb: laurels.Leaderboards) -> None:
+def test_the_receipts_of_one_member_continue_each_other(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     steps: list[tuple[object, object]] = []
 

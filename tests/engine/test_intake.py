@@ -149,7 +149,9 @@ events = st.one_of(
 
 
 @given(batch=st.lists(events, max_size=30), columns=st.integers(1, 2), scale=st.integers(0, 15))
-def test_any_batch_is_read_as_by_the_rules(batch: list[object], columns: int, scale: int) -> None:
+def test_any_batch_is_read_as_the_plain_rules_read_it(
+    batch: list[object], columns: int, scale: int
+) -> None:
     highs = [LIMIT, 500][:columns]
     compare(Rules([10**scale] * columns, [-high - 1 for high in highs], highs), batch)
 
@@ -185,7 +187,7 @@ def test_subclasses_are_not_plain() -> None:
     assert rules.calls == 6
 
 
-def test_a_large_batch_of_long_members_is_read_as_by_the_rules() -> None:
+def test_a_large_batch_of_long_members_is_read_as_the_plain_rules_read_it() -> None:
     rules = Rules([1], [-LIMIT], [LIMIT])
     compare(rules, [("ü" * (i % 64 + 1), i) for i in range(5_000)])
 

@@ -41,7 +41,7 @@ def test_a_roster_does_not_depend_on_the_expected_size(expected: int) -> None:
     made.check()
 
 
-def test_a_roster_with_members_cannot_be_reserved() -> None:
+def test_no_space_can_be_reserved_in_a_roster_with_members() -> None:
     with pytest.raises(ValueError, match="empty roster"):
         reserve(roster(1), 100)
 

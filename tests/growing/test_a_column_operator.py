@@ -94,7 +94,7 @@ ANSWERS = {
 }
 
 
-def test_a_column_operator_takes_four_files(tmp_path: Path) -> None:
+def test_adding_a_column_operator_changes_four_files(tmp_path: Path) -> None:
     with Server() as server:
         output = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))
     assert output.pop("again") == SET

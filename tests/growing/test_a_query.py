@@ -108,7 +108,7 @@ print(json.dumps(found))
 ANSWERS = [[None, None], ["bob", 7], ["ann", 5], ["42", 5]]
 
 
-def test_a_query_takes_three_files(tmp_path: Path) -> None:
+def test_adding_a_query_changes_three_files(tmp_path: Path) -> None:
     assert len(CHANGES) <= 4
     elsewhere = ("stores/", "server/", "cli/", "wire/")
     assert not [name for name in CHANGES if name.startswith(elsewhere)]

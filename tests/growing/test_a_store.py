@@ -127,7 +127,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
-def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
+def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     store = CountingStore(config.connect("memory:", laurels.ManualClock(NOW_MS), create=True))
     lb = laurels.Leaderboards(store)
 

@@ -190,7 +190,7 @@ ANSWERS = {
 }
 
 
-def test_a_window_kind_takes_three_files_of_one_folder(tmp_path: Path) -> None:
+def test_adding_a_window_kind_changes_three_files_of_one_folder(tmp_path: Path) -> None:
     assert {Path(name).parent for name in CHANGES} == {Path("model/windows")}
     with Server() as server:
         output = json.loads(run(patched(tmp_path, CHANGES), PROGRAM, server.url))

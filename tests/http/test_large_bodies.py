@@ -197,7 +197,7 @@ def test_expanding_bodies_are_refused_before_decoding(
         (MSGPACK, b"\xdd\xff\xff\xff\xff"),
     ],
 )
-def test_a_large_body_that_breaks_is_refused(http: httpx.Client, kind: str, broken: bytes) -> None:
+def test_a_large_malformed_body_is_refused(http: httpx.Client, kind: str, broken: bytes) -> None:
     events = body_of(kind, [[f"broken-{i}", 1] for i in range(5_000)])
     if kind == JSON:
         events = events.removesuffix(b"]") + b"," + broken

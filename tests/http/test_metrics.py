@@ -149,7 +149,7 @@ def test_open_feeds_are_counted(http: httpx.Client) -> None:
         assert figures(http)["laurels_streams",] == 1
 
 
-def test_figures_are_read_with_a_key(http: httpx.Client) -> None:
+def test_metrics_need_a_valid_key(http: httpx.Client) -> None:
     for key in ("", "Bearer lk_other"):
         assert http.get("/metrics", headers={"Authorization": key}).status_code == 401
     made = http.post("/v1/keys", json={"name": "watch", "scope": "read"}).json()["key"]

@@ -131,7 +131,7 @@ async def refused_as_moving(call: Any) -> None:
     assert (type(error), error.may_have_applied) == (IndexMoving, False)
 
 
-def test_nothing_is_lost_while_a_slot_moves_under_calls(cluster: Cluster) -> None:
+def test_nothing_is_lost_while_a_slot_moves_during_calls(cluster: Cluster) -> None:
     async def calls(url: str, ended: asyncio.Event) -> int:
         async with connected(url) as connection:
             number = 0

@@ -161,7 +161,7 @@ def test_a_value_shows_all_places_of_its_scale() -> None:
 
 
 @pytest.mark.parametrize("op", ["last", "best"])
-def test_a_value_that_is_kept_lies_within_its_column(op: str) -> None:
+def test_a_value_that_is_kept_lies_within_the_range_of_its_column(op: str) -> None:
     kept = column(op=op, scale=1, min=0, max="9.5")
     assert to_units("9.5", kept) == 95
     for value in (-1, "9.6"):

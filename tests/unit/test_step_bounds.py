@@ -103,7 +103,9 @@ def test_without_step_bounds_an_expiring_step_leaves_totals_out_of_range(
 
 
 @given(RANGES, st.integers(2, 10_000))
-def test_step_bounds_times_steps_fit_the_range_tightly(ends: tuple[int, int], steps: int) -> None:
+def test_the_bounds_of_all_steps_together_use_the_range_fully(
+    ends: tuple[int, int], steps: int
+) -> None:
     low, high = ends
     first, last = step_bounds(low, high, steps)
     assert low <= first
