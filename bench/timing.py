@@ -70,8 +70,8 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """The name in the rows of ratios. If it is empty, the contender is one of the Redis servers of
-    its safety, of which the best is compared."""
+    """The name in the rows of ratios. If it is empty, the sample is one of the Redis servers with
+    the same safety, and only the best of these is compared."""
 
     @property
     def middle(self) -> float:

@@ -163,7 +163,7 @@ def test_delete_removes_a_board_and_needs_confirmation(shell: Shell) -> None:
     assert shell.json("board", "list") == []
 
 
-def test_delete_names_changes_that_a_sink_has_not_sent(shell: Shell) -> None:
+def test_delete_reports_changes_that_a_sink_has_not_sent(shell: Shell) -> None:
     shell.ok("board", "create", "b", "--changes", "1d")
     run = ("sink", "run", "s", "--to", "lines.jsonl", "--until-end")
     shell.ok(*run)

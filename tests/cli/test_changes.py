@@ -51,7 +51,7 @@ def test_a_cursor_continues_after_the_last_line(shell: Shell) -> None:
     assert lines[-1].endswith("initial_end")
 
 
-def test_a_followed_board_is_continued_after_ctrl_c(shell: Shell, tmp_path: Path) -> None:
+def test_following_a_board_can_be_continued_after_ctrl_c(shell: Shell, tmp_path: Path) -> None:
     with Served(tmp_path / "served") as served, laurels.open(served.url) as lb:
         lb.create(laurels.Board("gifts", changes="7d"))
         at = ("gifts", "--json", "--at", served.url)

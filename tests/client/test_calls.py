@@ -244,7 +244,7 @@ def test_a_gateway_without_a_server_is_reported_as_an_unreachable_server() -> No
         Script(httpx.Response(502, html="<h1>Bad gateway</h1>")).open().count("b")
 
 
-def test_an_unknown_code_of_a_newer_server_is_raised_as_an_error_by_its_status() -> None:
+def test_an_unknown_code_of_a_newer_server_raises_the_error_class_of_its_status() -> None:
     with pytest.raises(Conflict) as error:
         Script(refusal(409, "clash_of_suns", "two suns")).open().count("b")
     assert (error.value.code, error.value.status) == ("clash_of_suns", 409)

@@ -171,7 +171,7 @@ def test_sinks_continue_in_the_copy(
     shards: int, source: int, target: int, shell: Shell, server: Server
 ) -> None:
     """A sink that has sent everything sends the later changes from the copy, each once. A sink that
-    has not is named."""
+    has not sent everything is named in the output."""
     here, there = ("boards", f"{server.url}?prefix={shards}{source}:")[source], "other"
     if target:
         there = f"{server.url}?prefix=copy:"

@@ -1,5 +1,5 @@
-"""A board that a sink cannot go on with is tried again once in each round, since an operator may
-have removed the cause. A board that is gone is not shown as waiting."""
+"""If a sink cannot send the changes of a board, it tries again once in each round, since an
+operator may have removed the cause. A board that is gone is not shown as waiting."""
 
 from __future__ import annotations
 

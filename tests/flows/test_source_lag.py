@@ -335,7 +335,8 @@ def test_file_sources_report_no_time(tmp_path: Path) -> None:
 
 
 class LateReader(MemoryReader):
-    """A stream whose next message was taken as long ago as the next of `lags_ms`."""
+    """A stream in which each message was taken some time ago; `lags_ms` has this time for each
+    message."""
 
     def __init__(self, clock: laurels.ManualClock, lags_ms: Sequence[int]) -> None:
         super().__init__(clock)
@@ -366,8 +367,8 @@ class LateReader(MemoryReader):
 def test_a_source_warns_before_its_events_are_too_late(
     windows: list[str], window: str | None, most_ms: int
 ) -> None:
-    """The source warns at half of the lag at which the window begins to refuse its events, once
-    each time it gets there."""
+    """A window begins to refuse the events of a source at a certain lag. The source warns when its
+    lag reaches half of that, once each time."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)

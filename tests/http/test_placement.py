@@ -117,7 +117,7 @@ def test_changed_boards_are_found_in_every_store(site: Site) -> None:
     changed = site.lb.changed_boards(cursor)
     assert sorted(changed.boards or ()) == ["b1", "c1"]
     assert site.lb.changed_boards(changed.cursor).boards == []
-    assert site.lb.changed_boards("12").boards is None  # a cursor over one store
+    assert site.lb.changed_boards("12").boards is None  # the cursor of a single store
     for wrong in ("x", "1~x", "", "~~"):
         with pytest.raises(errors.InvalidCursor):
             site.lb.changed_boards(wrong)
@@ -257,7 +257,7 @@ def test_a_service_starts_while_a_store_is_down(tmp_path: Path) -> None:
 # Boards in a store that their names do not point to
 
 
-def test_boards_in_another_store_are_named_and_not_served(
+def test_boards_in_the_wrong_store_are_reported_and_not_served(
     tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:
     folder = tmp_path / "boards"
@@ -274,7 +274,7 @@ def test_boards_in_another_store_are_named_and_not_served(
             site.lb.create(laurels.Board("a1"), exist_ok=True)
         site.lb.create(laurels.Board("a3"))
     with laurels.open(site.stores["a*"]) as there, laurels.open(folder) as here:
-        there.create(laurels.Board("a1"))  # stands for `laurels copy`
+        there.create(laurels.Board("a1"))  # in place of `laurels copy`
         here.delete("a2")
     with capture_logs() as logs, Site(tmp_path, *servers) as site:
         (warning,) = [log["event"] for log in logs if "not served" in log["event"]]
@@ -283,7 +283,7 @@ def test_boards_in_another_store_are_named_and_not_served(
         assert site.lb.create(laurels.Board("a1"), exist_ok=True).name == "a1"
 
 
-def test_stores_have_the_same_kind_of_clock(tmp_path: Path) -> None:
+def test_all_stores_need_the_same_kind_of_clock(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "event", clock="event") as lb:
         lb.create(laurels.Board("b"))
         lb.submit("b", "ann", 1, at=1_795_392_000_000)
@@ -348,7 +348,7 @@ def test_a_wrong_placement_is_refused(lines: str, named: str, tmp_path: Path) ->
     assert "secret" not in str(refused.value)
 
 
-def test_an_open_server_has_no_index_server_and_workers_have_no_folder() -> None:
+def test_an_open_server_cannot_use_an_index_server_and_workers_cannot_use_a_folder() -> None:
     with pytest.raises(InvalidSettings, match="redis://host"):
         ensure_possible(Settings(open=True, placement={"a*": "redis://host"}), None)
     with pytest.raises(InvalidSettings, match="folder"):

@@ -172,7 +172,9 @@ def test_every_rank_is_within_its_bounds(
     lb.check()
 
 
-def test_the_head_may_be_in_one_shard(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_all_members_of_the_head_may_be_in_one_shard(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     pair = Pair(lb, clock, definition_of("plain", "ordinal", 3))
     crowd = Crowd(pair, "one shard has the best", Random(1), 900)
     crowd.step(900)
@@ -215,7 +217,7 @@ def test_a_head_can_be_added_grown_shrunk_and_removed(
 def test_deep_positions_of_a_long_head_are_found(
     lb: laurels.Leaderboards, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Positions that are far from any known place are searched for in the heads of the shards, also
+    """Positions that are far from any known place are searched for in the heads of the shards, even
     if one shard has all of the best members."""
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
     monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)

@@ -758,7 +758,7 @@ class Leaderboards:
         queries, and 0.5 % of all, within ten seconds. A key limited to some boards gets only these
         boards and their members.
 
-        Only a service counts queries, and each of its processes those that it has answered. For
+        Only a service counts queries; each of its processes counts those that it has answered. For
         boards that this program has opened itself the report is empty, and covers 0 seconds.
         """
         return self._store.hot()

@@ -75,10 +75,10 @@ async def placed(
     cache: CacheSettings = DEFAULT_CACHE,
     warn: Callable[[str], None],
 ) -> Backing:
-    """Open the stores of a server on the running event loop, and return them as one. An index
-    server that does not answer is opened when it does, except the default store. `warn` is called
-    with each sentence for the operator. Raises the errors of `servable`, and InvalidClock if the
-    stores do not have the same kind of clock."""
+    """Open the stores of a server on the running event loop, and return them as one. The default
+    store has to answer. Any other index server that does not answer is opened later, as soon as it
+    answers. `warn` is called with each sentence for the operator. Raises the errors of `servable`,
+    and InvalidClock if the stores do not have the same kind of clock."""
     stores = store_list(url, placement)
     if len(stores.urls) == 1:
         return await servable(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
@@ -115,7 +115,7 @@ async def placed(
 
 
 class _Opening(Struct, frozen=True):
-    """How the stores beside the default store are opened."""
+    """The settings with which the stores other than the default store are opened."""
 
     clock: Clock | None
     event_time: bool
@@ -157,7 +157,7 @@ class _Opening(Struct, frozen=True):
 
 
 async def _placed(url: str, opening: _Opening) -> PlacedStore:
-    """Open a store beside the default store, or note that it does not answer."""
+    """Open a store other than the default store, or note that it does not answer."""
     name, is_server = without_login(url), is_direct(url)
     try:
         opened = await opening.open(url)
