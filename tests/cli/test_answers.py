@@ -120,7 +120,7 @@ def test_member_data_is_shown_on_request(gifts: Shell) -> None:
         assert "Ann" not in gifts.ok(*command).out
 
 
-def test_several_columns_have_a_column_each(shell: Shell) -> None:
+def test_each_column_of_a_board_is_a_column_of_the_output(shell: Shell) -> None:
     shell.ok("board", "create", "race", "--column", "level", "--column", "time:order=asc,scale=1")
     shell.ok("import", "race", "-", stdin=b"member,level,time\na,3,1.5\nb,3,0.5\n")
     assert _entries(shell.json("top", "race")) == [(1, "b", [3, 0.5]), (2, "a", [3, 1.5])]

@@ -166,7 +166,7 @@ def test_an_entry_that_a_program_cannot_write_causes_a_warning(tmp_path: Path) -
         assert lb.top("gifts").total == 4, "unrecorded calls must be carried out"
 
 
-def test_a_child_of_the_process_writes_no_entries(tmp_path: Path) -> None:
+def test_a_forked_child_writes_no_entries(tmp_path: Path) -> None:
     with laurels.open(tmp_path) as lb:
         lb.create(laurels.Board("gifts"))
         child = os.fork()

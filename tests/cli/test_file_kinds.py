@@ -66,7 +66,7 @@ def board(shell: Shell) -> Shell:
         "parquet-in-gzip",
     ],
 )
-def test_a_file_that_is_not_text_is_refused_with_its_kind(
+def test_the_error_for_a_file_that_is_not_text_names_its_kind(
     board: Shell, content: bytes, name: str, remedy: str
 ) -> None:
     (board.directory / "events.bin").write_bytes(content)

@@ -196,7 +196,9 @@ def test_a_rejects_file_never_replaces_another_file(gifts: Shell) -> None:
     assert gifts.scores("gifts") == {}
 
 
-def test_only_bad_lines_may_be_tried_again_with_other_options(gifts: Shell) -> None:
+def test_a_file_with_rejected_lines_only_can_be_imported_again_with_other_options(
+    gifts: Shell,
+) -> None:
     path = gifts.file("in.csv", "member,score,at\na,1,20210301000000\n")
     assert gifts("import", "gifts", path).code == 1
     gifts.ok("import", "gifts", path, "--at-format", "%Y%m%d%H%M%S")

@@ -108,7 +108,7 @@ def test_ctrl_c_ends_an_import_between_two_commits_and_says_how_to_continue(
     assert gifts.scores("gifts") == _expected()
 
 
-def test_ctrl_c_while_reading_standard_input(gifts: Shell) -> None:
+def test_ctrl_c_while_standard_input_is_read_advises_to_give_it_a_source_name(gifts: Shell) -> None:
     prelude = (
         "import os, signal\nfrom laurels.cli.importing.lines import Lines\n"
         "take = Lines.take\n"

@@ -32,7 +32,7 @@ def test_iso_times_are_read(text: str, tz: str, expected: int) -> None:
     assert time_reader("iso", zone(tz))(text) == expected
 
 
-def test_whole_numbers_in_json_are_iso_times_in_milliseconds() -> None:
+def test_the_iso_form_takes_whole_numbers_in_json_as_milliseconds() -> None:
     assert time_reader("iso", zone("UTC"))(631_152_000_000) == 631_152_000_000
 
 

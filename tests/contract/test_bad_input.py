@@ -148,7 +148,9 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "code"), EVENTS)
-def test_an_event_is_refused(ready: Ready, wrong: dict[str, Any], code: str) -> None:
+def test_each_invalid_event_is_refused_with_its_code(
+    ready: Ready, wrong: dict[str, Any], code: str
+) -> None:
     error = ready.refuses(submit(**wrong), code)
     # only this error may disappear when the event is sent again
     assert error.retryable == (code == "dedupe_full")
@@ -232,7 +234,7 @@ ACTS: list[tuple[Act, str]] = [
 
 
 @pytest.mark.parametrize(("act", "code"), ACTS)
-def test_a_call_is_refused(ready: Ready, act: Act, code: str) -> None:
+def test_each_invalid_call_is_refused_with_its_code(ready: Ready, act: Act, code: str) -> None:
     before = ready.lb.stats().offset
     ready.refuses(act, code)
     if code != "too_late":
@@ -259,7 +261,7 @@ EVENT_FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("event", EVENT_FORMS)
-def test_an_invalid_event_is_refused(ready: Ready, event: Any) -> None:
+def test_a_value_that_is_not_an_event_is_refused(ready: Ready, event: Any) -> None:
     receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", "invalid_event")
 

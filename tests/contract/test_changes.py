@@ -229,7 +229,7 @@ def test_changes_continue_after_snapshots(
         assert [change.id for change in all_changes(lb, "board")][: len(ids)] == ids
 
 
-def test_the_cursor_of_now_precedes_later_changes(lb: laurels.Leaderboards) -> None:
+def test_the_cursor_now_comes_before_later_changes(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit("board", "ann", 1)
     page = lb.changes("board", after="now")
@@ -291,7 +291,7 @@ def test_a_cursor_from_before_changes_were_off_has_expired(lb: laurels.Leaderboa
     assert kinds == [("change", None), ("event", 3)]
 
 
-def test_a_position_is_one_change_of_its_commit(lb: laurels.Leaderboards) -> None:
+def test_a_position_adds_one_change_to_its_commit(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(Definition(windows=(WindowDef("all"),))))
     texts, before = [str(i) for i in range(1, 9)], None
     for text in texts:

@@ -61,7 +61,7 @@ def test_declared_bounds_hold_for_totals(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": 10}
 
 
-def test_a_total_out_of_range_in_one_window_is_refused_in_all(
+def test_a_total_out_of_range_in_one_window_is_refused_in_all_windows(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", columns=[Column(min=0, max=10)], windows=["day", "all"]))
@@ -83,7 +83,9 @@ def test_declared_bounds_hold_for_values_that_are_kept(lb: laurels.Leaderboards,
     assert scores(lb.top("b")) == {"ann": Decimal(3)}
 
 
-def test_last_keeps_the_latest_by_at_then_by_arrival(lb: laurels.Leaderboards) -> None:
+def test_last_keeps_the_value_with_the_latest_at_and_then_the_latest_arrival(
+    lb: laurels.Leaderboards,
+) -> None:
     one(lb, Column(op="last"))
     lb.submit_many("b", [("ann", 5, NOW_MS - 1), ("ann", 9, NOW_MS - 2)])
     assert scores(lb.top("b")) == {"ann": 5}
@@ -91,7 +93,7 @@ def test_last_keeps_the_latest_by_at_then_by_arrival(lb: laurels.Leaderboards) -
     assert scores(lb.top("b")) == {"ann": 3}
 
 
-def test_best_keeps_the_better_whole_tuple(lb: laurels.Leaderboards) -> None:
+def test_best_keeps_the_better_score_as_a_whole(lb: laurels.Leaderboards) -> None:
     one(lb, Column("level", op="best"), Column("time", op="best", order="asc"))
     lb.submit_many("b", [("ann", (10, 20)), ("ann", (1, 1)), ("ann", (10, 25))])
     assert scores(lb.top("b")) == {"ann": (10, 20)}
@@ -99,13 +101,13 @@ def test_best_keeps_the_better_whole_tuple(lb: laurels.Leaderboards) -> None:
     assert scores(lb.top("b")) == {"ann": (10, 19)}
 
 
-def test_sum_and_last_mix(lb: laurels.Leaderboards) -> None:
+def test_sum_and_last_columns_can_be_combined(lb: laurels.Leaderboards) -> None:
     one(lb, Column("points"), Column("level", op="last", order="asc", scale=1))
     lb.submit_many("b", [("ann", (1, 7), NOW_MS - 1), ("ann", (2, "3.5"), NOW_MS - 5)])
     assert scores(lb.top("b")) == {"ann": (3, Decimal(7))}
 
 
-def test_four_columns_at_full_width(lb: laurels.Leaderboards) -> None:
+def test_four_columns_can_have_their_full_range(lb: laurels.Leaderboards) -> None:
     one(lb, *(Column(f"c{i}", order="asc") for i in range(4)))
     wide = (LIMIT, -LIMIT, LIMIT, -LIMIT)
     lb.submit_many("b", [("ann", wide), ("bob", (*wide[:3], 1 - LIMIT))])

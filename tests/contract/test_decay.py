@@ -147,7 +147,7 @@ def test_gaps_add_up(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> No
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_a_decayed_score_is_an_exact_bound_of_a_range(
+def test_a_decayed_score_can_be_an_exact_bound_of_a_range(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, order: str
 ) -> None:
     random = Random(2)

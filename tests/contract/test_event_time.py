@@ -64,7 +64,9 @@ def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
     assert members(lb.top("b")) == ["m4"]
 
 
-def test_ranks_are_before_and_after_the_events_of_one_moment(replayed: Deployment) -> None:
+def test_receipts_have_the_ranks_before_and_after_the_events_of_one_moment(
+    replayed: Deployment,
+) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all", "hour"]))
     lb.submit("b", "ann", 5, at=NOON)

@@ -205,7 +205,7 @@ def test_scores_within_the_head_are_listed_and_counted(crowd: laurels.Leaderboar
     assert [entry.score for entry in walked] == list(range(160, 149, -1))
 
 
-def test_percentiles_within_the_head_are_scores(crowd: laurels.Leaderboards) -> None:
+def test_a_percentile_within_the_head_has_a_score(crowd: laurels.Leaderboards) -> None:
     assert crowd.score_at_percentile("b", 100) == 249
     assert crowd.score_at_percentile("b", 60.4) == 150
     assert_beyond(lambda: crowd.score_at_percentile("b", 60))

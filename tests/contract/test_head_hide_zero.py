@@ -72,7 +72,7 @@ def test_zeros_that_would_be_first_take_no_place_in_the_head(
     pair.check(rng)
 
 
-def test_the_head_comes_and_goes_on_a_board_that_hides_zeros(
+def test_a_head_can_be_added_and_removed_on_a_board_that_hides_zeros(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     rng = Random(10)

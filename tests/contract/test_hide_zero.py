@@ -66,19 +66,19 @@ def test_a_member_without_points_stays_on_a_board_that_ranks_them(
 
 
 @pytest.mark.parametrize("wrong", [1, "yes", None])
-def test_anything_but_true_or_false_is_refused(lb: laurels.Leaderboards, wrong: object) -> None:
+def test_hide_zero_must_be_true_or_false(lb: laurels.Leaderboards, wrong: object) -> None:
     with pytest.raises(BoardInvalid, match="expected true or false for hide_zero"):
         lb.create({"name": "b", "hide_zero": wrong})
 
 
-def test_every_column_has_to_be_zero(lb: laurels.Leaderboards) -> None:
+def test_a_member_is_hidden_only_if_every_column_is_zero(lb: laurels.Leaderboards) -> None:
     columns = [{"name": "wins"}, {"name": "time", "op": "last", "order": "asc"}]
     lb.create(laurels.Board("b", columns=columns, hide_zero=True))
     lb.submit_many("b", [("ann", (0, 0)), ("bob", (0, 7)), ("cid", (1, 0)), ("dan", (0, -7))])
     assert [entry.member for entry in lb.top("b")] == ["cid", "dan", "bob"]
 
 
-def test_the_setting_can_be_changed_at_any_time(deployment: Deployment) -> None:
+def test_hide_zero_can_be_changed_at_any_time(deployment: Deployment) -> None:
     lb = deployment.lb
     lb.create(laurels.Board("b", tie="member"))
     lb.submit_many("b", [("ann", 3), ("bob", 0), ("cid", -1), ("dan", 0)])
@@ -152,7 +152,7 @@ def test_scores_that_have_decayed_to_zero_are_not_ranked(
     assert needed.value == 1
 
 
-def test_all_that_is_stored_can_still_be_read(deployment: Deployment) -> None:
+def test_stored_data_of_hidden_members_can_still_be_read(deployment: Deployment) -> None:
     lb = deployment.lb
     lb.create(laurels.Board("b", hide_zero=True, changes="1h", scopes=[[], ["room"]]))
     lb.submit_many("b", [("ann", 3), ("bob", 0, None, None, {"room": "1"})])

@@ -79,7 +79,7 @@ def test_invalid_measures_are_refused(lb: laurels.Leaderboards, value: object, c
     assert lb.top("b").total == 0
 
 
-def test_without_measures_on_the_board_numbers_are_expected(lb: laurels.Leaderboards) -> None:
+def test_a_board_without_measures_expects_numbers(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     with pytest.raises(LaurelsError) as refused:
         lb.submit("b", "ann", {"score": 1})

@@ -60,7 +60,7 @@ def test_set_on_a_sum_needs_the_window_all(lb: laurels.Leaderboards) -> None:
     assert lb.top("b").total == 0
 
 
-def test_set_on_other_operators_is_an_ordinary_event(lb: laurels.Leaderboards) -> None:
+def test_set_on_last_and_best_columns_is_an_ordinary_event(lb: laurels.Leaderboards) -> None:
     ops: list[Op] = ["last", "best"]
     for op in ops:
         lb.create(laurels.Board(op, columns=[laurels.Column(op=op)], windows=["day"]))

@@ -12,7 +12,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 
 
-def test_scores_are_before_and_after_each_event(lb: laurels.Leaderboards) -> None:
+def test_receipts_have_the_scores_before_and_after_each_event(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     receipts = lb.submit_many("b", [("ann", 5), ("bob", 1), ("ann", -2), ("ann", 0)])
     steps = [(receipt.previous_score, receipt.score) for receipt in receipts]
@@ -20,7 +20,7 @@ def test_scores_are_before_and_after_each_event(lb: laurels.Leaderboards) -> Non
     assert [receipt.member for receipt in receipts] == ["ann", "bob", "ann", "ann"]
 
 
-def test_ranks_are_before_and_after_the_commit(lb: laurels.Leaderboards) -> None:
+def test_receipts_have_the_ranks_before_and_after_the_commit(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     lb.submit_many("b", [("ann", 5), ("bob", 4)])
     receipts = lb.submit_many("b", [("bob", 3), ("cid", 9), ("ann", -4)], ranks=True)
@@ -44,7 +44,7 @@ def test_ranks_follow_the_rank_style(lb: laurels.Leaderboards) -> None:
     assert (receipt.previous_rank, receipt.rank) == (2, 2)
 
 
-def test_the_window_asked_for_is_the_one_reported(
+def test_receipts_report_the_requested_window(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "hour"]))

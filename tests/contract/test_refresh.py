@@ -218,7 +218,7 @@ def test_after_the_last_member_is_removed_no_refresh_is_due(
     assert lb.top("b").as_of.period != empty.period
 
 
-def test_an_event_is_refused_by_the_range_of_its_step(
+def test_an_event_is_refused_if_the_total_of_its_step_leaves_its_range(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     most = (2**53 - 1) // 30

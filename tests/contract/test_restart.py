@@ -58,7 +58,7 @@ def test_a_rebuild_changes_nothing(lb: laurels.Leaderboards, clock: laurels.Manu
     assert lb.submit("b", "m1", 1, id="x").status == "duplicate"
 
 
-def test_a_refused_batch_is_not_there_after_a_restart(lasting: Deployment) -> None:
+def test_a_refused_batch_is_absent_after_a_restart(lasting: Deployment) -> None:
     lb = lasting.lb
     lb.create(laurels.Board("b", columns=[laurels.Column(max=5)]))
     with pytest.raises(laurels.errors.BatchRefused):

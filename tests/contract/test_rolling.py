@@ -27,7 +27,7 @@ def test_the_last_n_steps_are_counted(lb: laurels.Leaderboards, clock: laurels.M
     assert scores(lb.top("b")) == {"ann": 110000}
 
 
-def test_a_step_begins_and_ends_at_its_millisecond(
+def test_a_step_begins_and_ends_at_an_exact_millisecond(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"], grace="1h"))

@@ -83,7 +83,7 @@ def test_grace_is_counted_from_the_end_of_the_step(
     assert lb.submit("b", "ann", 1, at=THREE).score == 2
 
 
-def test_the_grace_of_a_board_ends_where_a_window_ends(
+def test_the_grace_of_a_board_is_cut_to_the_limit_of_a_rolling_window(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     windows = ["r=rolling:3h/1h", "hour:keep=9"]

@@ -79,7 +79,7 @@ def test_odd_values_have_scopes_of_their_own(rooms: laurels.Leaderboards) -> Non
     assert set(members(rooms.top("b", by="room", limit=99))) == set(ODD)
 
 
-def test_a_total_out_of_range_in_one_scope_refuses_the_event_in_all(
+def test_a_total_out_of_range_in_one_scope_refuses_the_event_in_all_scopes(
     lb: laurels.Leaderboards,
 ) -> None:
     column = laurels.Column(min=0)
@@ -318,7 +318,7 @@ def test_a_query_with_an_invalid_label_value_is_refused(
 
 
 @pytest.mark.parametrize("labels", ["room=1", ["room"], {1: "1"}, {"room": "1", None: "2"}, 7])
-def test_labels_of_a_question_are_a_mapping(rooms: laurels.Leaderboards, labels: object) -> None:
+def test_labels_of_a_query_must_be_a_mapping(rooms: laurels.Leaderboards, labels: object) -> None:
     with pytest.raises(LaurelsError) as refused:
         rooms.top("b", labels=anything(labels))
     assert code_of(refused) == "invalid_label"
@@ -352,7 +352,7 @@ def test_an_unknown_option_is_not_read_as_a_label(rooms: laurels.Leaderboards) -
         verb("b", room="1")
 
 
-def test_a_board_without_the_scope_of_all_events_has_no_ranking_of_all(
+def test_a_board_without_the_scope_of_all_events_has_no_ranking_of_all_events(
     lb: laurels.Leaderboards,
 ) -> None:
     lb.create(laurels.Board("b", scopes=[["room"]]))
@@ -386,7 +386,7 @@ def test_a_cursor_is_valid_for_its_scope_only(rooms: laurels.Leaderboards) -> No
 # Queries
 
 
-def test_every_question_is_answered_within_a_scope(rooms: laurels.Leaderboards) -> None:
+def test_every_query_is_answered_within_a_scope(rooms: laurels.Leaderboards) -> None:
     rooms.submit("b", "zoe", 100, labels={"room": "2"})
     for i in range(5):
         rooms.submit("b", f"m{i}", i, labels={"room": "1"})
@@ -511,7 +511,7 @@ def test_setting_a_score_adds_the_difference_in_the_window_all_to_every_scope(
     assert scores(rooms.top("b", by="room")) == {"1": 7, "2": 3}
 
 
-def test_setting_needs_the_scope_of_all(lb: laurels.Leaderboards) -> None:
+def test_setting_a_score_needs_the_scope_of_all_events(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", scopes=[["room"]]))
     with pytest.raises(LaurelsError) as refused:
         lb.set("b", "ann", 1, labels={"room": "1"})

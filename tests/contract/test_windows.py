@@ -147,7 +147,7 @@ def test_days_have_23_24_or_25_hours(
     assert members(lb.top("b")) == ["ann"]
 
 
-def test_a_date_that_a_zone_skipped_is_no_period(
+def test_a_date_that_a_zone_skipped_is_not_a_period(
     opened_at: Callable[[int], laurels.Leaderboards],
 ) -> None:
     lb = opened_at(at(2011, 12, 30, 12))

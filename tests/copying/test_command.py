@@ -130,7 +130,7 @@ MORE = [("begin", 1), ("put", 4), ("finish", 3)]
         *rare(*((*case, on) for case in MORE for on in (False, True))),
     ],
 )
-def test_a_copy_that_was_killed_is_finished_by_the_next(
+def test_a_copy_that_was_killed_is_finished_by_the_next_one(
     shell: Shell, server: Server, method: str, at: int, on_server: bool
 ) -> None:
     fill("boards")

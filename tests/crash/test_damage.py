@@ -96,7 +96,7 @@ def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
         lb.check()
 
 
-def test_a_commit_interrupted_after_the_log_closes_the_store_and_loses_nothing(
+def test_a_commit_that_fails_after_logging_closes_the_store_and_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb = laurels.open(str(folder))

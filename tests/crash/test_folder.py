@@ -120,7 +120,7 @@ def test_a_child_does_not_free_the_folder_its_parent_holds(tmp_path: Path) -> No
             laurels.open(str(tmp_path))
 
 
-def test_closing_while_threads_write_loses_nothing_and_refuses_with_closed(tmp_path: Path) -> None:
+def test_closing_while_threads_write_loses_nothing_and_refuses_later_writes(tmp_path: Path) -> None:
     lb = laurels.open(str(tmp_path))
     lb.create(laurels.Board("gifts"))
     acknowledged: list[int] = []

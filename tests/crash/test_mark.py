@@ -39,7 +39,7 @@ def _cut_write_ahead_file(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def test_any_flipped_bit_leaves_an_intact_folder_usable(
+def test_a_flipped_bit_in_the_mark_leaves_an_intact_folder_usable(
     open_copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = (open_copy / "log.mark").read_bytes()

@@ -110,7 +110,7 @@ def test_the_store_closes_even_if_the_snapshot_fails(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_store_killed_before_the_log_is_trimmed_opens(
+def test_a_store_that_was_killed_before_its_log_was_trimmed_can_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> bool:

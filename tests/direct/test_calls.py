@@ -39,7 +39,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @example(members=[*range(30)] * 4, by_label=False, ids=False)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=120), st.booleans(), st.booleans())
-def test_each_event_is_in_one_call_and_a_member_is_in_order(
+def test_each_event_is_in_one_call_and_events_of_a_member_stay_in_order(
     members: list[int], by_label: bool, ids: bool
 ) -> None:
     whole, rules = batch(LABEL if by_label else laurels.Board("b"), members, ids=ids)

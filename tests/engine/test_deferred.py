@@ -123,7 +123,9 @@ class Beside:
 
 
 @pytest.mark.parametrize(("ops", "tie"), list(product(OPS, (1, -1, 0))))
-def test_a_deferred_set_agrees_with_the_plain_one_at_random(ops: tuple[int, ...], tie: int) -> None:
+def test_random_events_give_a_deferred_set_the_same_content_as_an_ordinary_one(
+    ops: tuple[int, ...], tie: int
+) -> None:
     for seed in range(4):
         rng = Random(seed)
         beside = Beside(

@@ -171,7 +171,7 @@ def test_lists_in_lists_are_too_deep() -> None:
     assert outline_json(b"[" + b"[]," * 5_000 + b"1]", 0, 10)[0] == TOO_MANY_VALUES
 
 
-def test_a_document_that_is_no_list_is_one_element() -> None:
+def test_a_document_that_is_not_a_list_is_one_element() -> None:
     assert outline_json(b' {"a": [1, 2]} ', MANY, 10)[:4] == (WHOLE, 15, False, 1)
     assert outline_json(b"", MANY, 10)[2:4] == (False, 0)
     assert outline_msgpack(msgspec.msgpack.encode({"a": [1]}), MANY, 10)[2:4] == (False, 1)

@@ -53,7 +53,7 @@ def test_invalid_packed_columns_are_refused(packed: bytes, n: int) -> None:
 
 
 @given(st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**40), 2**40)))
-def test_ages_and_instants_convert_both_ways(now_ms: int, ats: list[int]) -> None:
+def test_ages_and_instants_are_converted_both_ways(now_ms: int, ats: list[int]) -> None:
     ages = differences(now_ms, array("q", ats))
     assert ages == array("q", [now_ms - at for at in ats])
     assert differences(now_ms, ages) == array("q", ats)
@@ -70,7 +70,7 @@ def test_an_empty_column_has_no_bounds() -> None:
 
 
 @given(st.lists(st.binary(max_size=255)))
-def test_joined_texts_are_split_as_they_were(texts: list[bytes]) -> None:
+def test_joined_texts_are_split_into_the_same_texts(texts: list[bytes]) -> None:
     assert split_texts(b"".join(texts), bytes(map(len, texts))) == texts
 
 

@@ -55,7 +55,7 @@ class FailingReader(RecordingReader):
         return await super().read(after, limit, wait=wait)
 
 
-def test_the_reason_has_the_first_failure_and_ends_with_a_batch(tmp_path: Path) -> None:
+def test_the_reported_wait_has_the_first_failure_and_ends_with_a_batch(tmp_path: Path) -> None:
     """Time passes only while the source waits."""
     events = tmp_path / "events"
     events.write_bytes(four_fields("b", "ann", 5) + b"\n")

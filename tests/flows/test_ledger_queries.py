@@ -118,7 +118,9 @@ def test_a_view_has_the_ranking_of_its_board(url: str) -> None:
     asyncio.run(play())
 
 
-def test_views_of_boards_with_odd_names(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_board_with_an_odd_name_can_have_a_view(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     columns = [laurels.Column(name) for name in ("member", "A.b-c", "a.B-C", "select")]
 
     async def play() -> None:

@@ -24,7 +24,7 @@ def sample(url: str, name: str, headers: dict[str, str]) -> list[str]:
     return [line for line in text.splitlines() if line.startswith(name)]
 
 
-def test_a_server_sends_changes_by_its_settings(tmp_path: Path) -> None:
+def test_a_server_runs_the_sinks_of_its_settings(tmp_path: Path) -> None:
     path = tmp_path / "changes.jsonl"
     sinks = {
         "lines": SinkSettings(to=str(path), boards=["b"]),
@@ -55,7 +55,7 @@ def test_a_server_sends_changes_by_its_settings(tmp_path: Path) -> None:
         assert httpx.get(f"{server.url}/readyz").text == "ready\n"
 
 
-def test_a_key_limited_to_boards_sees_no_sinks(tmp_path: Path) -> None:
+def test_a_key_limited_to_some_boards_sees_no_sinks(tmp_path: Path) -> None:
     sinks = {"lines": SinkSettings(to=str(tmp_path / "changes.jsonl"))}
     with Served(tmp_path / "boards", admin_key=ADMIN_KEY, sinks=sinks) as server:
         key = {"name": "some", "scope": "read", "boards": ["b"]}

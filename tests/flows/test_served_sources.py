@@ -24,7 +24,7 @@ def messages(url: str, outcome: str) -> float:
     return float(line.removeprefix(start))
 
 
-def test_a_server_counts_a_stream_by_its_settings_once(tmp_path: Path) -> None:
+def test_a_server_counts_the_stream_of_its_settings_once(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.write_bytes(four_fields("b", "ann", 5) + b"\n" + four_fields("other", "ann", 1) + b"\n")
     rejects = tmp_path / "rejects"
@@ -46,7 +46,7 @@ def test_a_server_counts_a_stream_by_its_settings_once(tmp_path: Path) -> None:
     assert rejects.read_bytes().count(b"\n") == 2
 
 
-def test_a_key_limited_to_boards_sees_no_sources(tmp_path: Path) -> None:
+def test_a_key_limited_to_some_boards_sees_no_sources(tmp_path: Path) -> None:
     (tmp_path / "events").touch()
     sources = {"feed": ConfiguredSource(from_=str(tmp_path / "events"))}
     with Served(tmp_path / "boards", admin_key=ADMIN_KEY, sources=sources) as server:

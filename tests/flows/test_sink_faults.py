@@ -32,7 +32,7 @@ async def ids(lb: laurels.AsyncLeaderboards, board: str = "b") -> list[str]:
     return [change.id for change in page if change.kind != "position"]
 
 
-def test_a_store_restored_to_before_its_sink_is_detected(tmp_path: Path) -> None:
+def test_a_store_restored_to_a_state_before_its_sink_is_detected(tmp_path: Path) -> None:
     """After the restore, a sink to a stream stops with an error, and a sink to a ledger sends all
     current entries again."""
     folder, saved, path = tmp_path / "boards", tmp_path / "saved", tmp_path / "lines"

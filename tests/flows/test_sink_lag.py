@@ -92,7 +92,7 @@ def test_all_waiting_pages_count_towards_the_lag() -> None:
     play(laurels.Board("b", changes="1h"), test)
 
 
-def test_a_stopped_sink_lags_by_the_changes_since(tmp_path: Path) -> None:
+def test_a_stopped_sink_lags_by_the_changes_since_it_stopped(tmp_path: Path) -> None:
     async def main() -> None:
         clock = laurels.ManualClock(NOW_MS)
         async with laurels.open_async(tmp_path / "boards", clock=clock) as lb:

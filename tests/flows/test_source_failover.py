@@ -200,7 +200,7 @@ class Losses:
             self._copies.put_back({shard: rng.randrange(self._taken) for shard in shards})
 
 
-def test_shards_that_lose_writes_again_and_again(
+def test_shards_that_lose_writes_repeatedly_get_the_lost_events_again(
     server: Server, tmp_path: Path, scaled: Scaled
 ) -> None:
     """Shards lose writes at any time, even before events of an earlier loss have been counted
@@ -367,7 +367,7 @@ def stream(
         yield f"{nats.url}/EVENTS", lambda events: nats.publish("events", events)
 
 
-def test_a_cluster_node_rolled_back_to_older_data(
+def test_a_cluster_node_rolled_back_to_older_data_gets_the_lost_events_again(
     cluster: Cluster,
     stream: tuple[str, Callable[[list[bytes]], object]],
     tmp_path: Path,

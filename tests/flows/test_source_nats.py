@@ -87,7 +87,7 @@ def test_a_stream_of_events_with_four_fields_needs_one_command_line(
     assert sum(scores(boards, "gold").values()) == Decimal("10.50")
 
 
-def test_messages_are_counted_once_in_any_batches(
+def test_messages_are_counted_once_in_batches_of_any_size(
     server: NatsServer, stream: str, boards: Path
 ) -> None:
     server.publish("scores.a", gifts(50))

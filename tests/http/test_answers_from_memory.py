@@ -242,7 +242,7 @@ def test_a_key_that_may_not_read_a_board_gets_no_answer_from_memory(services: Se
     assert connection.get(f"{BOARD}/top").status_code == 401
 
 
-def test_boards_are_chosen_by_settings(services: Services) -> None:
+def test_settings_choose_the_boards_whose_answers_are_kept(services: Services) -> None:
     for name in ("hot-1", "hot-2", "cold"):
         services.writer.create(laurels.Board(name, max_age="10s"))
     for settings, kept in (

@@ -85,7 +85,7 @@ def test_a_folder_ahead_of_the_clock_is_reported(
     assert "laurels clock rewind" in line
 
 
-def test_only_a_clock_of_the_system_can_be_accepted() -> None:
+def test_only_a_leap_of_the_system_clock_can_be_accepted() -> None:
     with laurels.open("memory:", clock=ManualClock(NOON)) as lb, pytest.raises(InvalidClock):
         lb.accept_clock()
 

@@ -72,7 +72,9 @@ def ensure_works(line: str) -> Any:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/service.md"])
-def test_lines_of_a_page_work(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curl_lines_of_a_documentation_page_work(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = LINE.findall((ROOT / page).read_text("utf-8"))
     (serve,) = set(SERVE.findall((ROOT / "README.md").read_text("utf-8")))
     monkeypatch.chdir(tmp_path)
@@ -87,7 +89,7 @@ def test_lines_of_a_page_work(page: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert any(isinstance(answer, dict) and answer.get("status") == "applied" for answer in answers)
 
 
-def test_lines_of_a_first_start_work(tmp_path: Path) -> None:
+def test_curl_lines_of_a_first_start_work(tmp_path: Path) -> None:
     with Process(tmp_path / "boards", keys=True) as server:
         lines = LINE.findall("".join(server.lines(LINES_OF_A_FIRST_KEY)))
         create, listed = map(ensure_works, lines)
@@ -95,7 +97,7 @@ def test_lines_of_a_first_start_work(tmp_path: Path) -> None:
         assert [board["name"] for board in listed] == ["gifts"]
 
 
-def test_the_line_of_a_page_without_boards_works(tmp_path: Path) -> None:
+def test_the_curl_line_of_a_web_page_without_boards_works(tmp_path: Path) -> None:
     script = (ROOT / "src/laurels/server/static/boards.js").read_text("utf-8")
     (line,) = re.findall(r"`(curl [^`]+)`", script)
     with Process(tmp_path / "boards") as server:
@@ -131,7 +133,7 @@ def example(folder: Path, port: int, share: int) -> Iterator[IO[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_lines_of_the_example_work(tmp_path: Path, scaled: Scaled) -> None:
+def test_curl_lines_of_the_example_work(tmp_path: Path, scaled: Scaled) -> None:
     with example(tmp_path, free_port(), scaled(40, 1)) as printed:
         output = ""
         for line in printed:

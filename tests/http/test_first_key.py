@@ -66,7 +66,7 @@ def test_the_link_opens_the_page_and_leaves_the_address_bar(
         watched.ensure_clean()
 
 
-def test_no_key_is_made_beside_the_admin_key(tmp_path: Path) -> None:
+def test_no_first_key_is_made_if_there_is_an_admin_key(tmp_path: Path) -> None:
     with Process(tmp_path, LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         bearer = {"Authorization": f"Bearer {ADMIN_KEY}"}
         assert httpx.get(f"{server.url}/v1/keys", headers=bearer).json() == []

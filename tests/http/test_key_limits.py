@@ -99,7 +99,7 @@ def test_forbidden_boards_look_like_missing_ones(server: Served) -> None:
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
-def test_a_key_that_expires_makes_none_that_outlives_it() -> None:
+def test_a_key_that_expires_makes_no_key_that_outlives_it() -> None:
     now = [1_000]
     keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: now[0])
     _, secret = keys.create("short", "admin", seconds=60)

@@ -142,7 +142,7 @@ def test_python_keeps_its_own_notation() -> None:
     ],
     ids=ascii,
 )
-def test_the_notation_of_json(value: object, expected: str) -> None:
+def test_values_are_written_in_the_notation_of_json(value: object, expected: str) -> None:
     assert json_notation(value) == expected
 
 

@@ -336,7 +336,7 @@ def test_a_login_is_not_shown() -> None:
         assert http.get(f"{server.url}/readyz").status_code == 200
 
 
-def test_a_redis_without_persistence_is_warned_about() -> None:
+def test_a_redis_without_persistence_causes_a_warning() -> None:
     with Server("--appendonly", "no") as redis:
         with Process(redis.url) as server:
             code, output = server.end()

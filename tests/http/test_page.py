@@ -344,7 +344,7 @@ def test_an_id_with_markup_is_text(boards: Boards, open_page: Open) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "width"), covering(["light", "dark"], [360, 1280]))
-def test_both_schemes_are_readable_at_both_widths(
+def test_both_color_schemes_are_readable_at_both_widths(
     boards: Boards, open_page: Open, scheme: str, width: int
 ) -> None:
     board = boards.made(
@@ -413,7 +413,7 @@ def tab_to(page: Page, selector: str) -> None:
     raise AssertionError(f"the Tab key does not reach {selector}")
 
 
-def test_a_key_is_asked_for_and_kept(open_page: Open) -> None:
+def test_the_page_asks_for_a_key_and_keeps_it(open_page: Open) -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
         boards = Boards(served.url, ADMIN_KEY, signs_in=False)
         board = boards.made([("alice", 120), ("bob", 80)])

@@ -143,7 +143,9 @@ def test_a_score_is_submitted_with_its_labels(boards: Boards, open_page: Open) -
     watched.ensure_clean()
 
 
-def test_a_board_without_a_ranking_of_all_asks_for_a_scope(boards: Boards, open_page: Open) -> None:
+def test_a_board_without_a_ranking_of_all_events_asks_for_a_scope(
+    boards: Boards, open_page: Open
+) -> None:
     board = party(boards, scopes=[["room"], ["zone", "gender"]], rank_by=[], title="Rooms only")
     watched = open_page(boards.url)
     page = watched.page

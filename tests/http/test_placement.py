@@ -123,7 +123,7 @@ def test_changed_boards_are_found_in_every_store(site: Site) -> None:
             site.lb.changed_boards(wrong)
 
 
-def test_a_key_limited_to_boards_sees_nothing_of_other_stores(site: Site) -> None:
+def test_a_key_limited_to_some_boards_sees_nothing_of_other_stores(site: Site) -> None:
     fill(site.lb, "a1", "b1", "c1")
     wanted = {"name": "some", "scope": "admin", "boards": ["b*"]}
     made = httpx.post(f"{site.url}/v1/keys", json=wanted, headers=ADMIN).raise_for_status()

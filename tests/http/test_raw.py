@@ -329,7 +329,7 @@ def test_a_refused_all_or_nothing_batch_reports_the_reasons(both: tuple[Any, Any
     ]
 
 
-def test_a_repeat_under_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> None:
+def test_a_repeated_request_with_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> None:
     http, _ = both
     headers = {"Idempotency-Key": "job-1"}
 

@@ -29,7 +29,7 @@ def logged(output: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "request"]
 
 
-def test_a_line_has_the_client_and_the_trace(tmp_path: Path) -> None:
+def test_a_log_line_has_the_client_and_the_trace(tmp_path: Path) -> None:
     options = ("--log-requests", "--log-format", "json", "--trusted-proxy", "127.0.0.1")
     with Process(tmp_path, *options, LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         bearer = {"Authorization": f"Bearer {ADMIN_KEY}"}
@@ -45,7 +45,7 @@ def test_a_line_has_the_client_and_the_trace(tmp_path: Path) -> None:
     assert "trace_id" not in plain
 
 
-def test_an_id_with_a_newline_is_one_line(tmp_path: Path) -> None:
+def test_an_id_with_a_newline_is_logged_as_one_line(tmp_path: Path) -> None:
     with Process(tmp_path, "--log-requests") as server:
         httpx.get(f"{server.url}/v1/boards/x%0Ainjected%1B[2J/top")
         _, output = server.end()

@@ -32,7 +32,7 @@ def source_and_target(cluster: Cluster) -> tuple[Server, Server]:
     return source, next(node for node in cluster.primaries if node is not source)
 
 
-def test_a_risky_setting_of_any_node_is_warned_about(cluster: Cluster) -> None:
+def test_a_risky_setting_of_any_node_causes_a_warning(cluster: Cluster) -> None:
     async def check() -> None:
         cluster.primaries[1].call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         cluster.primaries[1].call("CONFIG", "SET", "maxmemory", "100mb")

@@ -150,7 +150,7 @@ def test_a_server_that_is_silent_is_unavailable_in_time(server: Server) -> None:
     assert isinstance(refusal(server.url.replace("redis", "rediss")), IndexUnavailable)
 
 
-def test_a_server_that_may_lose_scores_is_warned_about() -> None:
+def test_a_server_that_may_lose_scores_causes_a_warning() -> None:
     async def warnings(server: Server) -> list[str]:
         async with connected(server.url) as connection:
             return connection.warnings

@@ -144,7 +144,7 @@ def test_a_long_batch_that_is_interrupted_may_have_applied(server: Server) -> No
         assert counted(lb) == {"a": 1} | {f"m{i}": 1 for i in range(20_000)}
 
 
-def test_a_busy_server_refuses_until_its_script_is_ended(server: Server) -> None:
+def test_a_busy_server_refuses_calls_until_its_script_is_ended(server: Server) -> None:
     server.call("CONFIG", "SET", "lua-time-limit", "20")
 
     async def endless() -> None:

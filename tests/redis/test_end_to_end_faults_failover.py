@@ -69,7 +69,7 @@ def test_a_primary_that_becomes_a_replica_gets_no_more_writes(pair: tuple[Server
             assert lb.submit(BOARD, "a", 1).score == before + 1
 
 
-def test_hosts_that_are_down_or_replicas_are_skipped(pair: tuple[Server, Server]) -> None:
+def test_hosts_that_are_down_or_are_replicas_are_skipped(pair: tuple[Server, Server]) -> None:
     primary, replica = pair
     with Server() as away:
         away.kill()

@@ -123,7 +123,7 @@ def test_whole_batches_are_counted_while_their_slot_moves(cluster: Cluster, scal
         lb.check()
 
 
-def test_scopes_agree_with_the_scope_of_all_while_their_slot_moves(
+def test_scopes_agree_with_the_scope_of_all_events_while_their_slot_moves(
     cluster: Cluster, scaled: Scaled
 ) -> None:
     """The values of each batch add up to 0, in all rooms together and in each room. The scores of a

@@ -137,7 +137,7 @@ def test_expired_rankings_are_not_listed_after_the_next_boundary(
 
 
 @pytest.mark.parametrize("clock", ["event", laurels.ManualClock(1_700_000_000_000)])
-def test_with_a_clock_of_its_own_no_key_expires(server: Server, clock: Any) -> None:
+def test_no_key_expires_if_the_boards_have_a_clock_of_their_own(server: Server, clock: Any) -> None:
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", windows=WINDOWS))
         lb.submit("b", "ann", 1, at=1_700_000_000_000)

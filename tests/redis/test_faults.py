@@ -131,7 +131,7 @@ def test_a_call_to_a_server_that_dies_may_have_applied(server: Server) -> None:
     asyncio.run(check())
 
 
-def test_a_busy_server_refuses_until_the_script_is_ended(server: Server) -> None:
+def test_a_busy_server_refuses_calls_until_the_script_is_ended(server: Server) -> None:
     async def check() -> None:
         server.call("CONFIG", "SET", "lua-time-limit", "20")
         async with connected(server.url) as one, connected(server.url) as other:
@@ -155,7 +155,7 @@ def _busy(server: Server) -> bool:
     return False
 
 
-def test_a_full_server_refuses_before_writing(server: Server) -> None:
+def test_a_full_server_refuses_a_call_before_writing(server: Server) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
             await connection.script(COUNT, KEY, b"")

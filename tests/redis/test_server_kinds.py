@@ -47,10 +47,10 @@ DEPENDING = {
         *("tests/redis/test_faults.py", "tests/redis/test_end_to_end_faults.py"),
         *("-k", "full or memory or replica or forgot or flushed or busy or loading or fails"),
     ),
-    "slots that move": ("tests/redis/test_cluster_faults.py", "-k", "moved or moves_under"),
+    "slots that move": ("tests/redis/test_cluster_faults.py", "-k", "moved or moves_during"),
     "feeds of several processes": ("tests/http/test_over_redis.py", "-k", "feed or shows"),
     "imports of sorted sets": (
-        *("tests/cli/test_import_redis.py", "-k", "are_imported or again or cluster or rejects"),
+        *("tests/cli/test_import_redis.py", "-k", "from_redis or repeated or a_cluster or refuses"),
     ),
 }
 

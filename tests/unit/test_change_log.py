@@ -176,7 +176,7 @@ def test_changes_of_a_deleted_board_are_removed(tmp_path: Path) -> None:
             lb.changes("b", after=cursor)
 
 
-def test_a_folder_without_the_file_names_the_missing_changes(tmp_path: Path) -> None:
+def test_changes_before_a_lost_file_are_reported_as_expired(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:
         lb.submit("b", "ann", 1)

@@ -129,7 +129,7 @@ def test_steps_below_a_second_are_added_up(machine: Machine) -> None:
     assert machine.clock.now_ms() - machine.true <= HOUR + 1_000
 
 
-def test_small_steps_that_each_last_are_no_leap(machine: Machine) -> None:
+def test_small_steps_that_each_last_are_not_a_leap(machine: Machine) -> None:
     for _ in range(100):
         machine.set(50 * MINUTE)
         machine.pass_ms(HOLD_MS + MINUTE)
@@ -155,7 +155,7 @@ def test_a_second_leap_starts_its_own_ten_minutes(machine: Machine) -> None:
     assert machine.clock.now_ms() == machine.true + 5 * DAY
 
 
-def test_suspension_is_no_leap(machine: Machine) -> None:
+def test_suspension_is_not_a_leap(machine: Machine) -> None:
     # the time since boot includes the time during which the machine is suspended
     machine.boot += 5 * DAY
     assert machine.clock.now_ms() == machine.true

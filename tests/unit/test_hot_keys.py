@@ -33,7 +33,7 @@ def counted(keys: list[int], clock: Seconds) -> HotKeys[str]:
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.2])
-def test_hot_keys_are_found_among_many_by_zipf_within_one_window(exponent: float) -> None:
+def test_hot_keys_of_zipf_traffic_are_found_within_one_window(exponent: float) -> None:
     weights = list(accumulate(1 / (rank + 1) ** exponent for rank in range(KEYS)))
     keys = Random(1).choices(range(KEYS), cum_weights=weights, k=QUERIES)
     _, hot = counted(keys, Seconds()).hot()

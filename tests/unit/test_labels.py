@@ -62,7 +62,7 @@ def gathered(*events: dict[str, str] | None) -> Labels:
 
 
 @given(scoped, scoped)
-def test_no_two_scopes_have_one_text(one: dict[str, str], other: dict[str, str]) -> None:
+def test_no_two_scopes_have_the_same_text(one: dict[str, str], other: dict[str, str]) -> None:
     same = scope_named(RULES, one) == scope_named(RULES, other)
     assert same == (one == other)
 
@@ -182,7 +182,7 @@ def test_an_event_without_a_scope_is_refused_naming_the_scopes() -> None:
     assert not reader.gather([("ann", 1, None, None, {"team": "x"})]).errors
 
 
-def test_labels_are_named_in_any_order() -> None:
+def test_labels_can_be_given_in_any_order() -> None:
     assert label_names(RULES, ["zone", "room"]) == ("room", "zone")
     assert label_names(RULES, []) == ()
     for unknown in (["team"], "room", ["room", "room"], None, 7, b"room"):

@@ -66,7 +66,7 @@ def _imported(path: Path) -> Iterator[str]:
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
-def test_only_config_names_concrete_parts() -> None:
+def test_only_config_names_concrete_stores() -> None:
     for path in MODULES:
         name = _name(path)
         named = (_imports(path) & CONCRETE) - {name}

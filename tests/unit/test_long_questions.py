@@ -29,7 +29,7 @@ def test_a_query_for_many_entries_reports_a_large_size(kind: type[Query[Any]]) -
         assert kind(**arguments | {name: many}).size > ON_LOOP
 
 
-def test_a_batch_is_long_by_its_events_or_their_size() -> None:
+def test_a_batch_is_long_if_it_has_many_events_or_large_ones() -> None:
     few: list[tuple[str, int]] = [("ann", 1)]
     assert not is_long(SubmitMany("b", few))
     assert is_long(SubmitMany("b", few * MANY))

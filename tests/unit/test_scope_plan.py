@@ -59,7 +59,7 @@ def test_events_that_share_their_labels_share_their_routes() -> None:
     }
 
 
-def test_events_without_labels_count_only_in_the_scope_of_all() -> None:
+def test_events_without_labels_count_only_in_the_scope_of_all_events() -> None:
     _, plan = planned(BOARD, [(None, None), (HOUR, None)])
     assert plan.scopes == {ALL}
     assert [plan.index_of(place, 0) for place in range(3, 12)] == [NO_SCOPE] * 9

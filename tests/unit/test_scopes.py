@@ -66,7 +66,7 @@ def test_labels_of_a_scope_are_sorted_by_name() -> None:
         ([[7]], "expected a name for a label, got 7"),
     ],
 )
-def test_errors_of_scopes_are_named(scopes: Any, error: str) -> None:
+def test_errors_of_scopes_are_reported(scopes: Any, error: str) -> None:
     assert errors_of(scopes=scopes) == [error]
 
 
@@ -79,7 +79,7 @@ def test_errors_of_scopes_are_named(scopes: Any, error: str) -> None:
         ([f"l{i}" for i in range(9)], "expected at most 8 labels in rank_by, got 9"),
     ],
 )
-def test_errors_of_labels_to_rank_by_are_named(rank_by: Any, error: str) -> None:
+def test_errors_of_labels_to_rank_by_are_reported(rank_by: Any, error: str) -> None:
     assert errors_of(rank_by=rank_by) == [error]
 
 
@@ -93,7 +93,7 @@ def test_an_event_counts_in_at_most_64_rankings() -> None:
     assert errors_of(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
 
 
-def test_all_faults_are_named_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     reported = errors_of(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
     assert len(reported) == 5
 

@@ -177,7 +177,7 @@ def test_an_added_value_may_exceed_the_range_of_totals() -> None:
         to_units(LIMIT + 1, total)
 
 
-def test_one_column_is_a_number_and_several_are_a_tuple() -> None:
+def test_a_score_is_a_number_for_one_column_and_a_tuple_for_several() -> None:
     one = rules(Column(scale=1))
     assert score_of((15,), one) == Decimal("1.5")
     two = rules(Column("a"), Column("b", scale=2))

@@ -22,7 +22,9 @@ def test_every_setting_says_what_it_does() -> None:
         assert setting.default == getattr(Settings(), setting.name)
 
 
-def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_and_the_environment_the_file(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('port = 1\nhost = "::1"\nrate = 5\n')
     environment = {"LAURELS_PORT": "2", "LAURELS_HOST": "127.0.0.2", "OTHER": "x"}

@@ -263,7 +263,7 @@ class _Taking(deque[SharedEvent]):
 
 
 @pytest.mark.parametrize("drained", [False, True])
-def test_joining_a_ticket_being_taken_succeeds_or_reports_failure(drained: bool) -> None:
+def test_joining_a_ticket_that_is_being_taken_succeeds_or_reports_failure(drained: bool) -> None:
     async def main() -> None:
         made: list[Any] = []
         ticket = SharedTicket("kind", made.extend, [_entry(1)])

@@ -101,13 +101,13 @@ def test_sums_give_the_same_results_as_single_events(
         ([("a", 1, -90_000_000)], {"windows": ["day", "all"]}),
     ],
 )
-def test_no_sums_if_the_result_depends_on_single_events(
+def test_no_sums_are_computed_if_the_result_depends_on_single_events(
     events: Sequence[Any], fields: dict[str, Any]
 ) -> None:
     assert added_up(events, array("q", [7] * len(events)), **fields) is None
 
 
-def test_no_sums_for_absolute_totals() -> None:
+def test_no_sums_are_computed_for_absolute_totals() -> None:
     assert added_up([("a", 1)], absolute=True) is None
     assert added_up([("a", 1)]) is not None
 

@@ -50,7 +50,7 @@ def filled(lb: Leaderboards) -> None:
     lb.submit_many("b", [(member, 5) for member in MEMBERS])
 
 
-def test_a_read_during_a_commit_is_as_of_that_commit() -> None:
+def test_a_read_during_a_commit_shows_the_time_of_that_commit() -> None:
     log, clock = HeldLog(), laurels.ManualClock(NOON)
     lb = store(log, clock)
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "hour"]))

@@ -40,7 +40,7 @@ def test_a_window_is_named_by_its_text_without_options() -> None:
         [{"type": "day"}, {"type": "day", "tz": "Asia/Tokyo"}],
     ],
 )
-def test_windows_with_the_same_short_name_keep_their_options(windows: Any) -> None:
+def test_windows_with_the_same_short_name_have_their_options_in_their_names(windows: Any) -> None:
     board = Board("gifts", windows=windows)
     assert set(names(board)) & {"day:tz=Asia/Tokyo"}
     assert len(names(board)) == 2
