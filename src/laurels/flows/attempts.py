@@ -1,4 +1,4 @@
-"""The failed attempts of a sink or a source."""
+"""A record of the failed attempts of a sink or a source."""
 
 from msgspec import Struct
 
@@ -7,10 +7,10 @@ from laurels.wire.flow_wait import FlowWait
 
 
 class FlowAttempts(Struct, kw_only=True):
-    """The failed attempts since the last one that succeeded."""
+    """The record of the attempts that have failed since the last success."""
 
     wait: FlowWait | None = None
-    """Why the attempts fail, None after a success."""
+    """The last error and the number of failed attempts, None after a success."""
 
     @property
     def error(self) -> str | None:
@@ -18,8 +18,8 @@ class FlowAttempts(Struct, kw_only=True):
         return None if self.wait is None else self.wait.error
 
     def fail(self, error: Exception, now_ms: int, seconds: float | None = None) -> None:
-        """Record a failed attempt; the next attempt follows after `seconds`, or not by itself if
-        None."""
+        """Record a failed attempt. The next attempt follows after `seconds`; None means that an
+        operator has to act first."""
         next_ms = None if seconds is None else now_ms + int(seconds * 1_000)
         code, text = "internal", repr(error)
         if isinstance(error, LaurelsError):
@@ -33,5 +33,5 @@ class FlowAttempts(Struct, kw_only=True):
 
 
 def seconds_of(wait: FlowWait | None, now_ms: int) -> float:
-    """Return for how long all attempts have failed; 0 if the last one has not."""
+    """Return for how many seconds all attempts have failed, 0 if the last one succeeded."""
     return 0.0 if wait is None else max(0, now_ms - wait.since_ms) / 1_000

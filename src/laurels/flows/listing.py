@@ -1,4 +1,4 @@
-"""The sinks or sources of a store, found by the positions that its boards keep."""
+"""List the sinks or sources of a store, by the positions that its boards store."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from laurels.model.board_patterns import reaches
 
 
 class ListedFlow(Struct, frozen=True):
-    """A sink or a source, and the boards that keep a position of it."""
+    """A sink or a source, with the names of the boards that store a position of it."""
 
     name: str
     boards: list[str]
@@ -19,8 +19,8 @@ class ListedFlow(Struct, frozen=True):
 def listed(
     lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
 ) -> list[ListedFlow]:
-    """Return the sinks or sources whose positions have names with a prefix, sorted by name. One
-    call for each board."""
+    """Return the sinks or sources, sorted by name: those with a position that is stored under a
+    name with the prefix. This takes one call for each board."""
     boards_by_name: dict[str, list[str]] = {}
     for board in lb.boards():
         if not reaches(patterns, board.name):

@@ -18,7 +18,7 @@ MOST_SECONDS = 30.0
 
 
 class Backoff:
-    """Waits twice as long after each failure in a row, up to half a minute, with jitter."""
+    """Exponential backoff with jitter: the delay doubles with each failure, up to half a minute."""
 
     def __init__(
         self, sleep: Sleep = asyncio.sleep, chance: Callable[[], float] = random.random
@@ -30,8 +30,8 @@ class Backoff:
     async def wait(
         self, at_least: float = 0.0, waiting: Callable[[float], object] = lambda _: None
     ) -> None:
-        """Wait after a failure: between half of the current delay and all of it, or as long as the
-        other side requested if that is longer. `waiting` is called before the wait, with its
+        """Wait after a failure, for a random time from half of the current delay to all of it, but
+        at least for `at_least` seconds. `waiting` is called before the wait with its length in
         seconds."""
         due = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(self.failures, 16))
         self.failures += 1
@@ -41,15 +41,16 @@ class Backoff:
 
 
 class FlowRetryPolicy:
-    """Repeats a call while its error may be temporary. `waiting` is called with the error and the
-    seconds until the next attempt."""
+    """Repeats a failed call as long as its error may be temporary. `waiting` is called with each
+    error and the seconds until the next attempt."""
 
     def __init__(self, sleep: Sleep, waiting: Callable[[LaurelsError, float], object]) -> None:
         self._sleep = sleep
         self._waiting = waiting
 
     async def call(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of the call once it succeeds. Raise an error that is not temporary."""
+        """Return the result of the call once it succeeds. Raises the first error that is not
+        temporary."""
         backoff = Backoff(self._sleep)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The URLs of streams: redis://HOST:PORT/DATABASE/KEY, and texts that look like a URL."""
+"""Parse the URLs of Redis streams, and detect file paths that are mistyped URLs."""
 
 import re
 from urllib.parse import unquote, urlsplit
@@ -11,8 +11,8 @@ _LIKE_URL = re.compile(
 
 
 def ensure_path(text: str, error: type[LaurelsError]) -> None:
-    """Raise `error`, without the text, if the path of a file is a mistyped URL, which may contain a
-    password: messages about the file would show it."""
+    """Raise `error` if the path of a file looks like a mistyped URL. The message does not quote the
+    text, which may contain a password."""
     if _LIKE_URL.match(text):
         raise error("expected a file, or a URL with :// after its scheme")
 
@@ -22,7 +22,7 @@ def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     `error` if the URL has another form."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # its text may have the password
+    except ValueError:  # its message may contain the password
         raise error("expected redis://HOST:PORT/DATABASE/KEY, got no valid host") from None
     database, _, key = parts.path.removeprefix("/").partition("/")
     if not key or not database.isdecimal():

@@ -1,1 +1,1 @@
-"""Boards copied from one store to another."""
+"""Copying boards from one store to another."""

@@ -1,4 +1,4 @@
-"""Compare a copied board with its source, down to the last word of each row."""
+"""Compare a copied board with its source, including every word of every row."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,15 +10,16 @@ from laurels.model.board import Board
 from laurels.stores.base import BoardContents
 
 ATTEMPTS = 3
-"""How many times a difference is checked again, since a period or step may have ended between the
-reads of the two sides."""
+"""The maximum number of comparisons. A difference is checked again, since a period or step may have
+ended between the reads of the two sides."""
 
 Name = tuple[str, str, int, str]
-"""The kind of a structure, its window, instance and scope."""
+"""A structure of a board: its kind (`ranking` or `tally`), window, instance and scope."""
 
 
 class CopyCheck(Struct, frozen=True):
-    """The result of a comparison. `differences` and `not_compared` are sentences."""
+    """The result of a comparison: the numbers of items compared, and texts that describe the
+    differences and what was not compared."""
 
     rankings: int
     entries: int
@@ -31,7 +32,8 @@ class CopyCheck(Struct, frozen=True):
 
 
 class _Contents(Struct):
-    """The number of rows of each structure, with the sum of their hashes."""
+    """The contents of a board in one store. `rows` has the number of rows of each structure and the
+    sum of their hashes."""
 
     origin: Origin
     rows: dict[Name, tuple[int, int]]
@@ -40,7 +42,7 @@ class _Contents(Struct):
 
 
 def compare(source: BoardContents, target: BoardContents, board: str) -> CopyCheck:
-    """Compare a board in two stores."""
+    """Compare a board in two stores, and return the result."""
     for _ in range(ATTEMPTS - 1):
         check = _compared(_contents(source, board), _contents(target, board))
         if not check.differences:

@@ -18,7 +18,7 @@ from laurels.stores.base import BoardContents, BoardCopies
 from .comparing import CopyCheck, compare
 
 ATTEMPTS = 3
-"""How many times a board that changes during the copy is copied."""
+"""The maximum number of attempts to copy a board, if the board changes meanwhile."""
 GROUP_BYTES = 1 << 20
 """The total size of the pieces that are written together; a larger piece is written alone."""
 
@@ -28,8 +28,9 @@ def unreported(doing: str, rows: int) -> None:
 
 
 class CopiedBoard(Struct, frozen=True):
-    """A copied board and its comparison with the source; the copy may be from an earlier run.
-    `end` is the cursor at which the changes of a new copy begin."""
+    """The result of copying a board. `copied` is False if an earlier run copied it; `rows` is the
+    number of rows that this run wrote, and `end` the cursor at which the changes of a new copy
+    begin."""
 
     board: str
     copied: bool

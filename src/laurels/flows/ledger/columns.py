@@ -14,13 +14,13 @@ from laurels.model.validation import safe_repr
 from .rows import COLUMNS, RankingName
 
 SCORES = slice(4, 4 + COLUMNS)
-"""The columns of the scores in a row, after member, window, period and scope."""
+"""The place of the scores in a row, after member, window, period and scope."""
 
 
 class LedgerEntries(Struct, frozen=True):
-    """The entries of one ranking: the members as stored in the ledger, concatenated, with their
-    lengths in bytes; the scores in units of 10^-scale, column by column; and the two times, None
-    where the ledger has no such time."""
+    """Entries of one ranking, in columns: the members in the form of the ledger, concatenated, with
+    their lengths in bytes; the scores in units of 10^-scale, column by column; and two columns of
+    times, each None if the ledger does not have the time of every entry."""
 
     name: RankingName
     members: bytes
@@ -33,8 +33,8 @@ class LedgerEntries(Struct, frozen=True):
 def gathered(
     rows: Sequence[tuple[Any, ...]], scales: Sequence[int], score: Callable[[Any, int], Any]
 ) -> list[LedgerEntries]:
-    """Return rows grouped by ranking, in columns; `score` converts a number to its written form.
-    Raises InvalidEntry, and the errors of values."""
+    """Return the entries in some rows, in columns, grouped by ranking. `score` is
+    `Dialect.score`. Raises InvalidEntry, and the errors of values."""
     by_ranking: dict[RankingName, list[tuple[Any, ...]]] = {}
     for row in rows:
         by_ranking.setdefault((row[1], row[2], row[3]), []).append(row)

@@ -1,9 +1,9 @@
 """Find the entries that differ between a ledger and a store.
 
-Both are read once. For each bucket, which is a range of members, the entries are counted and their
-hashes added up. Only the entries of buckets that differ are read again and compared one by one, so
-only these are in memory. Both sides change meanwhile, so each difference is checked again before it
-is reported.
+Both are read once. The members are divided into buckets by a hash of their ids; for each bucket the
+entries are counted, and their hashes added up. Only the entries of buckets that differ are read
+again and compared one by one, so only these are in memory. Both sides change meanwhile, so each
+difference is checked again before it is reported.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from .rows import BUCKETS, RankingName, bucket_of, scope_text
 
 PAGE = 10_000
 MOST_ENTRIES = 200_000
-"""The most entries of one side that are in memory at a time."""
+"""The maximum number of entries of one side that are in memory at a time."""
 _MASK = (1 << 63) - 1
 
 Key = tuple[str, RankingName]
@@ -34,8 +34,8 @@ Value = tuple[object, ...]
 
 
 class LedgerComparison(Struct, frozen=True):
-    """The entries that seem to differ, the number of entries in the store, and the labels of
-    scopes."""
+    """The entries that seem to differ, the number of entries in the store, and the labels of each
+    scope."""
 
     differing: list[Key]
     entries: int
@@ -43,7 +43,8 @@ class LedgerComparison(Struct, frozen=True):
 
 
 def value_of(entry: StoredEntry, dialect: Dialect) -> Value | None:
-    """Return the compared values of an entry, as a ledger stores them; None for no entry."""
+    """Return the values of an entry that are compared, as a ledger stores them; None for an entry
+    without a score."""
     if entry.score is None:
         return None
     parts = entry.score if isinstance(entry.score, tuple) else (entry.score,)
@@ -75,7 +76,7 @@ class Comparing:
         self._labels: dict[str, dict[str, str]] = {}
 
     async def run(self) -> LedgerComparison:
-        """Compare all entries of both sides."""
+        """Compare all entries of both sides, and return those that seem to differ."""
         store, ledger = _Sums(), _Sums()
         async for key, value in self._store():
             store.add(key, value)
@@ -93,7 +94,7 @@ class Comparing:
         return LedgerComparison(differing, sum(store.counts), self._labels)
 
     async def _compare(self, buckets: set[int]) -> list[Key]:
-        """Return the entries of some buckets that differ."""
+        """Return the keys of the entries in these buckets that differ."""
         unmatched: dict[Key, Value] = {}
         async for key, value in self._ledger():
             if bucket_of(key[0]) in buckets:

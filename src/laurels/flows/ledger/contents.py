@@ -1,10 +1,10 @@
-"""The boards of a ledger as whole boards, to be copied into stores.
+"""Read the boards of a ledger as whole boards, which can be copied into stores.
 
 A ledger has the entries of windows that do not change with time, the data of members, and the
-positions of sources. Rolling windows, decay, rankings by a label and event ids are not in a
-ledger, and are empty in a board made from it. Such a board keeps its uid. Its changes begin after
-the last one in the ledger, with a new tag, so a cursor of the former board is detected, because
-the new board does not have the changes that the cursor refers to.
+positions of sources. Rolling windows, windows with decay, rankings by a label and event ids are not
+in a ledger, and are empty in a board that is created from it. Such a board keeps its uid. Its
+changes begin after the last change in the ledger, with a new tag, so that cursors of the former
+board are refused: the new board does not have the changes that they refer to.
 """
 
 from array import array
@@ -38,9 +38,9 @@ DATA_AT_ONCE = 1_000
 
 
 class LedgerFigures(Struct):
-    """The numbers read of a board: its `entries`, the entries of periods that the board no longer
-    keeps (`expired`), the entries of scopes whose labels are not in the ledger (`left_out`), and
-    the members with data."""
+    """What was read of a board, as numbers: its `entries`, entries in periods that the board no
+    longer keeps (`expired`), entries in scopes whose labels are not in the ledger (`left_out`), and
+    members with `data`."""
 
     entries: int = 0
     expired: int = 0
@@ -49,15 +49,15 @@ class LedgerFigures(Struct):
 
 
 class LedgerContents:
-    """Implementation of `BoardContents` for a ledger. `clock` returns the time of the store that
-    the boards are copied to."""
+    """Implementation of `BoardContents` for a ledger. `clock` returns the time of the store into
+    which the boards are copied."""
 
     def __init__(self, ledger: LedgerReader, clock: Callable[[], CopyClock]) -> None:
         self._ledger = ledger
         self._clock = clock
         self._boards: dict[str, _Board] = {}
         self.figures: dict[str, LedgerFigures] = {}
-        """The figures of each board, by name, from the last time its pieces were read."""
+        """What was read of each board, by name, when its pieces were last read."""
 
     def boards(self) -> list[str]:
         """Return the names of the boards, sorted."""
@@ -68,8 +68,7 @@ class LedgerContents:
         return self._board(board).rules
 
     def origin(self, board: str) -> Origin:
-        """Return the state of a board outside of its rankings. Raises NoLedger,
-        LedgerIncomplete."""
+        """Return the state of a board, without its rankings. Raises NoLedger, LedgerIncomplete."""
         ledger_board = self._board(board)
         clock = self._clock()
         now_ms = ledger_board.time(clock)
@@ -144,7 +143,7 @@ class LedgerContents:
 
 
 def windows_without_entries(rules: Rules) -> tuple[str, ...]:
-    """Return the windows and rankings of a board that are not in a ledger."""
+    """Return the windows, and rankings by a label, that a ledger does not have."""
     recorded = {rules.specs[index].window for index in rules.recorded}
     windows = [name for name in rules.windows if name not in recorded]
     return (*windows, *[f"by {label}" for label in rules.rank_by])
@@ -161,7 +160,8 @@ class _Board(Struct, frozen=True):
     created_ms: int
 
     def time(self, clock: CopyClock) -> int:
-        """Return the time of the board: in event time that of its newest entry."""
+        """Return the time of the board: the clock's time, or in event time that of its newest
+        entry."""
         if not clock.event_time:
             return clock.now_ms
         return MIN_MS if self.ledger.newest_ms is None else self.ledger.newest_ms
@@ -195,7 +195,7 @@ def _json(text: str) -> bytes | None:
 
 
 class _Rankings:
-    """Turns entries of the ledger into rows of rankings."""
+    """Converts entries of the ledger into rows of rankings."""
 
     def __init__(self, rules: Rules, reader: EntryReader) -> None:
         self._rules = rules
@@ -243,7 +243,8 @@ class _Rankings:
 
 
 def _members(entries: LedgerEntries) -> tuple[bytes, bytes]:
-    """Return the members as they are in a store."""
+    """Return the concatenated members and their lengths in the form of a store. Raises
+    InvalidEntry."""
     members, lengths = entries.members, list(entries.lengths)
     if b"\\" in members:
         ends = list(accumulate(lengths))

@@ -12,7 +12,7 @@ from .rows import COLUMNS
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60
-"""The time after which an unanswered statement counts as failed."""
+"""The time after which a statement without an answer fails."""
 
 Row = tuple[Any, ...]
 ENTRY = ", ".join(
@@ -22,12 +22,12 @@ ENTRY = ", ".join(
         "reached_at, last_at",
     ]
 )
-"""The columns of the table `scores` that an entry is read from."""
+"""The columns of the table `scores` that are read for an entry."""
 
 
 class Dialect(Protocol):
-    """An SQL database. `execute` takes `%s` for parameters, whatever placeholder the driver
-    uses."""
+    """The differences of one kind of SQL database. Statements have `%s` for each parameter,
+    whatever placeholder the driver uses."""
 
     name: str
     key_name: str
@@ -38,14 +38,15 @@ class Dialect(Protocol):
     number: str
     """The type of an exact number."""
     table_end: str
-    """The text after the columns in CREATE TABLE."""
+    """The options after the columns in CREATE TABLE."""
 
     def quoted(self, name: str) -> str:
-        """Return a name quoted for a statement, whatever its case and characters."""
+        """Return a name as a quoted identifier, which may have any case and characters."""
 
     def connect(self, *, create: bool = True) -> Any:
-        """Return a connection that commits only explicitly. A database in a file is created if it
-        does not exist; without `create` that raises NoLedger. Raises TargetUnavailable."""
+        """Return a connection that commits only on request. If the database is a file that does not
+        exist, the file is created, or NoLedger is raised without `create`. Raises
+        TargetUnavailable."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""
@@ -53,11 +54,11 @@ class Dialect(Protocol):
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Write rows whose columns, by name and type, end in `version`; the first `key` columns are
-        the key. A row of a higher version stays as it is."""
+        """Insert rows, or update those that exist and do not have a higher version. `types` has the
+        types of the columns by name, `version` last; the first `key` columns are the key."""
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
-        """Delete the rows with these values in these columns."""
+        """Delete the rows that have one of the given combinations of values in these columns."""
 
     def begin_snapshot(self, connection: Any) -> None:
         """Begin a transaction in which all reads see the same state."""
@@ -65,25 +66,24 @@ class Dialect(Protocol):
     def stream(
         self, connection: Any, statement: str, row: Sequence[Any], size: int
     ) -> Iterator[list[Row]]:
-        """Yield the rows of a query, about `size` at a time, without reading all of them first. No
+        """Yield the rows of a query, about `size` at a time, without loading all of them first. No
         other statement may run meanwhile."""
 
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
     ) -> Iterator[list[LedgerEntries]]:
-        """Yield the entries of a board in columns, about `size` at a time. `scales` are those of
-        its columns. Raises InvalidEntry."""
+        """Yield the entries of a board in columns, about `size` at a time. `scales` has the scale
+        of each column. Raises InvalidEntry."""
 
     def score(self, value: Any, scale: int) -> Any:
-        """Return a number in its written form: an int, or a Decimal with the places of its
-        column."""
+        """Return a number from the database as an int, or as a Decimal with `scale` places."""
 
     def kept(self, value: Any) -> Any:
-        """Return the value that a number has after a round trip through the database, which may not
-        store it exactly."""
+        """Return a number as it is after it was stored and read: the database may store it only
+        approximately."""
 
     def errors(self) -> Any:
-        """Return a context in which the driver's errors are raised as those of laurels."""
+        """Return a context manager that translates errors of the driver into errors of laurels."""
 
 
 def driver(name: str) -> Any:
@@ -95,8 +95,8 @@ def driver(name: str) -> Any:
 
 @contextmanager
 def named_errors(passing: tuple[type[Exception], ...], final: type[Exception]) -> Iterator[None]:
-    """Raise TargetUnavailable for errors of a driver that may be temporary, TargetRefused for
-    others."""
+    """Translate errors of a driver: those that may be temporary into TargetUnavailable, all others
+    into TargetRefused."""
     try:
         yield
     except passing as error:
@@ -117,7 +117,7 @@ def bare(kind: str) -> str:
 def entries_by_row(
     dialect: Dialect, connection: Any, table: str, board: str, scales: Sequence[int], size: int
 ) -> Iterator[list[LedgerEntries]]:
-    """Yield the entries of a board from a database that returns rows."""
+    """Implementation of `Dialect.entries` for a database that cannot return whole columns."""
     statement = f"SELECT {ENTRY} FROM {table} WHERE board = %s"
     for rows in dialect.stream(connection, statement, (board,), size):
         yield gathered(rows, scales, dialect.score)

@@ -1,4 +1,4 @@
-"""Read and write rows of some members of a board while the board's sink waits."""
+"""Read and write rows of a board in the ledger while the board's sink waits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from .tables import Tables
 
 
 class LedgerPlace(Struct, frozen=True):
-    """The position of a board's sink."""
+    """The position of a board's sink, and the generation of the rows that it writes."""
 
     sink: str
     position: str
@@ -25,8 +25,8 @@ class LedgerPlace(Struct, frozen=True):
 
 
 class LockedRows:
-    """The rows of a board, in transactions during which its sink cannot continue. Every method may
-    block."""
+    """The rows of a board, read and written in transactions during which its sink waits. Every
+    method may block."""
 
     def __init__(self, dialect: Dialect, prefix: str, board: str, rules: Rules) -> None:
         self._dialect = dialect
@@ -36,7 +36,7 @@ class LockedRows:
         self._connection: Any = None
 
     def open(self) -> None:
-        """Begin a transaction during which the sink continues. Raises NoLedger."""
+        """Connect if necessary, without making the sink wait. Raises NoLedger."""
         with self._transaction():
             if self._connection is None:
                 self._connection = self._dialect.connect(create=False)
@@ -64,7 +64,7 @@ class LockedRows:
             return LedgerPlace(sink, position, int(generation))
 
     def rows(self, members: Sequence[str]) -> list[Row]:
-        """Return the rows of members."""
+        """Return the rows of these members in all rankings."""
         places = ", ".join(["%s"] * len(members))
         with self._transaction():
             return list(
@@ -76,7 +76,7 @@ class LockedRows:
             )
 
     def write(self, name: RankingName, entries: Sequence[StoredEntry], generation: int) -> None:
-        """Replace the rows of a ranking by entries."""
+        """Write entries of a ranking, in place of the rows of their members."""
         window, period, scope = name
         start_ms = None
         if period:
@@ -93,7 +93,7 @@ class LockedRows:
                 )
             )
         with self._transaction():
-            # An upsert would keep rows of higher versions.
+            # Without this the upsert would leave rows of higher versions unchanged.
             self.delete([(entry.member, name) for entry in entries])
             table, types = self._tables.name("scores"), self._tables.scores
             self._dialect.upsert(self._connection, table, types, 5, rows)
@@ -110,7 +110,7 @@ class LockedRows:
         return {restored(member): text for member, text in rows}
 
     def write_data(self, data: Mapping[str, str | None], generation: int) -> None:
-        """Replace the data of members in the ledger; None removes it."""
+        """Replace the data of members in the ledger; None deletes the data."""
         table, version = self._tables.name("member_data"), generation << GENERATION_BITS
         rows: list[Row] = [
             (self._board, escaped(member), text, version)
@@ -118,7 +118,7 @@ class LockedRows:
             if text is not None
         ]
         with self._transaction():
-            # An upsert would keep rows of higher versions.
+            # Without this the upsert would leave rows of higher versions unchanged.
             gone = [(self._board, escaped(member)) for member in data]
             self._dialect.delete(self._connection, table, ("board", "member"), gone)
             if rows:
@@ -135,7 +135,7 @@ class LockedRows:
         return {restored(source): restored(text) for source, text in rows}
 
     def write_positions(self, positions: Mapping[str, str | None], generation: int) -> None:
-        """Replace positions of sources in the ledger; None removes one."""
+        """Replace positions of sources in the ledger; None deletes a position."""
         table, version = self._tables.name("source_positions"), generation << GENERATION_BITS
         rows: list[Row] = [
             (self._board, escaped(source), escaped(text), version)
@@ -150,7 +150,7 @@ class LockedRows:
                 self._dialect.upsert(self._connection, table, types, 2, rows)
 
     def delete(self, keys: Sequence[tuple[str, RankingName]]) -> None:
-        """Delete the rows of members in rankings."""
+        """Delete rows, given by member and ranking."""
         with self._transaction():
             self._dialect.delete(
                 self._connection,
@@ -160,13 +160,13 @@ class LockedRows:
             )
 
     def unlock(self) -> None:
-        """Commit the transaction."""
+        """Commit the transaction, so that the sink continues."""
         if self._connection is not None:
             with self._transaction():
                 self._connection.commit()
 
     def close(self) -> None:
-        """Close the connection; anything not committed by `unlock` is lost."""
+        """Close the connection, and discard what `unlock` has not committed."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with self._dialect.errors():

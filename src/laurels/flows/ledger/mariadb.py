@@ -21,8 +21,7 @@ from .dialects import (
 
 _json = msgspec.json.Encoder()
 _ROOM_BYTES = 1 << 16
-"""The bytes of a packet that are reserved for the statement without its rows, which are sent as
-JSON."""
+"""The part of a packet that is reserved for the statement itself, without the JSON of its rows."""
 
 
 class MariaDB:
@@ -38,14 +37,18 @@ class MariaDB:
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("pymysql")
         self._most_bytes = 1 << 20
-        """The most bytes of a document, as the server of the last connection accepts them."""
+        """The maximum size of a JSON document that the server accepts, read at each connection."""
         parts = urlsplit(url)
         try:
             port = parts.port or 3306
         except ValueError:
-            raise InvalidTarget("expected mysql://USER:PASSWORD@HOST:PORT/DATABASE") from None
+            raise InvalidTarget(
+                "expected mysql://USER:PASSWORD@HOST:PORT/DATABASE, got no valid port"
+            ) from None
         if not parts.path.strip("/"):
-            raise InvalidTarget("expected mysql://USER:PASSWORD@HOST:PORT/DATABASE, without a name")
+            raise InvalidTarget(
+                "expected mysql://USER:PASSWORD@HOST:PORT/DATABASE, got no database"
+            )
         self._place: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": port,
@@ -58,7 +61,9 @@ class MariaDB:
         if "ssl_ca" in options:
             self._place["ssl_ca"] = options.pop("ssl_ca")
         if options:
-            raise InvalidTarget(f"expected ?prefix=, socket= or ssl_ca=, got {sorted(options)[0]}")
+            raise InvalidTarget(
+                f"expected the parameters prefix, socket or ssl_ca, got {sorted(options)[0]}"
+            )
 
     def quoted(self, name: str) -> str:
         return f"`{name}`"
@@ -86,9 +91,9 @@ class MariaDB:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Upsert rows. They are sent as one JSON document, several times as fast as a statement of
-        many rows; a column with one value in all rows is sent once. A document that the server
-        would not accept in one packet is divided."""
+        """Upsert rows. They are sent as one JSON document, which is several times as fast as a
+        statement with many rows; a column with the same value in all rows is sent once. A document
+        that does not fit in one packet is divided."""
         names = list(types)
         chosen: list[str] = []
         fields: list[str] = []
@@ -161,13 +166,13 @@ class MariaDB:
 
 
 def _escaped_bytes(document: bytes) -> int:
-    """Return the length of a JSON document as a literal of a statement, where each quote and each
-    backslash has another backslash in front."""
+    """Return the length of a JSON document as a literal of a statement, in which each quote and
+    each backslash is preceded by a backslash."""
     return len(document) + sum(map(document.count, (b'"', b"'", b"\\")))
 
 
 def _of_json(kind: str) -> str:
-    """Return the type of a column in JSON_TABLE: text has the character set of JSON, whatever the
-    database uses."""
+    """Return the type of a column in JSON_TABLE. Text needs the character set of JSON there, which
+    may not be that of the database."""
     name = bare(kind)
     return f"{name} CHARACTER SET utf8mb4" if name in ("varchar(300)", "longtext") else name

@@ -1,8 +1,8 @@
-"""Compare the data of members in a ledger and in its store, and mend one by the other.
+"""Compare the data of members in a ledger and in its store, and mend one with the other.
 
-The rows of the ledger are looked up in the store, and the members listed by the store in the
-ledger. The data of a member that is in no ranking is therefore compared if the ledger has a row for
-it; the store does not list such members.
+The members in the ledger are looked up in the store, and the members that the store lists are
+looked up in the ledger. The store lists members of rankings only, so the data of other members is
+compared only if it is in the ledger.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ PAGE = 10_000
 
 
 class DataDifference(Struct, frozen=True):
-    """A member whose data, as JSON, differs; None on a side that has no data."""
+    """A member whose data differs; `ledger` or `store` is None if that side has no data."""
 
     member: str
     ledger: str | None
@@ -61,7 +61,8 @@ class DataReconciling:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare and mend; return the members that could not be checked."""
+        """Compare the data, and mend the side `mend`, if there is one; return the members that
+        could not be checked."""
         candidates: dict[str, None] = {}
         async for members in self._candidates():
             candidates |= dict.fromkeys(members)
@@ -85,7 +86,7 @@ class DataReconciling:
             yield listed
 
     async def _listed(self) -> AsyncIterator[list[str]]:
-        """Yield members with data that the ledger does not have."""
+        """Yield members that the store lists with data that differs from the ledger's."""
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)
         while True:
             texts = {
@@ -105,7 +106,8 @@ class DataReconciling:
             page = await self._lb.changes(self._board, after=page.cursor, limit=PAGE)
 
     async def _check(self, members: Sequence[str], mend: str | None) -> list[str]:
-        """Check members again, and mend their differences; return those to be checked later."""
+        """Check members again, and mend the differences; return the members that have to be checked
+        once more."""
         try:
             place = await asyncio.to_thread(self._rows.lock)
             ledger = await asyncio.to_thread(self._rows.data, members)
@@ -128,7 +130,7 @@ class DataReconciling:
             await asyncio.to_thread(self._rows.unlock)
         again = [member for member in members if member in changed.members]
         if mend == "store":
-            # Together, so that the store can join the writes into few commits.
+            # All at once, so that the store can join the writes into few commits.
             mends = (self._mend_store(each, ledger.get(each), store.get(each)) for each in wrong)
             outcomes = await asyncio.gather(*mends, return_exceptions=True)
             for member, outcome in zip(wrong, outcomes, strict=True):
@@ -139,8 +141,8 @@ class DataReconciling:
         return again
 
     async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
-        """Set the data of a member to that of the ledger, if it is still the data that was
-        compared; return False if it has to be checked again."""
+        """Set the data of a member in the store to that of the ledger, unless it has changed since
+        the comparison; return False if it has to be checked again."""
         try:
             await self._lb.set_data(self._board, member, _read(wanted), before=_read(before))
         except DataMoved:
@@ -148,7 +150,7 @@ class DataReconciling:
         except (LaurelsError, msgspec.DecodeError) as error:
             if isinstance(error, LaurelsError) and error.status not in (400, 413):
                 raise
-            return True  # no member can have this data: the difference stays
+            return True  # no member can have this data, so the difference remains
         self.mended.add(member)
         return True
 
@@ -162,7 +164,7 @@ class DataReconciling:
 
 
 def json_text(data: Any) -> str:
-    """Return data in the form of the ledger."""
+    """Return data as JSON, in the form of the ledger."""
     return (data_bytes(data) or b"").decode()
 
 

@@ -1,5 +1,5 @@
-"""A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), the fastest way to write rows of
-which some may exist already."""
+"""A ledger in PostgreSQL. Rows are sent as arrays (`unnest`), which is the fastest way to insert or
+update rows."""
 
 import sys
 from array import array
@@ -16,8 +16,8 @@ from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_
 T = TypeVar("T")
 
 SILENT_SECONDS = ANSWER_SECONDS + 10.0
-"""The time without any byte after which a server counts as down. It is longer than the timeout of
-statements, which a running server enforces by itself."""
+"""The time without any byte from a server after which it counts as down. It is longer than the
+timeout of statements, which a running server enforces itself."""
 CHECK_SECONDS = 0.1
 """The time between two checks of a connection on which nothing happens."""
 
@@ -27,7 +27,7 @@ def _is_port(text: str) -> bool:
 
 
 class PostgreSQL:
-    """PostgreSQL, by psycopg 3."""
+    """PostgreSQL, through psycopg 3."""
 
     name = "postgresql"
     key_name = key_text = 'text COLLATE "C"'
@@ -39,13 +39,13 @@ class PostgreSQL:
         self._driver = driver("psycopg")
         try:
             parameters = self._driver.conninfo.conninfo_to_dict(url)
-        except self._driver.ProgrammingError:  # its text may have the password
+        except self._driver.ProgrammingError:  # its message may contain the password
             parameters = None
-        # A password with an unescaped '/' leaves its beginning as the port.
+        # If a password has an unescaped '/', its beginning is parsed as the port.
         if parameters is None or not all(map(_is_port, str(parameters.get("port", "")).split(","))):
             raise InvalidTarget(
-                "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with '%' as %25 and other "
-                "special characters escaped like it"
+                "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters "
+                "percent-encoded ('%' as %25)"
             )
         self._url = url
         self._options = options
@@ -63,8 +63,8 @@ class PostgreSQL:
             return connection
 
     def _connection_class(self) -> Any:
-        """Return a class of connections that raise an error if the server has stopped answering,
-        where the driver would wait without end."""
+        """Return a class of connections that raise an error if the server stops answering; the
+        driver's own class would wait forever."""
         driver = self._driver
 
         def wait(
@@ -81,9 +81,9 @@ class PostgreSQL:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Upsert rows. Most columns have one value in all rows (the board, its window, columns that
-        the board does not have): these are sent once, which is 1.5 times as fast as sending all as
-        arrays."""
+        """Upsert rows. Many columns have the same value in all rows (the board, its window, columns
+        that the board does not have). These values are sent once, which is 1.5 times as fast as
+        sending all columns as arrays."""
         names = list(types)
         chosen: list[str] = []
         arrays: list[tuple[str, list[str | None]]] = []
@@ -128,9 +128,9 @@ class PostgreSQL:
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
     ) -> Iterator[list[LedgerEntries]]:
-        """Yield entries in columns. The database concatenates the members and the numbers of a
-        ranking, so that this process gets whole columns rather than a tuple for each row. A page is
-        a range of members, in the order of the key."""
+        """Yield entries in columns. The database concatenates the members and the numbers of each
+        ranking, so that this process gets whole columns instead of a tuple for each row. A page has
+        all entries of a range of members."""
         whole = _columns_of(table, scales)
         after, beyond = "", ">="
         while True:
@@ -162,7 +162,7 @@ class PostgreSQL:
         passing = (
             driver.OperationalError,
             driver.InterfaceError,
-            # After a failover, and from a server that ends idle sessions.
+            # These occur after a failover, and if the server ends idle sessions.
             driver.errors.ReadOnlySqlTransaction,
             driver.errors.IdleInTransactionSessionTimeout,
         )
@@ -172,9 +172,9 @@ class PostgreSQL:
 def _until_silent(
     steps: Generator[Any, Any, T], driver: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
-    """Run the generator of a driver's call. At each check the generator receives the flags for
-    which the connection is ready, or 0 for none. Raises OperationalError after `checks` checks in
-    a row without anything."""
+    """Run the generator of a driver's call. At each check the generator receives the operations for
+    which the connection is ready, or 0 if there are none. Raises OperationalError after `checks`
+    consecutive checks with 0."""
     idle = 0
     try:
         awaited = next(steps)
@@ -192,7 +192,7 @@ def _until_silent(
 
 
 def _columns_of(table: str, scales: Sequence[int]) -> str:
-    """Return the statement that reads entries as columns, up to its WHERE."""
+    """Return the part before WHERE of the statement that reads entries as columns."""
     units = [f"score_{i + 1} * {10**scale}" for i, scale in enumerate(scales)]
     columns = [
         "convert_to(member, 'UTF8')",
@@ -214,7 +214,8 @@ def _entries(row: Row, columns: int) -> LedgerEntries:
     scores = [_numbers("q", each) for each in numbers[:columns]]
     if not is_exact or any(len(each) != count for each in scores):
         raise InvalidEntry(
-            f"a score in {window} {period} is NULL, or has more places than its column"
+            f"expected scores within the scale of their columns in {window} {period}, got a score "
+            "that is NULL or has more places"
         )
     times = [_numbers("q", each) for each in numbers[columns:]]
     reached_ms, last_ms = [each if len(each) == count else None for each in times]
@@ -223,7 +224,7 @@ def _entries(row: Row, columns: int) -> LedgerEntries:
 
 
 def _numbers(kind: str, sent: bytes | None) -> "array[int]":
-    """Return integers that the database has concatenated, the highest byte first."""
+    """Return the integers in concatenated big-endian form."""
     numbers = array(kind, sent or b"")
     if sys.byteorder == "little":
         numbers.byteswap()

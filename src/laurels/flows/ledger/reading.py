@@ -1,4 +1,4 @@
-"""Reading a ledger: the boards that it has, and their entries as a store has them."""
+"""Read the boards of a ledger, and their entries in the form that a store uses."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -42,7 +42,7 @@ class EntryReader:
         self._labels: dict[str, dict[str, str] | None] = {"": {}}
 
     def entry(self, row: Row) -> StoredEntry:
-        """Return the entry in a row."""
+        """Return the entry in a row; without a score if the row has none."""
         values = row[4 : 4 + len(self._scales)]
         if None in values:  # not written by a sink
             return StoredEntry(restored(row[0]))
@@ -54,8 +54,8 @@ class EntryReader:
         return StoredEntry(restored(row[0]), score, row[-2], row[-1])
 
     def labels(self, scope: str) -> dict[str, str] | None:
-        """Return the labels of a scope; None if its text is shortened and the ledger does not have
-        the labels."""
+        """Return the labels of a scope, by its text in the ledger; None if the text is shortened
+        and the ledger does not have the labels."""
         if scope not in self._labels:
             if len(self._labels) > 100_000:
                 self._labels = {"": {}}
@@ -70,7 +70,7 @@ class EntryReader:
 
 
 class LedgerReader:
-    """Reads a ledger as of one instant. Every method may block."""
+    """Reads a ledger as of the time of `open`. Every method may block."""
 
     def __init__(self, dialect: Dialect, prefix: str) -> None:
         self._dialect = dialect
@@ -79,8 +79,8 @@ class LedgerReader:
         self._version = VERSION
 
     def open(self) -> None:
-        """Connect, and begin the transaction of all reads. Raises NoLedger, LedgerTooNew,
-        TargetUnavailable."""
+        """Connect, and begin the transaction in which everything is read. Raises NoLedger,
+        LedgerTooNew, TargetUnavailable."""
         self._connection = self._dialect.connect(create=False)
         try:
             with self._dialect.errors():
@@ -88,7 +88,7 @@ class LedgerReader:
                 self._connection.commit()
                 self._dialect.begin_snapshot(self._connection)
         except (TargetRefused, TargetUnavailable) as error:
-            raise NoLedger(f"there are no tables of a ledger ({error.what})") from error
+            raise NoLedger(f"the database has no tables of a ledger ({error.what})") from error
         if version is None:
             raise NoLedger("no sink has written to these tables")
         if version > VERSION:
@@ -129,20 +129,20 @@ class LedgerReader:
         return LedgerBoard(definition, sink, position, int(generation), max(times, default=None))
 
     def positions(self, board: str) -> dict[str, str]:
-        """Return the positions of a board's sources."""
+        """Return the positions of a board's sources, by name."""
         return {
             restored(name): restored(text)
             for name, text in self._pairs("source_positions", "source, position", board)
         }
 
     def data(self, board: str) -> Iterator[list[tuple[str, str]]]:
-        """Yield the data of a board's members, as JSON, in pages."""
+        """Yield pages of the members with data and their data as JSON."""
         statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
         for page in self._stream(statement, board):
             yield [(restored(member), text) for member, text in page]
 
     def reader(self, board: LedgerBoard) -> EntryReader:
-        """Return a function that turns rows of a board into entries."""
+        """Return an `EntryReader` for the rows of a board."""
         cut: list[Row] = []
         if self._version > 1:
             cut = self._pairs("scopes", "scope, labels", board.definition.name)

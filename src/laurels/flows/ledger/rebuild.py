@@ -1,8 +1,8 @@
-"""Make boards from a ledger: definitions, entries with their times, data, positions of sources.
+"""Create boards from a ledger: definitions, entries with their times, data, positions of sources.
 
 A board is copied from the ledger as from any other store: in pieces, into an unfinished board that
 nobody else sees until it is complete. If that is interrupted, the next run begins the board anew.
-Rolling windows, decay and rankings by a label are not in a ledger and begin empty.
+Rolling windows, windows with decay and rankings by a label are not in a ledger and begin empty.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ from .reading import LedgerReader
 
 
 class RebuiltBoard(Struct, frozen=True):
-    """A board made from a ledger.
+    """The result for one board of a ledger.
 
-    `entries` are those in its rankings; `expired` those of periods that the board no longer keeps;
-    `left_out` those of scopes whose labels are not in the ledger. `empty` are the windows, and
-    rankings by a label, that begin without members. `was_done` is True if an earlier run made the
-    board.
+    `entries` is the number of entries in its rankings. Two kinds of entries are not copied:
+    `expired` is the number of those in periods that the board no longer keeps, `left_out` of those
+    in scopes whose labels are not in the ledger. `empty` names the windows, and the rankings by a
+    label, that begin without members. `was_done` is True if an earlier run created the board.
     """
 
     board: str
@@ -44,9 +44,9 @@ def rebuild(
     patterns: Sequence[str] | None = None,
     progress: Callable[[str, int], None] = lambda _board, _entries: None,
 ) -> list[RebuiltBoard]:
-    """Make the boards of a ledger whose names match; `progress` is called with the name of a board
-    and the number of entries written so far. The call blocks. Raises NoLedger, LedgerIncomplete
-    and RebuildTaken before any board is made; CopyRefused, InvalidEntry.
+    """Create the boards of a ledger whose names match; `progress` is called with the name of a
+    board and the number of entries written so far. The call blocks. Raises NoLedger,
+    LedgerIncomplete and RebuildTaken before any board is created; CopyRefused, InvalidEntry.
     """
     contents = LedgerContents(ledger, target.clock)
     names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]
@@ -60,8 +60,8 @@ def rebuild(
 
 
 def _is_made(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
-    """Return whether the target already has this board. Raises RebuildTaken for another one of that
-    name."""
+    """Return whether the target already has this board. Raises RebuildTaken if it has another board
+    of that name."""
     try:
         return is_copied(target, contents.origin(name))
     except NameTaken as error:
@@ -91,7 +91,7 @@ def _make(
 
 
 def sentence(made: RebuiltBoard) -> str:
-    """Return a sentence about the board."""
+    """Return a sentence about the result."""
     if made.was_done:
         return f"{made.board}: made already"
     parts = [f"{made.board}: {made.entries:,} entries"]

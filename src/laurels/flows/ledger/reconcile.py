@@ -1,11 +1,11 @@
-"""Compare a ledger with the store whose changes it contains, and mend one by the other.
+"""Compare a ledger with the store whose changes it contains, and mend one with the other.
 
 Entries that seem to differ are read again on both sides before anything is reported or written:
-first the rows, while the sink waits at its position, then the entries of the store, then the
-changes of the store after that position. A member with such changes is left for the next round,
-since the sink will write it. A difference that remains is real. An entry of the store is mended
-only if it is still the one that was read; the ledger is mended while its sink waits. The data of
-members and the positions of sources are compared in the same way.
+first the rows of the ledger, while the sink waits at its position, then the entries of the store,
+then the changes of the store after that position. A member with such changes is checked again in
+the next round, since the sink has yet to write it. A difference that remains is real. An entry of
+the store is mended only if it has not changed since it was read; the ledger is mended while its
+sink waits. The data of members and the positions of sources are compared in the same way.
 """
 
 import asyncio
@@ -27,12 +27,11 @@ from .source_positions import PositionDifference, PositionReconciling
 
 Side = Literal["ledger", "store"]
 LISTED = 20
-"""The most differences of a kind that are listed."""
+"""The maximum number of differences of each kind that are listed."""
 
 
 class EntryDifference(Struct, frozen=True):
-    """An entry that differs between the ledger and the store; `ledger` or `store` is None if that
-    side has no entry."""
+    """An entry that differs; `ledger` or `store` is None if that side does not have it."""
 
     member: str
     window: str
@@ -44,9 +43,9 @@ class EntryDifference(Struct, frozen=True):
 
 class Reconciled(Struct, frozen=True):
     """The result for one board. `entries` is the number of entries in the store, `data` the number
-    of members whose data was compared. `differing`, `mended` and `waiting` count entries, data and
-    positions of sources together: those that differed, those that were mended, and those that
-    could not be checked because the sink has not yet written their latest changes. `differences`,
+    of members with data in the ledger. `differing`, `mended` and `waiting` count entries, data and
+    positions of sources together: those that differed, those that were mended, and those that could
+    not be checked because the sink has not yet written their latest changes. `differences`,
     `data_differences` and `position_differences` list the first differences of each kind."""
 
     board: str
@@ -66,7 +65,7 @@ class Reconciled(Struct, frozen=True):
 
 
 class Reconciling:
-    """Compares a board with its ledger, and mends the side that is named, if any."""
+    """Compares a board with its ledger, and mends the side `mend`, if there is one."""
 
     def __init__(
         self,
@@ -122,7 +121,8 @@ class _Entries:
         self.mended: set[Key] = set()
 
     async def check(self, keys: Sequence[Key]) -> list[Key]:
-        """Check entries again, and mend the differences; return the entries to be checked later."""
+        """Check entries again, and mend the differences; return the entries that have to be checked
+        once more."""
         board = self._board
         try:
             read = await board.read(keys)

@@ -1,7 +1,6 @@
-"""Check apparent differences in rounds, until all are decided.
+"""Check apparent differences in rounds, since both sides of a comparison keep changing.
 
-Both sides of a comparison keep changing. A member with changes that the sink has not yet written is
-left for the next round.
+Whether a member with changes that the sink has not yet written differs is decided in a later round.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +16,7 @@ from .locked import LedgerPlace
 
 T = TypeVar("T")
 AT_ONCE = 200
-"""How many items are checked together, while the sink waits."""
+"""The number of items that are checked together, while the sink waits."""
 ROUNDS = 8
 WAIT_SECONDS = 0.25
 CHANGES = 10_000
@@ -28,8 +27,8 @@ Sleep = Callable[[float], Awaitable[None]]
 async def in_rounds(
     left: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
 ) -> list[T]:
-    """Check the items of `left`; the items that `check` returns are checked again in the next
-    round. Return the items left after the last round."""
+    """Check items in rounds: the items that `check` returns are checked again in the next round.
+    Return those that are still undecided after the last round."""
     for number in range(ROUNDS):
         if number and left:
             await sleep(WAIT_SECONDS)
@@ -50,7 +49,8 @@ class ChangedSince(Struct, frozen=True):
 
 
 async def changed_since(lb: AsyncLeaderboards, board: str, place: LedgerPlace) -> ChangedSince:
-    """Return the changes of a board after the position of its ledger. Raises SinkBehind."""
+    """Return the members and sources of a board with changes after the position of its ledger.
+    Raises SinkBehind."""
     changed = ChangedSince(set(), set())
     after, more = place.position, True
     try:

@@ -14,12 +14,13 @@ from laurels.model.labels import labels_of, labels_text
 from laurels.model.score import Number
 
 COLUMNS = 4
-"""The most columns of a score."""
+"""The maximum number of columns of a score."""
 BUCKETS = 4_096
 GENERATION_BITS = 40
-"""A version is a generation, above these bits, and the sequence number of a change below."""
+"""The number of low bits of a version that have the sequence number of a change; the generation is
+above them."""
 MAX_SCOPE = MAX_SOURCE = 300
-"""The most characters of a scope and of the name of a source in the ledger."""
+"""The maximum length of a scope, and of the name of a source, in the ledger."""
 
 RankingName = tuple[str, str, str]
 """Window, period and scope."""
@@ -41,9 +42,9 @@ class ScoreRow(Struct, frozen=True):
 
 
 class Flush(Struct):
-    """The writes for one page of changes, in this order: members removed, entries (None: an entry
-    that is gone), data, positions of sources; then the entries of older generations are removed,
-    if the page has the change that ends the initial load."""
+    """The writes for one page of changes, in this order: removed members, entries (None deletes an
+    entry), data, positions of sources; then rows of older generations are deleted, if the page has
+    the change that ends the initial load."""
 
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
@@ -56,7 +57,8 @@ class Flush(Struct):
 
 
 def bucket_of(member: str) -> int:
-    """Return the bucket of a member; reconciling compares bucket by bucket."""
+    """Return the bucket of a member, by a hash of its id; ledger and store are compared by
+    bucket."""
     return crc32(member.encode()) % BUCKETS
 
 
@@ -75,13 +77,13 @@ def is_member(member: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """Return a text in the form of the ledger: without the character NUL, which PostgreSQL refuses.
+    """Return a text with NUL and backslash escaped, since PostgreSQL refuses the character NUL.
     `restored` is the inverse."""
     return text.replace("\\", "\\\\").replace("\0", "\\0") if "\\" in text or "\0" in text else text
 
 
 def restored(text: str) -> str:
-    """Return the original of an escaped text."""
+    """Return the original text from an escaped one."""
     if "\\" not in text:
         return text
     return "\\".join([part.replace("\\0", "\0") for part in text.split("\\\\")])
@@ -98,18 +100,18 @@ def scope_text(labels: dict[str, str] | None) -> str:
 
 
 def is_cut(scope: str) -> bool:
-    """Return whether a scope of the ledger may be shortened; its labels are then in a table of
-    their own."""
+    """Return whether the text of a scope may be shortened. The labels of shortened scopes are in
+    the table `scopes`."""
     return len(scope) == MAX_SCOPE and scope[-9] == "~"
 
 
 def labels_in(scope: str) -> dict[str, str]:
-    """Return the labels of a scope of the ledger that is not shortened."""
+    """Return the labels in the text of a scope that is not shortened."""
     return labels_of(restored(scope))
 
 
 def version_of(change: Change, generation: int) -> int:
-    """Return the version of the rows written by a change; they replace rows of lower versions."""
+    """Return the version of the rows that a change writes; rows of higher versions stay."""
     parts = change.id.split("/", 3)
     sequence = 0 if parts[1] == "initial" else int(parts[2])
     return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)
@@ -125,7 +127,7 @@ def flush_of(
     rankings: dict[tuple[str, str | None], _Ranking] = {}
     """The rankings of the scope of all events that have occurred."""
     for change in changes:
-        if (block_of := change.id.rpartition("/")[0]) != block:  # it has the sequence number
+        if (block_of := change.id.rpartition("/")[0]) != block:  # has the sequence number
             block, version = block_of, version_of(change, generation)
         kind, member = change.kind, change.member
         if member is None:

@@ -1,4 +1,4 @@
-"""The entries of a board in its ledger and in its store, read and mended as of one position."""
+"""Read and mend the entries of a board in its ledger and in its store, as of the same position."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ from .rows import RankingName, is_member
 
 
 class EntriesRead(Struct, frozen=True):
-    """Entries of both sides at one position, without members that have changes after it."""
+    """Entries of both sides as of one position. `settled` are the keys of members without changes
+    after it, which can be compared; `waiting` are those of members with such changes."""
 
     place: LedgerPlace
     settled: list[Key]
@@ -54,8 +55,8 @@ class BoardSides:
         self._rows = rows
 
     async def read(self, keys: Sequence[Key]) -> EntriesRead:
-        """Read entries of both sides at the ledger's position, where its sink waits until
-        `unlock`."""
+        """Read entries of both sides as of the ledger's position, at which its sink waits until
+        `unlock` is called."""
         place = await asyncio.to_thread(self._rows.lock)
         members = list(dict.fromkeys(member for member, _ in keys))
         rows = await asyncio.to_thread(self._rows.rows, members)
@@ -95,9 +96,10 @@ class BoardSides:
             await asyncio.to_thread(self._rows.write, name, entries, read.place.generation)
 
     async def mend_store(self, read: EntriesRead, wrong: Sequence[Key]) -> set[Key]:
-        """Write the entries of the ledger into the store in one call, except those that the store
-        has changed since they were read; return the entries that were written. If the call is
-        refused because of an entry that no ranking can have, the others are written without it."""
+        """Write the entries of the ledger into the store in one call, except those that have
+        changed in the store since they were read; return the keys of those written. If the store
+        refuses the call because no ranking can have one of the entries, the others are written
+        without it."""
         rankings = [self._replacing(read, name, keys) for name, keys in _by_ranking(wrong).items()]
         try:
             done = await self._lb.mend(self._name, rankings)
@@ -119,8 +121,8 @@ class BoardSides:
     def _replacing(
         self, read: EntriesRead, name: RankingName, keys: Sequence[Key]
     ) -> RankingEntries:
-        """Return the ledger's entries of a ranking, which are to replace the store's entries that
-        were read."""
+        """Return the command that replaces the entries of a ranking in the store by those of the
+        ledger, unless they have changed since they were read."""
         window, period, scope = name
         wanted = [read.ledger.get(key) or StoredEntry(key[0]) for key in keys]
         expected = [read.store.get(key) or StoredEntry(key[0]) for key in keys]
@@ -128,7 +130,8 @@ class BoardSides:
         return RankingEntries(window, period or None, labels, wanted, expected)
 
     async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
-        """Return the entries of the store, and the keys of periods that it no longer keeps."""
+        """Return the entries of the store, and the keys in periods that the store no longer
+        keeps."""
         stored: dict[Key, StoredEntry] = {}
         gone: set[Key] = set()
         for name, of_ranking in _by_ranking(keys).items():

@@ -18,7 +18,7 @@ from .rows import is_kept_source
 
 
 class PositionDifference(Struct, frozen=True):
-    """A source whose position differs; None on a side that has no position."""
+    """A source whose position differs; `ledger` or `store` is None if that side has no position."""
 
     source: str
     ledger: str | None
@@ -36,7 +36,8 @@ class PositionReconciling:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare and mend; return the sources that could not be checked."""
+        """Compare the positions, and mend the ledger if `mend` is `ledger`; return the sources that
+        could not be checked."""
         await asyncio.to_thread(self._rows.open)
         ledger = await asyncio.to_thread(self._rows.positions)
         await asyncio.to_thread(self._rows.unlock)

@@ -16,8 +16,8 @@ from .dialects import Row, entries_by_row, named_errors
 
 
 class SQLite:
-    """SQLite, through the module of the standard library. Decimals are stored as 8-byte floating
-    point: exact up to 15 digits."""
+    """SQLite, through the module of the standard library. Decimals are stored as 8-byte floats,
+    which are exact up to 15 digits."""
 
     name = "sqlite"
     key_name = key_text = "text"
@@ -44,8 +44,8 @@ class SQLite:
             return connection
 
     def _make_file(self) -> None:
-        """Create the file, if it does not exist, readable by its owner alone, whatever the
-        process's umask; SQLite gives its write-ahead file the same mode."""
+        """Create the file if it does not exist, with a mode by which only its owner can read it;
+        SQLite gives its write-ahead file the same mode."""
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
         except FileExistsError:
@@ -100,7 +100,7 @@ class SQLite:
 
 
 def _plain(row: Sequence[Any]) -> Row:
-    """Return a row with decimals converted for SQLite."""
+    """Return a row with decimals converted to floats, which SQLite accepts."""
     return tuple(
         [each if each is None or isinstance(each, (int, str)) else float(each) for each in row]
     )

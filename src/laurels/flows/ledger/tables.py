@@ -21,8 +21,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def scores(self) -> dict[str, str]:
-        """The columns of `scores`, one row for each entry of a ranking, by name with their
-        types."""
+        """The columns of `scores`, by name with their types: a row for each entry of a ranking."""
         dialect = self.dialect
         return {
             "board": f"{dialect.key_name} NOT NULL",
@@ -40,7 +39,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def member_data(self) -> dict[str, str]:
-        """The columns of `member_data`, the data of each member as JSON."""
+        """The columns of `member_data`: a row with the data of a member, as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "member": f"{self.dialect.key_text} NOT NULL",
@@ -50,7 +49,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def source_positions(self) -> dict[str, str]:
-        """The columns of `source_positions`, the positions of a board's sources."""
+        """The columns of `source_positions`: a row for each source of a board."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "source": f"{self.dialect.key_text} NOT NULL",
@@ -60,7 +59,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def scopes(self) -> dict[str, str]:
-        """The columns of `scopes`: the labels, as JSON, of scopes whose text is shortened."""
+        """The columns of `scopes`: a row with the labels, as JSON, of a scope whose text is
+        shortened."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "scope": f"{self.dialect.key_text} NOT NULL",
@@ -70,7 +70,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def boards(self) -> dict[str, str]:
-        """The columns of `boards`, one definition in JSON for each row."""
+        """The columns of `boards`: a row with the definition of a board, as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "title": self.dialect.long_text,
@@ -80,7 +80,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def sinks(self) -> dict[str, str]:
-        """The columns of `sinks`, the position of a sink in the changes of a board."""
+        """The columns of `sinks`: a row with the position of a sink in the changes of a board."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "sink": f"{self.dialect.key_text} NOT NULL",

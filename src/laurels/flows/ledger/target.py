@@ -1,8 +1,8 @@
 """The ledger as the target of a sink.
 
-Each page is one transaction: the last row for each member and ranking, and the sink's position,
-which is changed only if it is the position before the page. So an interrupted page leaves no trace,
-and a runner that resumes after another one took over changes nothing.
+Each page is one transaction: it writes the last row for each member and ranking, and moves the
+sink's position, provided that this is still the position before the page. So an interrupted page
+leaves no trace, and a runner that resumes after another one took over changes nothing.
 """
 
 import asyncio
@@ -75,8 +75,8 @@ class LedgerTarget:
         try:
             await self._in_thread(lambda: self._deliver(page, board_state))
         except BaseException:
-            # The transaction may have been rolled back. Then `board_state` is wrong about the
-            # definition and the deleted periods.
+            # If the transaction was rolled back, `board_state` wrongly has the definition as
+            # written and the periods as deleted.
             self._boards.pop(page.board, None)
             raise
 
@@ -100,7 +100,7 @@ class LedgerTarget:
         return await loop.run_in_executor(self._thread, lambda: self._connected(work))
 
     def _connected(self, work: Callable[[], T]) -> T:
-        """Return the result of `work` in a transaction; after an error, disconnect."""
+        """Call `work` in a transaction and return its result; disconnect after an error."""
         if self._connection is None:
             self._connection = self._dialect.connect()
         try:
@@ -191,8 +191,8 @@ class LedgerTarget:
         yield prepared.result()
 
     def _move_on(self, page: SinkPage, generation: int) -> None:
-        """Move the position forward from the beginning of the page; the row of the position is
-        locked until the transaction ends."""
+        """Move the stored position from the beginning of the page to its end. The row of the
+        position is locked until the transaction ends."""
         table = self._tables.name("sinks")
         now_ms = self._now_ms()
         if (
@@ -259,7 +259,7 @@ class LedgerTarget:
             self._dialect.delete(self._connection, self._tables.name(table), columns, rows)
 
     def _upsert(self, table: str, types: dict[str, str], key: int, rows: list[Row]) -> None:
-        """Write rows in the order of their keys, so that two sinks cannot deadlock."""
+        """Insert or update rows, in statements of up to ROWS_A_STATEMENT rows."""
         for start in range(0, len(rows), ROWS_A_STATEMENT):
             some = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
@@ -278,7 +278,7 @@ class LedgerTarget:
             )
 
     def _retire(self, board: str, board_state: "_BoardState") -> None:
-        """Delete the periods that the board no longer keeps, each time a period has ended."""
+        """Delete the rows of periods that the board no longer keeps, if a period has ended."""
         for window, oldest_ms in board_state.oldest().items():
             if board_state.retired.get(window) == oldest_ms:
                 continue
@@ -297,15 +297,16 @@ class LedgerTarget:
 
 
 class _BoardState:
-    """A board's definition, and the beginnings of its periods."""
+    """The state of a board in this process: its definition, the time of its latest change, and
+    which periods were deleted."""
 
     def __init__(self, definition: Board) -> None:
         self.definition = definition
         self.is_written = False
         self.retired: dict[str, int] = {}
         self.latest_ms = MIN_MS
-        """The board's own time, as far as it is known from its changes; in event time it differs
-        from the clock."""
+        """The board's own time, as known from its changes; in event time it is not that of the
+        clock."""
         self._rules: Rules = definition.rules()
         self._starts: dict[tuple[str, str], int] = {}
 

@@ -1,4 +1,4 @@
-"""SQL views of boards, with the names of the boards' columns, for people who write queries."""
+"""SQL views of boards, for people who write queries; they have the boards' own column names."""
 
 import re
 from contextlib import closing
@@ -20,15 +20,15 @@ _PLAIN = re.compile(r"[a-z0-9_]+")
 
 
 def view_name(prefix: str, board: str, name: str | None = None) -> str:
-    """Return the name of a board's view: the prefix and `view_BOARD`, or the given name. Default
-    names of different boards differ. Raises InvalidTarget."""
+    """Return the name of a board's view: the given name, or by default the prefix and `view_BOARD`,
+    which is different for every board. Raises InvalidTarget."""
     if name is None:
         name = f"{prefix}view_{board}"
         if not _PLAIN.fullmatch(board):
-            raise InvalidTarget(f"no database accepts the name {name!r}: choose one with --name")
+            raise InvalidTarget(f"{name!r} cannot be the name of a view: choose one with --name")
     if not _VIEW_NAME.fullmatch(name):
         raise InvalidTarget(
-            "expected a-z, 0-9 and _, up to 63, as the name of a view, got "
+            "expected up to 63 characters of a-z, 0-9 and _ as the name of a view, got "
             f"{safe_repr(name)}: choose one with --name"
         )
     return name

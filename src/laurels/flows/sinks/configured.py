@@ -15,7 +15,7 @@ from .parking import ParkingFile
 from .runner import SinkOptions, SinkRunner
 
 AGAIN_SECONDS = 30.0
-"""How long after its end a sink is started again."""
+"""The delay after which a sink that has ended is started again."""
 
 
 class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,8 +34,8 @@ class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class BackgroundSinks:
-    """Runs sinks beside a service until it is cancelled. A sink that ends is logged and started
-    again."""
+    """Runs sinks in the process of a service. If a sink ends with an error, the error is reported
+    and the sink is started again."""
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class BackgroundSinks:
             await self._sleep(AGAIN_SECONDS)
 
     def _runner(self, name: str) -> SinkRunner:
-        """Return a sink that is not running yet. Raises InvalidTarget, MissingDriver."""
+        """Return a new runner of a sink, which is not running yet. Raises InvalidTarget,
+        MissingDriver."""
         each = self._settings[name]
         file = None if each.secret_file is None else Path(each.secret_file)
         secret = webhook_secret(each.secret, file)

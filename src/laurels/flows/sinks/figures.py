@@ -1,4 +1,4 @@
-"""The progress of a sink, and its lag."""
+"""The metrics of a sink: its progress and its lag."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from laurels.wire.sinks import SinkReport
 from .retention import WARNED_AT, Retention
 
 BOARDS_SHOWN = 1_000
-"""The most boards whose errors a report has."""
+"""The maximum number of boards whose errors are in a report."""
 
 
 class BoardFigures(FlowAttempts):
@@ -27,7 +27,7 @@ class BoardFigures(FlowAttempts):
     retention: Retention | None = None
     """The retention of the board, None before the first delivery."""
     is_registered: bool = False
-    """Whether the board keeps its changes for this sink longer than its retention."""
+    """Whether the board keeps changes for this sink beyond their retention time."""
     has_lost: bool = False
     """Whether changes were removed that the sink had not sent, so that it cannot continue."""
 
@@ -43,7 +43,8 @@ class BoardFigures(FlowAttempts):
         return max(0, now_ms - self.waiting_since_ms) / 1_000
 
     def used(self, now_ms: int) -> float:
-        """Return the share of the board's retention that waiting changes take; see `Retention`."""
+        """Return the share of the board's retention that undelivered changes take up; see
+        `Retention`."""
         if self.waiting_since_ms is None or self.retention is None:
             return 0.0
         age_ms = now_ms - self.waiting_since_ms
@@ -51,13 +52,13 @@ class BoardFigures(FlowAttempts):
 
 
 class SinkFigures(FlowAttempts):
-    """The figures of a sink, by board. Attempts that concern no single board, such as connecting,
+    """The metrics of a sink, by board. Attempts that concern no single board, such as connecting,
     are recorded for the sink itself."""
 
     boards: dict[str, BoardFigures]
 
     def of(self, board: str) -> BoardFigures:
-        """Return the figures of a board, zeros at first."""
+        """Return the metrics of a board, which are zero at first."""
         return self.boards.setdefault(board, BoardFigures())
 
     @property
@@ -83,13 +84,13 @@ class SinkFigures(FlowAttempts):
 
     @property
     def reason(self) -> FlowWait | None:
-        """Why the sink or one of its boards sends nothing; the oldest reason, if there are
-        several."""
+        """The oldest reason why the sink or one of its boards sends nothing, None if there is
+        none."""
         waits = [self.wait, *(board.wait for board in self.boards.values())]
         return min((each for each in waits if each), key=lambda wait: wait.since_ms, default=None)
 
     def failing_seconds(self, now_ms: int) -> float:
-        """Return for how long all attempts of the sink, or those on one of its boards, have
+        """Return for how many seconds all attempts of the sink, or of one of its boards, have
         failed."""
         return seconds_of(self.reason, now_ms)
 
@@ -111,16 +112,17 @@ class SinkFigures(FlowAttempts):
         )
 
     def used(self, now_ms: int) -> float:
-        """Return the largest share of a board's retention that waiting changes take."""
+        """Return the largest share of any board's retention that undelivered changes take up."""
         return max((board.used(now_ms) for board in self.boards.values()), default=0.0)
 
     def lag_seconds(self, now_ms: int) -> float:
-        """Return the age of the oldest change that is not delivered, on any board."""
+        """Return the age of the oldest undelivered change of any board, 0 if there is none."""
         return max((board.lag_seconds(now_ms) for board in self.boards.values()), default=0.0)
 
 
 def problem_of(sinks: Iterable[SinkReport]) -> str | None:
-    """Return a sentence about sinks that have lost changes, or are about to; None without any."""
+    """Return a text with the numbers of sinks that have lost changes or are about to; None if there
+    are none."""
     listed = list(sinks)
     lost = sum(each.lost_boards > 0 for each in listed)
     slow = sum(each.used >= WARNED_AT for each in listed)

@@ -28,8 +28,8 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class SubjectTemplate:
-    """The subject of a change: `gifts.{board}.{member}`. Bytes that a token of a subject cannot
-    contain are written as `%` and two hexadecimal digits."""
+    """A template for the subjects of changes, such as `gifts.{board}.{member}`. Bytes that a token
+    of a subject cannot contain are written as `%` and two hexadecimal digits."""
 
     def __init__(self, text: str) -> None:
         plain = _FIELD.sub("x", text)
@@ -67,8 +67,8 @@ class JetStreamTarget:
 
     def __init__(self, url: str, mapping: FieldMapping) -> None:
         parts = urlsplit(url)
-        if "@" in parts.path:  # the end of a password
-            raise InvalidTarget("expected '/' in a user or password as %2F")
+        if "@" in parts.path:  # an unescaped '/' has moved the end of the password into the path
+            raise InvalidTarget("expected '/' in a user name or password to be written as %2F")
         self._subjects = SubjectTemplate(parts.path.lstrip("/"))
         self._server = parts._replace(path="", query="", fragment="").geturl()
         self._mapping = mapping
@@ -100,7 +100,7 @@ class JetStreamTarget:
         """Do nothing: the position is in the store."""
 
     async def close(self) -> None:
-        """Disconnect, without waiting for ever for a server that accepts no more bytes."""
+        """Disconnect; the wait for a server that accepts no more bytes is bounded."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(TimeoutError):
@@ -134,9 +134,9 @@ class JetStreamTarget:
 
 
 def _rounds(changes: Sequence[Change]) -> list[list[Change]]:
-    """Divide changes into rounds in which each member occurs once. The messages of a round are sent
-    together, and the next round when all are acknowledged, so the messages of a member stay in
-    order, whichever of them is sent again."""
+    """Divide changes into rounds in which each member occurs at most once. The messages of a round
+    are sent together, and the next round is sent when all are acknowledged. So the messages of a
+    member stay in order, even if some are sent again."""
     rounds: list[list[Change]] = []
     counts: dict[str | None, int] = {}
     for change in changes:
@@ -158,7 +158,7 @@ def _named(error: BaseException) -> Exception:
     from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
 
     if isinstance(error, NoStreamResponseError):
-        return TargetUnavailable("no stream listens to the subject, or JetStream does not answer")
+        return TargetUnavailable("no stream receives the subject, or JetStream does not answer")
     if isinstance(error, MaxPayloadError):
         return TargetRefused("a message is longer than the server's max_payload")
     if isinstance(error, APIError) and error.err_code == _ACCOUNT_FULL:

@@ -1,4 +1,4 @@
-"""Changes as lines of JSON, on standard output or at the end of a file."""
+"""Lines of JSON as the target of a sink: written to standard output, or appended to a file."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ LIMIT = 1_000
 
 
 class LinesTarget:
-    """Appends each change as a line; a file is synced before the position moves on."""
+    """Appends each change as a line. A file is synced to disk before the position moves."""
 
     keeps_positions = False
     takes_state = False
@@ -36,9 +36,8 @@ class LinesTarget:
         try:
             self._file = os.fdopen(open_output(self._path, APPEND), "ab", buffering=0)
             if self._path.is_file() and _ends_in_half_line(self._path):
-                self._file.write(
-                    b"\n"
-                )  # cut off by a kill; its change is sent again, in a line of its own
+                # A kill has cut off the line; its change is sent again, in a new line.
+                self._file.write(b"\n")
         except OSError as error:
             raise InvalidTarget(f"{self._path} cannot be written: {error.strerror}") from error
 
@@ -61,7 +60,7 @@ class LinesTarget:
         assert file is not None
         rest = memoryview(b"".join(lines))
         if self._path is None:
-            file.write(rest)  # the program ends when its reader has gone
+            file.write(rest)  # an error, such as a closed pipe, ends the program
             file.flush()
             return
         end = file.seek(0, os.SEEK_END) if file.seekable() else 0
@@ -71,7 +70,7 @@ class LinesTarget:
             if file.seekable():
                 os.fsync(file.fileno())
         except OSError as error:
-            with suppress(OSError):  # so that no partial line stays, and no line is written twice
+            with suppress(OSError):  # leave no partial line, and write no line twice
                 file.truncate(end)
             raise TargetUnavailable(f"{self._path} cannot be written: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""The message for a change: the whole change, or the fields that a receiver expects. Pure."""
+"""Encode a change as a message: the whole change, or the fields that a receiver expects. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,15 +22,16 @@ FIELDS: dict[str, Callable[[Change], Any]] = {
     "rankings": lambda change: change.rankings,
     "data": lambda change: change.data,
 }
-"""The values that the fields of a message can have."""
+"""The fields that a mapping can name, each with the function that reads it from a change."""
 _exact = msgspec.json.Encoder(decimal_format="number")
 
 
 class FieldMapping:
-    """Writes a change as JSON: whole, or with the fields of a mapping.
+    """Encodes a change as JSON: the whole change, or the fields of a mapping.
 
-    A mapping is a text such as `KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score`; a name
-    may also be `labels.room`. Only changes of members have such fields, so others are left out.
+    A mapping is a text such as `KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score`, with
+    the names in the message on the left; `labels.room` on the right is the value of a label. With a
+    mapping, only events, scores that were `set`, and current entries are sent.
     """
 
     def __init__(self, text: str | None = None) -> None:
@@ -50,7 +51,7 @@ def _parse(text: str) -> Mapping[str, Callable[[Change], Any]]:
     for part in text.split(","):
         name, equals, source = (each.strip() for each in part.partition("="))
         if not name or not equals or name in fields:
-            raise InvalidMapping(f"expected NAME=FIELD once each, got {safe_repr(part)}")
+            raise InvalidMapping(f"expected NAME=FIELD, with each name once, got {safe_repr(part)}")
         if source.startswith("labels.") and len(source) > len("labels."):
             fields[name] = _label(source.removeprefix("labels."))
         elif source in FIELDS:

@@ -38,7 +38,7 @@ def webhook_secret(secret: str | None, file: Path | None) -> str | None:
     if file is None:
         return secret
     if secret is not None:
-        raise InvalidTarget("expected the secret of a webhook or a file with it, got both")
+        raise InvalidTarget("expected the secret of a webhook, or a file that has it, got both")
     try:
         key = file.read_text().strip()
     except (OSError, ValueError) as error:
@@ -62,7 +62,7 @@ def open_target(
         _check_place(url, scheme)
     if scheme in SQL:
         if options.fields is not None:
-            raise InvalidMapping("a ledger has tables of its own: it takes no mapping of fields")
+            raise InvalidMapping("a ledger has its own tables and accepts no mapping of fields")
         dialect, prefix = dialect_of(url)
         return LedgerTarget(dialect, prefix, sink, boards.get, now_ms)
     mapping = FieldMapping(options.fields)
@@ -75,8 +75,10 @@ def open_target(
 
         webhook = WebhookOptions(options.secret, options.allows_private, options.authorities)
         return WebhookTarget(url, mapping, webhook, now_ms)
-    if scheme or not url:
-        raise InvalidTarget(f"there is no target of the kind {scheme or 'of an empty name'!r}")
+    if scheme:
+        raise InvalidTarget(f"expected a target, got an address that begins with {scheme}://")
+    if not url:
+        raise InvalidTarget("expected a target, got an empty text")
     ensure_path(url, InvalidTarget)
     return LinesTarget(None if url == "-" else Path(url), mapping)
 

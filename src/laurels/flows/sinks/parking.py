@@ -1,5 +1,5 @@
-"""Parked changes: those that a target refused permanently, kept in a file until somebody sends them
-again."""
+"""Parked changes: those that a target refused permanently, kept in a file until an operator sends
+them again."""
 
 import asyncio
 import fcntl
@@ -20,7 +20,7 @@ from .target import SinkPage, SinkTarget
 
 
 class Parked(Struct, frozen=True):
-    """The changes of one refused page, a line of the file."""
+    """The changes of a refused page, which are one line of the file."""
 
     sink: str
     board: str
@@ -34,7 +34,7 @@ _decoder = msgspec.json.Decoder(Parked, float_hook=exact)
 
 
 class ParkingFile:
-    """A file of refused pages, one page in a line. Every access holds a lock, so that a sink can
+    """A file of refused pages, one page per line. Every access holds a lock, so that a sink can
     park pages while others are sent again."""
 
     def __init__(self, path: Path, sink: str = "") -> None:
@@ -69,7 +69,7 @@ class ParkingFile:
     def _add(self, parked: Parked) -> None:
         with self._locked() as file:
             whole = file.read().rpartition(b"\n")
-            file.truncate(len(whole[0]) + len(whole[1]))  # cut off by a kill while parking
+            file.truncate(len(whole[0]) + len(whole[1]))  # remove a line that a kill has cut off
             file.write(_encoder.encode(parked) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -101,7 +101,7 @@ class ParkingFile:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file; a new one is readable by its owner alone."""
+    """Open a file; if it is created, only its owner can read it."""
     return os.open(path, flags, 0o600)
 
 

@@ -13,7 +13,7 @@ from laurels.model.validation import is_name, is_unicode, safe_repr
 from .target import POSITION_PREFIX
 
 MOST_CHARACTERS = 4_096
-"""The length of the longest name of a position that a store accepts."""
+"""The maximum length of the name of a position that a store accepts."""
 
 
 async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
@@ -33,7 +33,7 @@ async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
 async def move_position(
     boards: AsyncLeaderboards, board: str, source: str, before: str | None, cursor: str
 ) -> None:
-    """Move a position forward from the previous one. Raises SinkOvertaken if another one is
+    """Replace the stored position `before` by `cursor`. Raises SinkOvertaken if another position is
     stored."""
     try:
         await boards.submit_many(board, [], position=(source, cursor, before))
@@ -43,12 +43,12 @@ async def move_position(
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        if await boards.position(board, source) != cursor:  # otherwise this call was a repetition
+        if await boards.position(board, source) != cursor:  # else an earlier attempt stored it
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 
 
 async def set_position(boards: AsyncLeaderboards, board: str, source: str, text: str) -> None:
-    """Set a position, whatever position is stored."""
+    """Store a position, whatever position is stored now."""
     try:
         await boards.submit_many(board, [], position=(source, text))
     except PositionDiffers as error:

@@ -1,7 +1,7 @@
 """A Redis or Valkey stream as the target of a sink.
 
-One script adds changes and moves the position, so that each change is in the stream once, whenever
-a kill happens. The position is in a hash beside the stream, in the same slot of a cluster.
+A script adds changes and moves the position in one step, so that each change is in the stream
+exactly once, even after a kill. The position is in a hash in the same cluster slot as the stream.
 """
 
 from hashlib import sha1
@@ -40,7 +40,7 @@ _SCRIPT = Script("sink", _SOURCE, sha1(_SOURCE.encode(), usedforsecurity=False).
 
 
 class RedisStreamTarget:
-    """Adds each change to a stream, with the fields `id` and `change`, its JSON."""
+    """Adds each change to a stream, as an entry with the change's id (`id`) and JSON (`change`)."""
 
     keeps_positions = True
     takes_state = False

@@ -1,4 +1,4 @@
-"""The share of a board's retention that the undelivered changes of a sink take, for a warning
+"""Compute the share of a board's retention that the undelivered changes of a sink take up, to warn
 before changes are lost."""
 
 from msgspec import Struct
@@ -10,16 +10,16 @@ WARNED_AT = 0.5
 
 
 class Retention(Struct, frozen=True):
-    """How long a board keeps changes, and how many."""
+    """The limits up to which a board keeps changes: their age and their number."""
 
     keep_ms: int
     most: int
 
     def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
-        """Return the share of the retention that is taken by the changes a sink has not sent:
-        `waiting` is their number, `age_ms` the age of the oldest. From 1 on the board removes
-        changes that were not sent. The board keeps the changes for a registered sink beyond their
-        time, so for such a sink only the number of changes counts."""
+        """Return the share of the retention that the unsent changes of a sink take up: `waiting` is
+        their number, `age_ms` the age of the oldest. At 1 or more, the board removes unsent
+        changes. For a registered sink the board keeps changes of any age, so only their number
+        counts."""
         by_number = waiting / self.most
         return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 

@@ -1,15 +1,15 @@
-"""A round that returns all boards of a sink at an even rate."""
+"""Spread the reading of all boards of a sink evenly over time."""
 
 from collections.abc import Sequence
 
 ROUND_SECONDS = 60.0
-"""The time in which every board is read at least once, even if the store names no changes of it."""
+"""The time in which every board is read at least once, even if the store reports no changes."""
 BOARDS_A_SECOND = 100
-"""The most boards that a round reads in a second: with more than 6,000 boards a round is longer."""
+"""The maximum rate of a round. With more than 6,000 boards a round takes longer than a minute."""
 
 
 class BoardRound:
-    """Returns the names of boards in portions that are in proportion to the time passed."""
+    """Iterates over the names of boards at an even rate."""
 
     def __init__(self) -> None:
         self.begin(())
@@ -23,7 +23,7 @@ class BoardRound:
 
     @property
     def is_over(self) -> bool:
-        """Whether all boards were returned, and the time of the round has passed."""
+        """Whether all boards have been returned and the time of the round is over."""
         return self._passed >= self._seconds
 
     @property
@@ -32,7 +32,7 @@ class BoardRound:
         return max(0.0, self._seconds - self._passed)
 
     def after(self, seconds: float) -> Sequence[str]:
-        """Return the boards to read after some more seconds have passed."""
+        """Return the next boards to read, as many as some more elapsed seconds allow."""
         self._passed += seconds
         end = int(len(self._names) * min(1.0, self._passed / self._seconds))
         dealt, self._dealt = self._names[self._dealt : end], end

@@ -5,9 +5,9 @@ it, and only then moves the position: in the target, together with the page, if 
 positions; otherwise in the store, after the target has confirmed. So after a kill at any moment a
 page may be sent again, and none is left out.
 
-At the end of a board's changes the task waits until the store names the board among those with new
-ones. An idle store is sent one small query a poll, however many boards it has. The answer may be
-incomplete, so each board is also read once in a round over all boards.
+At the end of a board's changes the task waits until the store reports new changes of the board. As
+long as nothing changes, each poll of the store is one small query, however many boards it has. The
+answer may be incomplete, so each board is also read once in a round over all boards.
 """
 
 import asyncio
@@ -43,18 +43,18 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 MOST_POLL_SECONDS = 1.0
 REPORT_SECONDS = 10.0
-"""The time between two reports to the store by a sink whose target keeps its position."""
+"""The time between two reports of the position to the store, if the target stores the position."""
 
 MEASURED_AT_ONCE = 100
-"""The number of boards for which waiting changes are counted in one second while a page is being
-delivered."""
+"""The maximum number of boards whose waiting changes are counted in one second while a page is
+being delivered."""
 
 
 class Parking(Protocol):
     """Storage for changes that a target refuses permanently."""
 
     async def park(self, page: SinkPage, error: TargetRefused) -> None:
-        """Store the changes of a page; they are on the disk when this returns."""
+        """Store the changes of a page; they are on disk when this returns."""
 
 
 class SinkOptions(Struct, frozen=True):
@@ -119,13 +119,13 @@ class SinkRunner:
         """Readers with a page that is not yet delivered."""
         self._retentions: dict[str, Retention] = {}
         self._unmeasured: dict[str, None] = {}
-        """Boards with new changes that were noticed while a page may be in delivery, so that they
-        are not counted yet."""
+        """Boards with new changes that are not yet included in the number of waiting changes, since
+        a page of the board may be in delivery."""
         self._measured_ago = 0.0
         self.figures = SinkFigures({})
         self.failed: dict[str, LaurelsError] = {}
-        """Boards that the sink could not go on with, and why. They are tried again once in each
-        round."""
+        """The boards on which the sink has stopped, each with the error. They are tried again once
+        in each round."""
 
     async def run(self) -> None:
         """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the
@@ -189,8 +189,9 @@ class SinkRunner:
         await self._sleep(seconds)
 
     def _begin(self, names: Iterable[str], *, again: bool = False) -> None:
-        """Begin to read boards that are not read yet; with `again` also those that failed, since an
-        operator may have removed the cause: a missing permission, or a position that is lost."""
+        """Start a reader for each board that has none. With `again` this includes boards on which
+        the sink has stopped, since an operator may have removed the cause, such as a missing
+        permission or a lost position."""
         for name in names:
             if name not in self._readers and (again or name not in self.failed):
                 reader = self._readers[name] = _BoardReader(self, name)
@@ -205,7 +206,7 @@ class SinkRunner:
             self.figures.of(name).leave()
 
     def _wake(self, names: Iterable[str]) -> None:
-        """Let the readers of boards read again; begin those that are not read yet."""
+        """Make the readers of boards read again; start those that do not exist yet."""
         for name in names:
             if name in self._readers:
                 self._readers[name].news.set()
@@ -250,7 +251,7 @@ class SinkRunner:
         return [each.name for each in kept]
 
     async def _retention(self, board: str) -> Retention:
-        """Return the retention of a board as of the last search for boards."""
+        """Return the retention of a board, as it was when the boards were last listed."""
         if (retention := self._retentions.get(board)) is None:
             retention = retention_of(await self._boards.get(board))
             self._retentions[board] = retention
@@ -260,7 +261,7 @@ class SinkRunner:
         return [name for name in names if reaches(self._options.boards, name)]
 
     async def _follow(self, reader: "_BoardReader") -> None:
-        """Send the changes of a board from the sink's position on."""
+        """Run the reader of a board; record the error if the board's changes cannot be sent."""
         board, figures = reader.board, self.figures.of(reader.board)
         wait = figures.wait
         try:
@@ -303,9 +304,9 @@ class _BoardReader:
         self._sink = sink
         self.board = board
         self.news = asyncio.Event()
-        """Whether the board may have changes after those that were read last."""
+        """Set if the board may have changes after those that were read last."""
         self.went_on = False
-        """Whether this reader has read a page of changes, and delivered it."""
+        """Whether this reader has read a page of changes and delivered it."""
         self._options = sink._options
         self._target = sink._target
         self._figures = sink.figures.of(board)
@@ -323,7 +324,7 @@ class _BoardReader:
         delivered."""
 
     async def run(self) -> None:
-        """Send changes until cancelled, or to the end if the sink ends there."""
+        """Send changes until cancelled; with `until_end`, until all changes have been sent."""
         try:
             await self._go_on()
         finally:
@@ -415,16 +416,16 @@ class _BoardReader:
             figures.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove changes that the sink has not sent. This is
-        reported once, and again only if the board was out of this danger in between."""
+        """Report that the board will soon remove changes that the sink has not sent: once, and
+        again only after the share of the retention in use has been below the limit."""
         retention = self._sink._retentions.get(self.board)
         self._figures.retention = retention or self._figures.retention
         used = self._figures.used(self._sink._now_ms())
         if used >= WARNED_AT and not self._is_warned:
             self._sink._report(
                 f"{self.board}: {self._figures.waiting:,} changes are not sent, {used:.0%} of what "
-                "the board keeps: beyond that they are lost; raise changes_max, or see what holds "
-                "up the sink"
+                "the board keeps: at 100% changes are lost; raise changes_max, or find out what "
+                "holds up the sink"
             )
         self._is_warned = used >= WARNED_AT
 
@@ -436,7 +437,7 @@ class _BoardReader:
             return
         try:
             read = await self._sink._boards.changes(self.board, after=page.after, limit=1)
-        except LaurelsError:  # a reader that is affected meets the error itself
+        except LaurelsError:  # the reader of the board gets and handles the same error
             return
         if self._delivering is page:
             own = sum(not is_own(change) for change in read)
@@ -472,8 +473,8 @@ class _BoardReader:
         await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
     async def _report_position(self, *, at_end: bool) -> None:
-        """Report the position to the store from time to time, if the target keeps it, so that the
-        store can show it."""
+        """Report the position to the store from time to time if the target stores it, so that the
+        store can show it and keep the changes after it."""
         if not self._target.keeps_positions or self._stored is None:
             return
         now_ms = self._sink._now_ms()

@@ -1,4 +1,4 @@
-"""The position of a sink in the changes of its boards, and moving it elsewhere."""
+"""Report how far a sink has read the changes of its boards, and reset its positions."""
 
 from collections.abc import Iterable
 
@@ -22,7 +22,7 @@ from .runner import SinkOptions, position_of
 from .target import BEGIN_AGAIN, SinkTarget
 
 SAMPLE = 100
-"""How many changes are read to find the oldest undelivered one."""
+"""The number of changes that are read at a time to find the oldest undelivered one."""
 
 
 class SinkBoardStatus(Struct, frozen=True):
@@ -30,11 +30,11 @@ class SinkBoardStatus(Struct, frozen=True):
 
     `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
     are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
-    `lag_changes` is the exact number of changes that are not sent, without the positions of sinks;
-    `lag_seconds` is the age of the oldest of them. `used` is the share of the board's retention
-    that these changes take: at 1 the board removes changes that were not sent. `code` is
-    `sink_behind` if the board has removed some of them (`lost`). `wait` tells why changes are not
-    sent, if that is known: only the process that runs the sink knows it.
+    `lag_changes` is the exact number of changes that are not sent, without those that record the
+    positions of sinks; `lag_seconds` is the age of the oldest of them. `used` is the share of the
+    board's retention that they take up: at 1 the board removes changes that were not sent. `code`
+    is `sink_behind` if the board has removed some of them (`lost`). `wait` is the reason why they
+    are not sent; it is known only to the process that runs the sink.
     """
 
     board: str
@@ -55,8 +55,8 @@ class SinkBoardStatus(Struct, frozen=True):
 async def statuses(
     boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
 ) -> list[SinkBoardStatus]:
-    """Return the status of a sink on each board that keeps changes; without a target, by the
-    positions that were reported to the store."""
+    """Return the status of a sink on each board that keeps changes. Without a target, the positions
+    are those that the sink has reported to the store."""
     kept = await _boards(boards, options)
     return [await _status(boards, target, board, options, now_ms) for board in kept]
 
@@ -64,8 +64,8 @@ async def statuses(
 def with_waits(
     statuses: Iterable[SinkBoardStatus], report: SinkReport | None
 ) -> list[SinkBoardStatus]:
-    """Return the status of each board with the reason why its changes are not sent, from the report
-    of the service that runs the sink."""
+    """Return the statuses with the reasons why changes are not sent. The reasons are taken from the
+    report of the service that runs the sink."""
     result = []
     for status in statuses:
         wait = None

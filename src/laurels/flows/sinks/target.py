@@ -15,9 +15,9 @@ BEGIN_AGAIN = "initial"
 class SinkPage(Struct, frozen=True):
     """Changes of one board in order, with the cursors before and after them.
 
-    `before` is the sink's current position, in the target or in the store; None at first. With
-    `restarts` the page is the first of all current entries, which replace everything that the
-    target has of the board.
+    `before` is the sink's current position, in the target or in the store; None at first. If
+    `restarts` is True, this is the first page of all current entries, which replace everything that
+    the target has of the board.
     """
 
     board: str
@@ -36,19 +36,19 @@ class SinkTarget(Protocol):
 
     @property
     def takes_state(self) -> bool:
-        """Whether the target holds the current state of boards, so that a sink that has missed
-        changes may start over with every current entry on its own."""
+        """Whether the target stores the current state of boards. If it does, a sink that has missed
+        changes starts over with every current entry, without an operator."""
 
     @property
     def limit(self) -> int:
-        """The most changes that the target accepts at once."""
+        """The maximum number of changes in a page."""
 
     async def open(self) -> None:
         """Connect. Raises TargetUnavailable, TargetRefused."""
 
     async def position(self, board: str) -> str | None:
-        """Return the cursor stored last for a board, None if there is none or the target keeps
-        none."""
+        """Return the stored position of a board, None if there is none or the target stores no
+        positions."""
 
     async def deliver(self, page: SinkPage) -> None:
         """Send a page. When this returns the target has stored it, with its position if the target
@@ -56,7 +56,7 @@ class SinkTarget(Protocol):
         it should be parked, and SinkOvertaken if the stored position is not `page.before`."""
 
     async def reset(self, board: str, position: str | None) -> None:
-        """Store another position for a board; do nothing if the target keeps none."""
+        """Store another position for a board; do nothing if the target stores no positions."""
 
     async def close(self) -> None:
         """Disconnect."""

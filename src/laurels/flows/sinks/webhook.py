@@ -42,7 +42,7 @@ class WebhookOptions(Struct, frozen=True):
     allows_private: bool = False
     """Whether the address may be of a private network or of this machine."""
     authorities: str | None = None
-    """A file of certificate authorities that replace the system's."""
+    """A file of certificate authorities that replace those of the system."""
 
 
 class WebhookTarget:
@@ -136,7 +136,7 @@ class WebhookTarget:
                 ) as answer,
             ):
                 if answer.headers.get("content-length") == "0":
-                    await answer.aread()  # nothing, so that the connection is used again
+                    await answer.aread()  # reads nothing, and makes the connection reusable
                 return answer
         except (httpx.HTTPError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
@@ -168,7 +168,7 @@ class WebhookTarget:
 
 
 def _is_private(address: str) -> bool:
-    """Return whether an address is not that of a single host on the public internet."""
+    """Return whether an address does not belong to a single host on the public internet."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = _inner(ip)

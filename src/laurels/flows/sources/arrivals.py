@@ -1,8 +1,8 @@
-"""The times at which messages arrived at their stream, as far as boards need them.
+"""Divide batches by the times at which their messages arrived at the stream.
 
-A commit carries the arrival time of its first message, and the board judges by it whether the
-events are late. So a batch is divided at each instant from which a window refuses a period. Every
-message is then judged as it would be alone.
+A commit carries the arrival time of its first message, and the board uses it to decide whether the
+events are late. So a batch is divided at each instant from which a window refuses a period. For
+every event the decision is then the same as if its message came alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,13 +14,12 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS
 
 NOTE_SECONDS = 10.0
-"""The time between two reports of a stream's progress to a board for which the stream has no
-events."""
+"""The time between two reports of the progress to boards for which the stream has no events."""
 BOARDS_A_SECOND = 1_000
-"""The number of boards that get a report in one second. If ten seconds do not suffice for all
-boards, each gets reports less often."""
+"""The number of boards that get a report in one second. With more than 10,000 boards, each gets
+reports less often."""
 _FORGET_MS = 60_000
-"""The time after which the definitions of boards are read again."""
+"""The time after which cached definitions of boards are read again."""
 
 
 class Arrived(Protocol):
@@ -34,14 +33,14 @@ R = TypeVar("R", bound=Arrived)
 
 
 def refused_from(windows: Iterable[Window], at_ms: int) -> int:
-    """Return the first instant after `at_ms` from which any window refuses a period, or a step,
-    that it accepts at `at_ms`."""
+    """Return the first instant after `at_ms` from which any window refuses a period or step that it
+    accepts at `at_ms`."""
     return min((window.next_refusal(at_ms)[1] for window in windows), default=MAX_MS)
 
 
 def alike(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Divide rows into parts, such that every window judges the messages of a part in the same
-    way."""
+    """Divide rows into consecutive parts, so that no window begins to refuse a period between the
+    arrivals of two messages of a part."""
     if not windows:
         return [rows] if rows else []
     parts: list[Sequence[R]] = []

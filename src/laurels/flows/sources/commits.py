@@ -1,12 +1,13 @@
-"""Commits of a source: events together with the position after them, each exactly once.
+"""Commit events of a source together with the position after them, each exactly once.
 
 Each commit names the position that it follows, and the store refuses it if another one is stored.
 So a run that was paused and overtaken by another one counts nothing and moves no position, not even
-with a request that was in progress. If the store did not answer, its stored position decides
-whether the batch was counted: it was if and only if the position of the batch is stored.
+with a request that was in progress. If the store did not answer, its position is read: the batch
+was counted if and only if the position of the batch is stored.
 
-A board whose shards have different positions refuses such commits. Commits from the position of the
-shards furthest behind (`go_back`) count in these shards alone, however often they are sent.
+A board whose shards have different positions refuses such commits. After `go_back`, commits follow
+the lowest of these positions, and count only in the shards that have it, however often they are
+sent.
 """
 
 from collections.abc import Sequence
@@ -34,28 +35,29 @@ class Commits:
         self._behind = set[str]()
 
     async def learn(self, board: str) -> str | None:
-        """Return the stored position of a board, None if there is none; the next commit follows
-        it. Raises ShardsDiffer."""
+        """Read and return the stored position of a board, None if there is none; the next commit
+        will follow it. Raises ShardsDiffer."""
         read = partial(self._lb.position, board, self._key)
         stored = self._stored[board] = await self._retries.call(read) or None
         self._behind.discard(board)
         return stored
 
     def go_back(self, board: str, text: str | None) -> None:
-        """Have the next commits follow a position that only some shards of a board have; the
-        others skip their events. A call of `learn` ends this."""
+        """Make the next commits follow a position that only some shards of a board have; the others
+        skip the events. This ends with a call of `learn`."""
         self._stored[board] = text
         self._behind.add(board)
 
     async def set(self, board: str, text: str) -> None:
-        """Store a position in all shards of a board, whatever is stored there."""
+        """Store a position in all shards of a board, whatever is stored there now."""
         store = partial(self._lb.submit_many, board, (), position=(self._key, text))
         await self._retries.call(store)
         self._stored[board] = text
         self._behind.discard(board)
 
     def passed_ms(self, board: str) -> int | None:
-        """Return the stream time up to which a board has counted the stream, as stored."""
+        """Return the stream time up to which a board has counted the stream, from its stored
+        position."""
         return passed_ms(self._stored.get(board))
 
     def forget(self, board: str) -> None:
@@ -72,9 +74,9 @@ class Commits:
         arrived_ms: int | None = None,
         whole: bool = False,
     ) -> Receipts | None:
-        """Submit events that arrived at their stream at a given time, with `whole` all or nothing,
-        and repeat until they are known to be counted; return None if the receipts are lost. Raises
-        SourceOvertaken, ShardsDiffer."""
+        """Submit events with the time of their arrival at the stream, and repeat the call until
+        they are known to be counted. With `whole` the batch is all-or-nothing. Return the receipts,
+        or None if the answer with them was lost. Raises SourceOvertaken, ShardsDiffer."""
         before = self._stored.get(board)
         if not events and text == before:
             return None
@@ -98,8 +100,8 @@ class Commits:
                     arrived=arrived_ms,
                 )
             except PositionMoved as error:
-                # The batch may have been counted by a repetition below this call, or by a run with
-                # equal batches.
+                # The batch may have been counted by a retry within this call, or by another run
+                # with equal batches.
                 if await self._lb.position(board, self._key) == text:
                     return None
                 raise SourceOvertaken(f"{board!r}: {error.what}") from error

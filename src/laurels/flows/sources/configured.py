@@ -43,8 +43,8 @@ class ConfiguredSource(
 
 
 class BackgroundSources:
-    """Runs sources beside a service until it is cancelled. A source that ends is logged and started
-    again at its position."""
+    """Runs sources in the process of a service. If a source ends with an error, the error is
+    reported and the source is started again at its position."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class BackgroundSources:
         self._new_run = new_run
         self._report = report
         self.figures = {name: Figures() for name in settings}
-        """What each source has counted since the service was started."""
+        """The metrics of each source since the service was started."""
         for each in settings.values():
             if each.from_ == STDIN:
-                raise InvalidStream("a server reads no source from standard input")
+                raise InvalidStream("a server cannot read a source from standard input")
             parse_mapping(each.map)
             _open(each, new_run())
 

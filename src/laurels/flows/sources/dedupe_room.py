@@ -1,8 +1,8 @@
-"""Whether a board can certainly remember all event ids of a batch.
+"""Check whether a board can remember all event ids of a batch.
 
-A board that remembers `dedupe_max` ids refuses new ones, and accepts them later. A source must not
-count anything after such an event, since its position could not express that the event was left
-out.
+A board that remembers `dedupe_max` ids refuses events with new ids until older ids have expired. A
+source must not count later events before it has counted a refused one, since its position could not
+record that one event is missing.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,16 @@ class WithEvent(Protocol):
 
 
 class DedupeRoom:
-    """Compares the number of submitted ids with the number that a board can still remember, which
-    it seldom has to query."""
+    """Keeps a lower bound of the number of ids that each board can still remember, so that boards
+    seldom have to be queried."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb
         self._free: dict[str, int] = {}
 
     async def fits(self, board: str, rows: Sequence[WithEvent]) -> bool:
-        """Return whether all ids of the rows fit, and count them."""
+        """Return whether the board can remember the ids of all rows; if so, reserve room for
+        them."""
         wanted = len([row for row in rows if row.event[3] is not None])
         if wanted > self._free.get(board, 0):
             remembered = (await self._lb.stats(board)).remembered

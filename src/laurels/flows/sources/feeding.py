@@ -1,7 +1,7 @@
-"""Counting a batch on its boards, each event once, in commits that also move the position.
+"""Count a batch on its boards, each event once, in commits that also move the position.
 
-A board in several shards may have counted a batch in part: the same batch is then sent again
-(`PositionDiffers` names its end).
+If a board in several shards has counted only a part of a batch, the same batch is sent again;
+`PositionDiffers` has the position of its end.
 """
 
 import asyncio
@@ -51,19 +51,20 @@ class BoardFeed:
         self._reading_back = asyncio.Lock()
 
     async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit the events of a board, with the end of the batch as its position; a commit has
-        only events that every window judges in the same way."""
+        """Submit the events of a board, with the end of the batch as the new position. For the
+        events of one commit, each window gives the same answer as to whether they are late."""
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
-            windows = ()  # the commit detects that as well
+            windows = ()  # the commit raises the same error
         *firsts, last = alike(windows, rows) or [rows]
         for part in firsts:
             await self._feed_alike(board, list(part), _place_of(part[-1]))
         await self._feed_alike(board, list(last), end)
 
     async def _feed_alike(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit events of a board that every window judges in the same way."""
+        """Submit events of a board that can be in one commit (see `feed`), in several if they are
+        too large."""
         if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
             for row in rows:
                 await self._feed_one(board, row)
@@ -89,8 +90,8 @@ class BoardFeed:
                 return
 
     async def _feed_one(self, board: str, row: Row) -> None:
-        """Submit one event to a board that may have no room for its id; if it is refused for that
-        reason, submit it again until the board has forgotten other ids."""
+        """Submit one event to a board that may be unable to remember its id. If the board refuses
+        it for that reason, submit it again until the board has forgotten other ids."""
         end = _place_of(row)
 
         async def attempt() -> None:
@@ -111,8 +112,7 @@ class BoardFeed:
     async def _submitted(
         self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
     ) -> Receipts | None:
-        """Submit the events of rows that every window judges in the same way; see
-        `Commits.submit`."""
+        """Submit the events of rows in one commit; see `Commits.submit`."""
         arrived_ms = rows[0].arrived_ms if rows else None
         events = [row.event for row in rows]
         return await self.commits.submit(board, events, text, arrived_ms=arrived_ms, whole=whole)
@@ -124,8 +124,8 @@ class BoardFeed:
         self.windows.forget(board)
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
-        """Send again a batch that only some shards of a board have counted, with the same last
-        message as before (`error.ends_at`)."""
+        """Send a batch again that only some shards of a board have counted, and return its end,
+        which is that of the first attempt (`error.ends_at`)."""
         if error.ends_at is None:
             raise error
         await self._ahead.drop()
@@ -157,8 +157,8 @@ class BoardFeed:
             self.positions[board] = end.position
 
     async def reset(self, board: str, position: StreamPosition) -> None:
-        """Move the position of a board to another stream; events of a last batch that some shards
-        have counted remain counted."""
+        """Replace the position of a board, which may be that of another stream. If only some shards
+        have counted the last batch, the events in it remain counted there."""
         text = self._text(board, StreamPlace(position, None))
         try:
             await self._submitted(board, (), text)
@@ -169,12 +169,12 @@ class BoardFeed:
             await self._submitted(board, (), text)
 
     async def set(self, board: str, position: StreamPosition) -> None:
-        """Set the position in all shards of a board, whatever is stored there."""
+        """Store a position in all shards of a board, whatever is stored there now."""
         await self.commits.set(board, self._text(board, StreamPlace(position, None)))
 
     async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
-        """Submit events of a board that come after a position which only some of its shards have,
-        prepared by `Commits.go_back`."""
+        """Submit events that follow a position of only some shards of a board; `Commits.go_back`
+        has to be called first."""
         self.positions[board] = after
         if rows:
             await self.feed(board, rows, _place_of(rows[-1]))

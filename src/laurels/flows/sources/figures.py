@@ -1,4 +1,4 @@
-"""The counts of a run of a source."""
+"""The metrics of a source."""
 
 from collections import Counter
 
@@ -9,23 +9,23 @@ from laurels.model.validation import shorten
 from laurels.wire.sources import SourceReport
 
 MOST_NAMES = 20
-"""The most names of unknown boards that are remembered, so that a stream with many names costs no
+"""The maximum number of names of unknown boards that are kept, so that they do not fill the
 memory."""
 
 _NAME_CHARACTERS = 160
 
 
 class Figures(FlowAttempts):
-    """The counts of one run. Every message that was read is one of `applied`, `unchanged`,
-    `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
+    """The counts of one run or of several. Every message that was read is counted as one of
+    `applied`, `unchanged`, `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
 
-    `foreign` are messages for boards that do not match the pattern or the prefix, `unknown` those
-    for boards that do not exist, `repeated` those that had been counted before. `rejected` are
-    malformed messages and refused events, with their codes in `reasons`. `late` has, by window, the
-    number of events that were too late for it, whether or not other windows accepted them.
-    Everything that the stream took before `passed_ms` has been counted. `recounted` are events that
-    shards of boards had lost, and that were counted there again; they are in no other count. The
-    attempts are those to read the stream and to count its messages on the boards.
+    `foreign` counts messages for boards that the source does not feed, `unknown` those for boards
+    that do not exist, `repeated` those that had been counted before. `rejected` counts malformed
+    messages and refused events; `reasons` has their number by error code. `late` has the number of
+    events that were too late for a window, by window, whether or not other windows accepted them.
+    `recounted` counts events that shards of boards had lost and that were counted there again; they
+    are in no other count. Everything that the stream took before `passed_ms` has been counted. The
+    recorded attempts are those to read the stream and to count its messages.
     """
 
     read: int = 0
@@ -44,8 +44,8 @@ class Figures(FlowAttempts):
     passed_ms: int | None = None
 
     def lag_seconds(self, now_ms: int) -> float | None:
-        """Return the time since the stream took the last counted message, or since the source had
-        read all of it; None if the stream has no times."""
+        """Return the time since the stream took the last counted message, or since the source last
+        reached the end of the stream; None if the stream has no times."""
         return None if self.passed_ms is None else max(0, now_ms - self.passed_ms) / 1_000
 
     @property
@@ -53,7 +53,7 @@ class Figures(FlowAttempts):
         return self.reasons.total()
 
     def skip_unknown(self, board: str, messages: int) -> None:
-        """Count messages for a board that does not exist, whose name may be any text."""
+        """Count messages for a board that does not exist; its name may be any text."""
         self.unknown += messages
         board = shorten(board.encode(errors="backslashreplace").decode(), _NAME_CHARACTERS)
         if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:

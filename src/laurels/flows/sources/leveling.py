@@ -1,11 +1,12 @@
-"""Counts again what a shard of a board lost, until all of its shards have the same position.
+"""Level the shards of a board: shards that lost events count them again, until all shards have the
+same position.
 
-Every shard of a board has a position of its own, so a failover to a replica that lagged leaves one
-of them behind the others. The stream is then read again from the position of the shards that are
-furthest behind up to the next one; these shards count the messages, and the others skip them. This
-is repeated until all shards have the same position. Each shard compares the position that a commit
-follows, so nothing counts twice, even if another process does the same, and the next run continues
-one that was interrupted.
+Every shard of a board has its own position. After a failover to a replica that lagged, one of them
+is behind the others. The stream is then read again from the lowest position to the next higher one;
+the shards at the lowest position count the messages, and the others skip them. This is repeated
+until all shards have the same position. Each shard compares the position that a commit follows, so
+nothing counts twice, even if another process does the same, and a run can continue one that was
+interrupted.
 """
 
 import asyncio
@@ -33,7 +34,8 @@ from .rows import RowReader
 
 
 class ShardPosition(Struct, frozen=True):
-    """A position that some shards of a board have, as text and decoded; None before the first."""
+    """A position of some shards of a board, as text and decoded. The text is None if the shards
+    have not counted anything."""
 
     text: str | None
     stored: StoredPosition
@@ -44,8 +46,8 @@ class ShardPosition(Struct, frozen=True):
 
 
 class Leveling:
-    """Counts in the shards of a board what they lost; for one board at a time. `report` is called
-    with the error of each board."""
+    """Levels the shards of boards, one board at a time. `report` is called with the error of each
+    board."""
 
     def __init__(
         self,
@@ -68,9 +70,9 @@ class Leveling:
         self._turn = asyncio.Lock()
 
     async def run(self, board: str, differ: ShardsDiffer, *, partly: bool) -> StoredPosition | None:
-        """Return the position of a board once all of its shards have it. Raises SourceDiverged
-        where the positions are those of another stream, and, unless it may be done `partly`,
-        SourceShardExpired where the stream no longer has all messages that are missing."""
+        """Level the shards of a board, and return their common position. Raises SourceDiverged if a
+        position is that of another stream, and SourceShardExpired if the stream no longer has all
+        missing messages; with `partly`, the messages that it still has are counted instead."""
         async with self._turn:
             self._report(differ)
             figures, again = self._outcomes.figures, Figures()
@@ -96,7 +98,7 @@ class Leveling:
                 differ = error
 
     def _ordered(self, differ: ShardsDiffer) -> list[ShardPosition]:
-        """Return the different positions of the shards, the furthest behind first."""
+        """Return the different positions of the shards, the lowest first."""
         positions = [
             ShardPosition(
                 text, self._reader.stored(ZERO) if text is None else decode_position(text)
@@ -113,7 +115,7 @@ class Leveling:
         *,
         partly: bool,
     ) -> None:
-        """Bring the shards at one position forward to the next position."""
+        """Move the shards at the lowest position forward to the next higher one."""
         assert following.text is not None
         if not self._reader.resumes:
             raise _expired(board, self._reader, first.stored)
@@ -147,12 +149,12 @@ class Leveling:
         for each in positions:
             if each.text is not None and (misfit := self._reader.misfit(each.stored)) is not None:
                 raise SourceDiverged(
-                    f"{self._reader.name} is not the stream that a shard of {board!r} counted: "
+                    f"{self._reader.name} is not the stream that a shard of {board!r} has counted: "
                     f"{misfit}"
                 )
 
     def _is_gone(self, stored: StoredPosition, state: StreamState) -> bool:
-        """Return whether messages after a position may be kept no longer."""
+        """Return whether the stream may have removed messages after a position."""
         if stored.position == ZERO:
             return not state.is_whole
         if self._reader.is_expired(stored):

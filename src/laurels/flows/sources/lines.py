@@ -1,7 +1,7 @@
-"""Lines of JSON as messages: from a file, which may grow, and from a pipe such as standard input.
+"""Lines of JSON as a source: from a file, which may grow, or from a pipe such as standard input.
 
-A line is a message as soon as its end has arrived. Its position is the number of bytes up to its
-end.
+A line becomes a message when its line break has arrived. The position of a message is the number of
+bytes up to the end of its line.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from .reader import MESSAGE_LIMIT, ZERO, Message, StoredPosition, StreamPosition
 POLL_SECONDS = 0.2
 """The time between two checks of a file without new lines."""
 _POLLS = 5
-"""The number of checks before `read` returns without messages."""
+"""The number of checks after which `read` returns no messages."""
 _CHUNK = 1 << 18
 _HEAD = 1_024
 """The number of bytes at the beginning of a file that identify it."""
@@ -33,7 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 class LineBuffer:
     """Received bytes, divided into lines. `offset` is the beginning of the next line.
 
-    Of a line over the limit only the beginning is kept, one byte more than the limit.
+    A line that exceeds MESSAGE_LIMIT is cut to one byte more than the limit.
     """
 
     def __init__(self, offset: int = 0) -> None:
@@ -43,7 +43,7 @@ class LineBuffer:
 
     @property
     def end(self) -> int:
-        """The offset after the last byte that was fed."""
+        """The offset after the last received byte."""
         return self.offset + len(self._bytes) + self._dropped
 
     def feed(self, chunk: bytes) -> None:
@@ -114,11 +114,11 @@ class FileReader:
 
     def misfit(self, stored: StoredPosition) -> str | None:
         if stored.stream != self._identity:
-            return "it is another file by device and inode"
+            return "its device and inode are not those of the file that was read before"
         if stored.position.major > self._size:
             return f"it has {self._size:,} bytes, and {stored.position.major:,} were read before"
         if stored.mark != self._mark(stored.position.major):
-            return "its beginning is not the one that was read before"
+            return "its first bytes are not those that were read before"
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:
@@ -159,10 +159,10 @@ class FileReader:
         """Raise SourceDiverged if the content of the file was replaced, or its name belongs to
         another file."""
         if os.fstat(self._descriptor).st_size < self._lines.end:
-            raise SourceDiverged(f"{self.name} was cut while it was read")
+            raise SourceDiverged(f"{self.name} was truncated while it was read")
         with suppress(OSError):
             if _identity(self._path.stat()) != self._identity:
-                raise SourceDiverged(f"{self.name} is another file now; the former one is read")
+                raise SourceDiverged(f"{self.name} was replaced by another file while it was read")
 
     def _mark(self, offset: int) -> str:
         head = os.pread(self._descriptor, min(_HEAD, offset), 0)
@@ -180,11 +180,10 @@ class FileReader:
 
 
 class PipeReader:
-    """Lines from a pipe, counted as they arrive. They cannot be read again.
+    """Lines from a pipe, which cannot be read again.
 
-    `read` returns up to a number of bytes and waits until there are some; it is called in a thread,
-    which continues only when the previous bytes have been taken. `run` distinguishes this run from
-    others.
+    `read` waits for bytes and returns up to a given number of them. It is called in a thread of its
+    own, and only when the previous bytes have been consumed. `run` identifies this run.
     """
 
     resumes = False
@@ -211,7 +210,7 @@ class PipeReader:
         return StoredPosition(self._identity, str(position))
 
     def misfit(self, stored: StoredPosition) -> str | None:
-        return None if stored.stream == self._identity else "it is another run"
+        return None if stored.stream == self._identity else "the position is from another run"
 
     def is_expired(self, stored: StoredPosition) -> bool:
         return False

@@ -4,10 +4,10 @@ A template is one line, `board=KeyPrefix,member=UserId,value=DeltaScore`, or a J
 same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}`. On the left
 of `=` is a part of the event: `board`, `member`, `value` (once for each column), `at`, `id`,
 `labels` or `labels.NAME`; a part that ends with `?` is optional. On the right is a field, whose
-name may have dots for nested objects; text in double quotes; or text with fields in braces. JSON
-values have the last form.
+name may have dots for nested objects; text in double quotes; or text with fields in braces. The
+values in a JSON object always have the last form.
 
-`{field|pattern}` takes from a field the text that the one `*` of a pattern matches:
+`{field|pattern}` is the part of a field's text that the `*` of the pattern matches:
 `board={KeyPrefix|lb:*:all}`. For `at` the text after the bar is a unit: s, ms, us, ns.
 
 Numbers are never converted to floats: they stay ints, Decimals or text.
@@ -54,17 +54,17 @@ MappedEvent = tuple[object, object, object, str | None, dict[str, str] | None]
 
 
 class Foreign(Exception):  # noqa: N818 (says what the message is, not what went wrong)
-    """The message is for a board that does not concern this source."""
+    """A message is for a board that the source does not feed."""
 
 
 class Field(Struct, frozen=True):
-    """A field of a message: its path, and the text after the bar."""
+    """A field of a message: its path, and the pattern or unit after the bar."""
 
     path: tuple[str, ...]
     modifier: str = ""
 
     def read(self, fields: Fields) -> object:
-        """Return the value of the field, None if there is none."""
+        """Return the value of the field in a message, None if the message does not have it."""
         whole = ".".join(self.path)
         if whole in fields:
             return fields[whole]
@@ -80,7 +80,7 @@ class Field(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """The definition of a part of an event: texts and fields, in order."""
+    """The expression for a part of an event: a sequence of texts and fields."""
 
     pieces: tuple[str | Field, ...]
     optional: bool = False
@@ -88,8 +88,9 @@ class Expression(Struct, frozen=True):
     """The name of the field, if the expression is a single top-level field without a pattern."""
 
     def evaluate(self, fields: Fields) -> object:
-        """Return the value of a single field as it is, or the text of all pieces; None if an
-        optional one is missing. Raises MissingField, Foreign."""
+        """Return the value of a single field unchanged, or the concatenated text of several pieces.
+        Return None if a field of an optional expression is missing. Raises MissingField,
+        Foreign."""
         if self.plain and (value := fields.get(self.plain)):
             return value
         values = [_piece(piece, fields) for piece in self.pieces]
@@ -102,7 +103,7 @@ class Expression(Struct, frozen=True):
 
     @property
     def modifier(self) -> str:
-        """The text after the bar in an expression of one field."""
+        """The pattern or unit after the bar, for an expression that is a single field."""
         piece = self.pieces[0]
         return piece.modifier if isinstance(piece, Field) else ""
 
@@ -128,8 +129,8 @@ class EventMapping(Struct, frozen=True):
         return name
 
     def event_of(self, fields: Fields, taken_ms: int | None) -> MappedEvent:
-        """Return the event of a message that the stream took at `taken_ms`; its value is checked by
-        the board. Raises MissingField and the errors of members, times, ids and labels."""
+        """Return the event of a message that the stream took at `taken_ms`; the board checks its
+        value. Raises MissingField and the errors of members, times, ids and labels."""
         try:
             return self._event_of(fields, taken_ms)
         except Foreign as error:
@@ -163,7 +164,8 @@ class EventMapping(Struct, frozen=True):
 
 
 def fields_of(message: Message) -> Fields:
-    """Return the fields of a message: its own, or those of the JSON object that it contains."""
+    """Return the fields of a message, or of the JSON object in it. Raises LineTooLong, LineNotUtf8,
+    InvalidEvent, and the errors of JSON."""
     if len(message.raw) > MESSAGE_LIMIT:
         raise LineTooLong(f"expected a message of at most {MESSAGE_LIMIT:,} bytes, got more")
     if message.fields is not None:
@@ -175,7 +177,7 @@ def fields_of(message: Message) -> Fields:
     document = decode_json(message.raw)
     if not isinstance(document, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(document)}")
-    if message.subject is not None:  # such a field would be taken for the subject
+    if message.subject is not None:  # overwrites a field of that name
         document[SUBJECT] = message.subject
     return document
 
@@ -270,7 +272,7 @@ def _plain(pieces: tuple[str | Field, ...]) -> str:
 
 
 def _pieces(text: str) -> tuple[str | Field, ...]:
-    """Divide a text with fields in braces into texts and fields."""
+    """Split a text that has fields in braces into texts and fields."""
     rest = _FIELD.sub("", text)
     if "{" in rest or "}" in rest:
         raise InvalidTemplate(f"a brace is not closed in {safe_repr(text)}")
@@ -308,7 +310,7 @@ def _piece(piece: str | Field, fields: Fields) -> object:
 
 
 def _as_text(value: object) -> str:
-    """Return a text, or a number as text, as a piece of a longer text."""
+    """Return text, or a number as text, for use within a longer text. Raises InvalidEvent."""
     if isinstance(value, str):
         return value
     if isinstance(value, Decimal) or type(value) is int:
@@ -317,7 +319,7 @@ def _as_text(value: object) -> str:
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """Return an id as text; a whole number, which many programs use as an id, as its digits."""
+    """Return an id as text. An integer, which many programs use as an id, becomes its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
@@ -326,7 +328,8 @@ def _text(value: object, refusal: type[LaurelsError]) -> str:
 
 
 def instant(value: object, unit: str) -> object:
-    """Return a time as milliseconds or as an aware datetime."""
+    """Return a time as milliseconds, or as an aware datetime if it is in ISO 8601. Raises
+    InvalidAt."""
     if isinstance(value, str):
         try:
             number = Decimal(value)

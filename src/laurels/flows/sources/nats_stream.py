@@ -1,9 +1,10 @@
 """A stream of NATS JetStream as a source, read in the order of its sequence numbers.
 
 The reader creates an unnamed consumer that begins after a sequence number, and pulls from it.
-Messages are not acknowledged: the positions of the boards record what a source has counted. The
-consumer numbers its deliveries, so a lost message is detected, and read again by a new consumer. A
-new consumer is also created if the previous one is gone, for example after a restart of the server.
+Messages are not acknowledged: the positions of the boards record which messages were counted. The
+consumer numbers its deliveries, so a lost message is detected, and a new consumer reads it again. A
+new consumer is also created if the server no longer has the previous one, for example after a
+restart.
 
 A stream that was deleted and created again has another creation time, which is part of its
 identity.
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 5
-"""The time that the server has to answer."""
+"""The time within which the server has to answer."""
 _WAIT_NS = 1_000_000_000
 """The time that the server waits for a message before it answers that there is none."""
 _INACTIVE_NS = 300_000_000_000
@@ -76,8 +77,8 @@ class _ConsumerInfo(Struct, frozen=True):
 
 
 class _Delivery(NamedTuple):
-    """The contents of a message's reply subject: its number in the stream, its number among the
-    deliveries of a consumer, and the time at which the stream took it."""
+    """The contents of a message's reply subject: the consumer, the message's number in the stream,
+    its number among the consumer's deliveries, and the time at which the stream took it."""
 
     consumer: str
     sequence: int
@@ -86,7 +87,8 @@ class _Delivery(NamedTuple):
 
 
 class _Consumer(Struct):
-    """A consumer at the server, with the last sequence number and delivery."""
+    """A consumer at the server, with the sequence number and the delivery number of the last
+    message."""
 
     name: str
     sequence: int
@@ -190,7 +192,7 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             info = await self._stream_info()
-            if (at := info.ts) is None:  # before NATS 2.10 only the creation of a consumer shows it
+            if (at := info.ts) is None:  # NATS before 2.10: a new consumer has the server's time
                 at = (await self._made_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
@@ -210,7 +212,7 @@ class NatsReader:
     # Pulling messages
 
     async def _pull(self, after: int, request: Mapping[str, Any]) -> list[Message]:
-        """Return the server's messages for one request, in order and without a gap."""
+        """Return the messages that the server sends for one request, in order and without a gap."""
         consumer = await self._consumer_after(after)
         client, inbox = await self._connected()
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"
@@ -291,14 +293,14 @@ class NatsReader:
         try:
             info = await self._stream_info()
         except StreamMissing as error:
-            raise SourceDiverged(f"there is no stream at {self.name} any more") from error
+            raise SourceDiverged(f"the stream at {self.name} no longer exists") from error
         if info.created != self._info.created or info.state.last_seq < after:
             raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
         self._info = info
 
     async def _ensure_kept(self, after: int) -> None:
-        """Raise SourceExpired if the messages after a position were removed from the beginning of
-        the stream; single deleted messages are no error."""
+        """Raise SourceExpired if messages after a position were removed because they were the
+        oldest of the stream; the deletion of single messages is not an error."""
         await self._ensure_same(after)
         gone = self._info.state.first_seq - 1
         if gone > max(after, self._forgiven):
@@ -335,7 +337,7 @@ class NatsReader:
         return self._client, self._inbox
 
     async def _within(self, call: Any) -> Any:
-        """Await a call of the library; turn its errors into SourceUnavailable."""
+        """Await a call of the library. Raises SourceUnavailable for its errors and timeouts."""
         from nats.errors import Error  # noqa: PLC0415 (the package is optional)
 
         try:
@@ -351,12 +353,12 @@ def _divided(address: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(address)
         port = parts.port or 4_222
-    except ValueError:  # its text may have the password
+    except ValueError:  # its message may contain the password
         raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from None
     if "@" in parts.path:
         raise InvalidStream(
-            "expected nats://host:port/STREAM, with '/' in a user or password as %2F and '@' in a "
-            "stream as %40"
+            "expected nats://host:port/STREAM, with '/' written as %2F in a user name or password, "
+            "and '@' as %40 in the name of the stream"
         )
     stream = unquote(parts.path.removeprefix("/"))
     if not parts.hostname or not stream or any(char in stream for char in "./*> \t"):

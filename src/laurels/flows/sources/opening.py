@@ -19,12 +19,12 @@ NATS_SCHEMES = ("nats", "tls")
 def open_reader(
     address: str, *, sleep: Sleep, stdin: Callable[[int], bytes], run: str
 ) -> StreamReader:
-    """Return the reader of an address, not yet connected.
+    """Return the reader for an address, not yet connected.
 
     `nats://host:port/STREAM` is a stream of NATS JetStream (`tls://` with TLS),
-    `redis://host:port/0/KEY` a Redis stream, `-` standard input, read by calls of `stdin` with the
-    most bytes to return, and anything without `://` a file. `run` distinguishes this run from
-    others, for streams that can be read only once. Raises InvalidStream, SourceUnreadable.
+    `redis://host:port/0/KEY` a Redis stream, `-` standard input, and anything without `://` a file.
+    `stdin` reads from standard input, up to a number of bytes. `run` identifies this run, for
+    streams that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
     scheme, separator, _ = address.partition("://")
     if is_redis(address):

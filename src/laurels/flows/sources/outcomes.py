@@ -1,4 +1,4 @@
-"""The outcomes of messages: counted in the figures of a run, and written to the rejects file."""
+"""Record the outcomes of messages: count them, and write rejected messages to the rejects file."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,8 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class MessageOutcomes:
-    """The outcomes of the messages of a source."""
+    """Counts the outcomes of a source's messages in `figures`, and writes rejected messages to
+    `rejects`."""
 
     def __init__(self, source: str, figures: Figures, rejects: Rejects) -> None:
         self.figures = figures
@@ -47,6 +48,8 @@ class MessageOutcomes:
             self.reject([(m, b, error) for m, b, error in errors if error is not None])
 
     def reject(self, rejects: Sequence[tuple[Message, str | None, LaurelsError]]) -> None:
+        """Count messages that were not counted on a board, given with their board and error, and
+        write them to the rejects."""
         lines = []
         for message, board, error in rejects:
             code, why = refusal(error)

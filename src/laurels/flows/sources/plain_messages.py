@@ -1,9 +1,9 @@
 """Decode the JSON of most messages directly into the parts of an event.
 
-For a mapping whose parts are top-level fields, a type with these fields is generated, and the
-decoder fills it without creating an object of the whole message. It accepts only simple values:
-text for names and ids, an integer for the value. All other messages are left to the mapping, which
-has the rules and their errors; a test compares the two.
+For a mapping whose parts are top-level fields, a type with these fields is generated, and messages
+are decoded into it without an object for the whole message. The type accepts only simple values:
+text for names and ids, an integer for the value. All other messages are left to `EventMapping`,
+which defines the rules and their errors; a test compares the two.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ PlainDecoder: TypeAlias = msgspec.json.Decoder[PlainMessage]
 
 
 def plain_decoder(mapping: EventMapping) -> PlainDecoder | None:
-    """Return a decoder for messages with simple parts, None if the mapping needs more. The decoder
-    raises MsgspecError for all other messages."""
+    """Return a decoder for messages with simple parts; it raises MsgspecError for other messages.
+    Return None if the mapping cannot be decoded in this way."""
     parts = {"board": mapping.board, "member": mapping.member, "at": mapping.at}
     parts |= {"id": mapping.id, "labels": mapping.labels}
     used = {name: each for name, each in parts.items() if each is not None}
@@ -61,8 +61,8 @@ def plain_decoder(mapping: EventMapping) -> PlainDecoder | None:
 
 
 class EventParser:
-    """Converts messages to events by a mapping: with its plain decoder if it has one, else with the
-    mapping itself."""
+    """Converts messages to events by a mapping, with the plain decoder wherever that is
+    possible."""
 
     def __init__(self, mapping: EventMapping) -> None:
         self._mapping = mapping
@@ -71,7 +71,8 @@ class EventParser:
         self._needs_id = mapping.id is not None and not mapping.id.optional
 
     def plain(self, messages: Sequence[Message]) -> Sequence[PlainMessage | None]:
-        """Return the parts of each message, None for a message that the mapping has to read."""
+        """Return the parts of each message, None for a message that the plain decoder does not
+        accept."""
         if self._decoder is None:
             return [None] * len(messages)
         if len(messages) > 1 and (together := self._together(self._decoder, messages)) is not None:
@@ -81,12 +82,12 @@ class EventParser:
     def _together(
         self, decoder: PlainDecoder, messages: Sequence[Message]
     ) -> Sequence[PlainMessage] | None:
-        """Return the parts of messages decoded in one call, a line each; None if some have to be
-        read by themselves.
+        """Return the parts of messages, decoded in one call as one line each; None if some of them
+        have to be decoded singly.
 
-        The decoder would also accept an object in several lines, and several objects in a line. But
-        an object cannot continue after a line break between braces, so that as many objects as
-        lines are one in each."""
+        The decoder also accepts one object in several lines, and several objects in one line. But
+        every line break here is between `}` and `{`, where no object can continue, so if there are
+        as many objects as lines, each line is one object."""
         raws = [message.raw for message in messages if message.fields is None]
         lines, breaks = b"\n".join(raws), len(messages) - 1
         if len(raws) <= breaks or lines[:1] != b"{" or max(map(len, raws)) > MESSAGE_LIMIT:

@@ -11,14 +11,15 @@ from .reader import ZERO, StreamPosition, StreamReader
 
 
 class StreamPlace(NamedTuple):
-    """A place in a stream, and the time before which all messages up to it were taken."""
+    """A position in a stream, and a time: every message that the stream took before that time is
+    at or before the position."""
 
     position: StreamPosition
     passed_ms: int | None
 
 
 class Progress:
-    """The place up to which messages were read and counted."""
+    """The place up to which a run has read and counted messages."""
 
     def __init__(self, reader: StreamReader, now_ms: Callable[[], int]) -> None:
         self.at = ZERO
@@ -32,8 +33,8 @@ class Progress:
         return StreamPlace(self.at, self.passed_ms)
 
     def place_after(self, position: StreamPosition, taken_ms: int | None) -> StreamPlace:
-        """Return the place after a message, from its position and the time at which the stream took
-        it; the time is None if the stream has no times. The time of the place is at most now, and
+        """Return the place after a message, from the message's position and the time at which the
+        stream took it, None if the stream has no times. The time of the place is at most now, and
         at least that of the current place."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
@@ -55,8 +56,8 @@ class Progress:
         self._noted_ms = self._now_ms()
 
     def text(self, end: StreamPlace, before_ms: int | None) -> str:
-        """Return a place in its stored form, with the time `before_ms`. That time never moves back,
-        unless it is ahead of the clock."""
+        """Return a place as text to store. Its time is at least `before_ms`, the time that is
+        stored now, unless that is ahead of the clock."""
         passed_ms = end.passed_ms
         if before_ms is not None:
             passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)

@@ -1,4 +1,4 @@
-"""Reads the next batch of a stream while the one before it is counted."""
+"""Read the next batch of a stream while the current one is being counted."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,8 +25,7 @@ class ReadAhead:
         if ahead is not None and ahead[0] == after:
             if messages := await ahead[1]:
                 return messages
-            # New messages may have arrived since then, so only a new call can tell that none is
-            # pending.
+            # Messages may have arrived since, so only a new call can show that none is pending.
         elif ahead is not None:
             await _cancelled(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)

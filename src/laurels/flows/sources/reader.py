@@ -1,7 +1,7 @@
 """The protocol of a reader: the messages of a stream, in order, each at a numeric position.
 
-A reader needs no state of its own: `read` begins after the given position, so that messages that
-were read and not committed are read again.
+Each call of `read` begins after a given position, so messages that were read but not committed can
+be read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from laurels.errors.sources import SourceDiverged
 MESSAGE_LIMIT = 1 << 20
 """The size of the longest message that is read completely."""
 BATCH_BYTES = 1 << 27
-"""The bytes of messages that are read at once, so that long ones do not fill the memory; more than
-the longest message of any server of NATS."""
+"""The maximum size of all messages that are read at once, so that long messages do not fill the
+memory. It is larger than any message that a NATS server accepts."""
 
 
 class StreamPosition(Struct, frozen=True, order=True, gc=False):
-    """The place of a message in its stream; positions only grow."""
+    """The position of a message in its stream; later messages have greater positions."""
 
     major: int
     minor: int = 0
@@ -34,7 +34,7 @@ ZERO = StreamPosition(0)
 
 
 def parse_position(text: str) -> StreamPosition:
-    """Return the position whose `str` is this text; raises ValueError."""
+    """Parse a position in the form that its `str` has. Raises ValueError."""
     major, _, minor = text.partition("-")
     return StreamPosition(int(major), int(minor or 0))
 
@@ -42,10 +42,11 @@ def parse_position(text: str) -> StreamPosition:
 class Message(Struct, frozen=True, gc=False):
     """One message of a stream.
 
-    `subject` is where it was published, if the stream has subjects; a mapping uses it as the field
-    `$subject`. `raw` is written to the rejects file. If the stream divides its messages into
-    fields, these are `fields`; otherwise that is None, and `raw` is a JSON object. `at_ms` is the
-    time at which the stream took the message, None if the stream has no times.
+    `subject` is the subject it was published to, if the stream has subjects; a mapping names it
+    `$subject`. `raw` is the content that is written to the rejects file. If the messages of the
+    stream consist of fields, these are `fields`; otherwise that is None, and `raw` should be a JSON
+    object. `at_ms` is the time at which the stream took the message, None if the stream has no
+    times.
     """
 
     position: StreamPosition
@@ -58,9 +59,9 @@ class Message(Struct, frozen=True, gc=False):
 class StreamState(Struct, frozen=True):
     """The current state of a stream.
 
-    `identity` names the stream and its creation. `oldest` is the position before the oldest
-    message that is kept, `newest` that of the newest message there ever was. `is_whole` is True if
-    the stream is known to keep all messages there ever were.
+    `identity` identifies the stream, and differs if the stream is created again. `oldest` is the
+    position before the oldest message that is kept, `newest` the position of the newest message
+    that was ever added. `is_whole` is True if the stream is known to keep all messages ever added.
     """
 
     identity: str
@@ -70,10 +71,11 @@ class StreamState(Struct, frozen=True):
 
 
 class StoredPosition(Struct, frozen=True, omit_defaults=True):
-    """How far a board has counted a stream, as stored with the board.
+    """The position up to which a board has counted a stream, in the form that the board stores.
 
-    `mark` is a property of the stream that must still hold, in the reader's own form. Everything
-    that the stream took before `passed_ms` has been counted; see `core.stream_time`.
+    `mark` describes the stream up to this position, in the reader's own form; the reader compares
+    it to notice that the stream is another one. Everything that the stream took before `passed_ms`
+    has been counted; see `core.stream_time`.
     """
 
     stream: str
@@ -95,12 +97,12 @@ def decode_position(text: str) -> StoredPosition:
 
 
 class StreamReader(Protocol):
-    """A stream that is read in order. Every method raises SourceUnavailable if the stream does not
-    answer, and may be called again."""
+    """A stream that is read in order. A method that raises SourceUnavailable, because the stream
+    does not answer, may be called again."""
 
     @property
     def name(self) -> str:
-        """The address of the stream for messages, without user and password."""
+        """The address of the stream, for use in texts: without user name and password."""
 
     @property
     def resumes(self) -> bool:
@@ -108,21 +110,21 @@ class StreamReader(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether there will be no further message."""
+        """Whether the stream has ended, so that no message will follow."""
 
     async def open(self) -> StreamState:
-        """Return the current state of the stream, with which positions are compared; may be called
-        again. Raises StreamMissing, SourceUnreadable."""
+        """Connect if necessary, and return the current state of the stream, with which `misfit` and
+        `is_expired` compare positions. Raises StreamMissing, SourceUnreadable."""
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         """Return a position in its stored form."""
 
     def misfit(self, stored: StoredPosition) -> str | None:
-        """Return why a stored position does not belong to the stream as it was opened, None if it
-        does."""
+        """Return a text that explains why a stored position does not belong to the stream, None if
+        it does."""
 
     def is_expired(self, stored: StoredPosition) -> bool:
-        """Return whether messages after a position are known to be no longer kept."""
+        """Return whether the stream is known to have removed messages after a position."""
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         """Return the next messages after a position, at most `limit`.
@@ -132,8 +134,8 @@ class StreamReader(Protocol):
         """
 
     async def time_ms(self) -> int | None:
-        """Return the stream's current time, None if it has no times. Messages that only a later
-        `read` returns were taken after it."""
+        """Return the stream's current time, None if the stream has no times. Messages that are
+        added after this call have later times."""
 
     async def close(self) -> None:
         """Close the stream."""

@@ -43,8 +43,8 @@ _numbers = msgspec.json.Decoder(list[int]).decode
 
 
 class StreamFigures(msgspec.Struct, frozen=True):
-    """A server's figures of a stream; `added` is the number of entries ever added, 0 before Redis
-    7, and `gone` how many of them are no longer in the stream."""
+    """The state of a stream on its server: `added` is the number of entries ever added, 0 before
+    Redis 7, and `gone` the number of those that are no longer in the stream."""
 
     newest: StreamPosition = ZERO
     oldest: StreamPosition = ZERO
@@ -53,9 +53,9 @@ class StreamFigures(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """The number of entries that a stream has up to a position. It is known for some single
-    positions, and for the position of each message of the last two batches. `before` is the number
-    of entries before `messages`."""
+    """The numbers of entries of a stream up to a position. They are known for some single positions
+    and for each message of the last two batches: `before` is the number of entries before
+    `messages`, and `earlier` has the counts of the previous batch."""
 
     def __init__(
         self,
@@ -119,13 +119,15 @@ class RedisStreamReader:
     def misfit(self, stored: StoredPosition) -> str | None:
         figures = self._figures or StreamFigures()
         if stored.stream != self._identity:
-            return f"the position is one of {stored.stream}"
+            return f"the position belongs to {stored.stream}"
         if stored.position > ZERO and self._figures is None:
-            return "there is no such stream any more"
+            return "the stream no longer exists"
         if stored.position > figures.newest:
             return f"its newest id is {figures.newest}, and {stored.at} was read before"
         if figures.added < int(stored.mark or 0):
-            return f"it ever had {figures.added:,} entries, and {int(stored.mark):,} were read"
+            return (
+                f"it has had {figures.added:,} entries, and {int(stored.mark):,} were read before"
+            )
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:
@@ -192,7 +194,7 @@ class RedisStreamReader:
         figures = await self._stream_figures()
         before = self._figures or StreamFigures()
         if figures is None and self._figures is not None:
-            raise SourceDiverged(f"there is no stream at {self.name} any more")
+            raise SourceDiverged(f"the stream at {self.name} no longer exists")
         if figures is not None and (figures.newest < after or figures.added < before.added):
             raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
         if figures is not None and figures.newest == after and figures.added:
@@ -265,7 +267,7 @@ def _decoded(pairs: Mapping[bytes, Any], errors: str) -> dict[str, str]:
 
 
 def _paired(answer: Any) -> dict[bytes, Any]:
-    """Return the pairs of an answer as a dict, whatever form the answer has."""
+    """Return the pairs of an answer as a dict; the form of the answer depends on the protocol."""
     if isinstance(answer, Mapping):
         return dict(answer)
     if answer and isinstance(answer[0], (list, tuple)):

@@ -1,8 +1,7 @@
-"""Messages that were not counted: a file of JSON lines, each with the reason.
+"""The rejects file: messages that were not counted, one JSON line for each, with the reason.
 
-A line has the source, the stream, the position, the board if the message named one, the code and
-message of the error, and the message itself. A message that is read again after a kill is not
-written again.
+A line has the source, the stream, the position, the board if it is known, the code and text of the
+error, and the message itself. A message that is read again after a kill is not written again.
 """
 
 import os
@@ -20,7 +19,7 @@ from .reader import MESSAGE_LIMIT, Message
 
 
 class RejectedMessage(Struct, frozen=True):
-    """A line of the file."""
+    """A line of the rejects file."""
 
     source: str
     stream: str
@@ -38,14 +37,15 @@ class Rejects(Protocol):
 
 
 class NoRejects:
-    """No storage: messages that were not counted only increase a counter."""
+    """Implementation of `Rejects` that stores nothing."""
 
     def write(self, rejects: list[RejectedMessage]) -> None:
         """Do nothing."""
 
 
 class JsonRejects:
-    """A file of rejects, created with the first one; has to be closed. Raises OSError."""
+    """Writes rejects to a file, which is created with the first one. The caller has to close it.
+    Methods raise OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class JsonRejects:
 def reject(
     source: str, stream: str, message: Message, board: str | None, code: str, why: str
 ) -> RejectedMessage:
-    """Return the line for a message; of a long message it has the first MiB."""
+    """Return the line for a message; a long message is cut to its first MiB."""
     text = message.raw[:MESSAGE_LIMIT].decode(errors="backslashreplace")
     return RejectedMessage(source, stream, str(message.position), board, code, why, text)
 
@@ -84,8 +84,8 @@ def refusal(error: LaurelsError) -> tuple[str, str]:
 
 
 def _stored(path: Path) -> set[tuple[str, str, str]]:
-    """Return the keys that identify the lines of the file; terminate a line that was cut off by a
-    kill."""
+    """Return the keys of the lines in the file; add a line break if a kill has cut off the last
+    line."""
     keys: set[tuple[str, str, str]] = set()
     if not path.is_file():
         return keys

@@ -1,4 +1,4 @@
-"""Retiring a source, so that boards no longer wait for it."""
+"""Retire a source, so that boards no longer wait for it."""
 
 import msgspec
 from msgspec.structs import replace
@@ -11,8 +11,8 @@ from .settings import SourceSettings
 
 
 def retire(lb: Leaderboards, settings: SourceSettings) -> list[str]:
-    """Make boards no longer wait for a source, and return their names. They keep its position, so
-    it may run again. Raises PositionMoved if it is running."""
+    """Make boards stop waiting for a source, and return their names. They keep its position, so the
+    source may run again later. Raises PositionMoved if it is running now."""
     retired = []
     for board in lb.boards():
         text = lb.position(board.name, settings.key) if settings.takes(board.name) else None

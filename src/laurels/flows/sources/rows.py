@@ -30,9 +30,9 @@ class RowReader:
         positions: Mapping[str, StreamPosition],
         outcomes: MessageOutcomes,
     ) -> dict[str, list[Row]]:
-        """Return the events of messages, grouped by board. Messages that cannot be read are
-        rejected; those at or before the position of their board, or for boards that the source does
-        not feed, are only counted."""
+        """Return the messages with their events, grouped by board. Malformed messages are rejected;
+        messages at or before the position of their board, or for boards that the source does not
+        feed, are left out and counted as such."""
         rows: dict[str, list[Row]] = {}
         afters: dict[str, StreamPosition | None] = {}
         # The rows of boards whose position the batch has passed. All further messages for such a
@@ -89,7 +89,7 @@ class RowReader:
     def rows_of(
         self, board: str, messages: Sequence[Message], positions: Mapping[str, StreamPosition]
     ) -> list[Row]:
-        """Return the events of the messages for one board that come after its position. The
-        outcomes of all other messages were counted before."""
+        """Return the messages for one board after its position, with their events. Outcomes are not
+        counted, since these messages were read before."""
         uncounted = MessageOutcomes(self._settings.name, Figures(), NoRejects())
         return self.divided(messages, positions, uncounted).get(board, [])

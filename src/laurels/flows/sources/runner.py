@@ -5,12 +5,12 @@ together with the position of the batch, in one commit. Messages at or before th
 board are skipped when they are read again, so it does not matter where a run ended or how batches
 were divided.
 
-Reading begins after the lowest position of all boards that the source may feed; for a board without
-a position, at the beginning of the stream. The positions of boards that get few messages are moved
-forward from time to time, so that they do not hold the others back.
+Reading begins after the lowest position of all boards that the source may feed. A board without a
+position counts as being at the beginning of the stream. The positions of boards that get few
+messages are moved forward from time to time, so that a restart need not read from far back.
 
-If a shard of a board lost its newest writes, the run begins again, with what is missing in that
-shard (`leveling`).
+If a shard of a board has lost its newest writes, the run begins again, and that shard first counts
+the lost events again (`leveling`).
 """
 
 import asyncio
@@ -50,8 +50,7 @@ from .stopping import Stopped, StopSignal
 ADVANCE_EVERY = 100
 """The number of batches after which the positions of boards without events are moved forward."""
 IDLE_READS = 60
-"""The number of reads without messages, about a second each, after which the positions of boards
-without events are moved as well."""
+"""The number of reads without messages, about a second each, after which the same is done."""
 ADVANCED_AT_ONCE = 64
 """The number of boards whose positions are moved at the same time."""
 BOARDS_AT_ONCE = 64
@@ -64,8 +63,8 @@ _LOOKED_UP_SINGLY = 16
 
 
 class SourceRunner:
-    """One run of a source: `run` carries it out, `stop` ends it after the commit in progress. It
-    adds to `figures`, which may be those of earlier runs."""
+    """One run of a source, started by `run` and ended by `stop`. It adds to `figures`, which may
+    already have the counts of earlier runs."""
 
     def __init__(
         self,
@@ -140,7 +139,7 @@ class SourceRunner:
             await self._ahead.drop()
 
     async def _follow(self) -> None:
-        """Count messages as they come. Raises ShardsDiffer."""
+        """Count messages as they arrive. Raises ShardsDiffer."""
         is_last = False
         while not self._stopping.wanted:
             is_due = is_last or self._progress.is_note_due(len(self._boards.positions))
@@ -184,7 +183,7 @@ class SourceRunner:
         self._boards.positions[board] = await self._first_position(board, state)
 
     async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
-        """Return the position after which a board begins to count."""
+        """Return the position after which a board counts messages in this run."""
         begin = self._settings.begin
         may_skip = begin is not None and not self._begins_again
         first = ZERO
@@ -205,12 +204,12 @@ class SourceRunner:
         if stored is not None and self._reader.resumes:
             if (misfit := self._reader.misfit(stored)) is not None:
                 why = SourceDiverged(
-                    f"{self._reader.name} is not the stream that {board!r} counted: {misfit}"
+                    f"{self._reader.name} is not the stream that {board!r} has counted: {misfit}"
                 )
             elif self._reader.is_expired(stored):
                 why = SourceExpired(
                     f"{self._reader.name} no longer keeps all messages after {stored.at}, "
-                    f"the last one that {board!r} counted"
+                    f"the last one that {board!r} has counted"
                 )
             else:
                 return stored.position
@@ -263,8 +262,8 @@ class SourceRunner:
         self._show_progress(self.figures)
 
     async def _look_up(self, boards: dict[str, list[Row]]) -> None:
-        """Look up boards that are new to this run; skip and count the messages for boards that do
-        not exist."""
+        """Read the positions of boards that are new to this run, and drop messages at or before
+        them. Count messages for boards that do not exist as such."""
         new = [board for board in boards if board not in self._boards.positions]
         if not new:
             return
@@ -297,8 +296,8 @@ class SourceRunner:
     # Moving positions
 
     async def _advance(self, *, most: int) -> None:
-        """Move forward the positions of boards without events for a long time, at most `most` of
-        them."""
+        """Move the positions of up to `most` boards that lag behind the run forward, the lowest
+        first."""
         if not self._reader.resumes:
             return
         behind = sorted(
@@ -315,8 +314,8 @@ class SourceRunner:
         self.figures.position, self.figures.passed_ms = str(place.position), place.passed_ms
 
     async def _note_time(self) -> None:
-        """Report the counted part of the stream to the boards whose periods or steps may become
-        final by it."""
+        """Report the run's place in the stream to the boards with periods or steps that may become
+        final by this."""
         self._progress.note()
         place = self._progress.place
         if not self._reader.resumes or place.passed_ms is None:
@@ -347,7 +346,7 @@ class SourceRunner:
             return ()
 
     def _waits_for(self, board: str, windows: Sequence[Window], until_ms: int) -> bool:
-        """Return whether one of the windows may wait for the source to pass a time."""
+        """Return whether one of the windows may be waiting for the source to reach a time."""
         passed_ms = self._boards.commits.passed_ms(board)
         if passed_ms is None:
             return bool(windows)
@@ -355,8 +354,8 @@ class SourceRunner:
 
 
 def _latest(messages: Sequence[Message]) -> int | None:
-    """Return the time at which the last of some messages was taken, None if the stream has no
-    times."""
+    """Return the latest time at which the stream took any of the messages, None if the stream has
+    no times."""
     return max([each.at_ms for each in messages if each.at_ms is not None], default=None)
 
 

@@ -11,10 +11,11 @@ POSITION_PREFIX = "source/"
 class SourceSettings(Struct, frozen=True):
     """The settings of a source.
 
-    `name` is the name under which boards keep its positions. `begin` determines where reading
-    begins for a board without a position, or with one of another stream: `start`, `now`, or None,
-    which means `start` without a position, and an error with one of another stream. `boards` is the
-    pattern of their names. With `until_end` the run ends when no message is pending.
+    Boards store positions of the source under `name`. `boards` is the pattern of the names of the
+    boards that it feeds. `begin` determines where reading begins for a board that has no position,
+    or a position in another stream: at the `start` of the stream or `now`. None stands for `start`
+    in the first case, and for an error in the second. With `until_end` the run ends when no message
+    is pending.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Ending a run: waiting is cancelled, a commit in progress is not."""
+"""End a run on request: waiting is interrupted, a commit in progress is not."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):  # noqa: N818 (no error)
-    """The run has to end, since that was requested."""
+    """The end of the run was requested."""
 
 
 class StopSignal:
-    """A signal that a run has to end."""
+    """A signal by which the end of a run is requested."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -28,7 +28,8 @@ class StopSignal:
         self._event.set()
 
     async def unless(self, call: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a call; raise Stopped if the run has to end first."""
+        """Return the result of a call. If the end of the run is requested first, cancel the call
+        and raise Stopped."""
         task = asyncio.ensure_future(call)
         stopping = asyncio.ensure_future(self._event.wait())
         try:
@@ -42,7 +43,7 @@ class StopSignal:
             await asyncio.gather(task, stopping, return_exceptions=True)
 
     def pausing(self, sleep: Sleep) -> Sleep:
-        """Return a sleep that the end of the run interrupts."""
+        """Return a sleep that raises Stopped as soon as the end of the run is requested."""
 
         async def pause(seconds: float) -> None:
             await self.unless(_awaited(sleep(seconds)))
