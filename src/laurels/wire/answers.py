@@ -1,4 +1,4 @@
-"""Encoding answers: JSON, msgpack, and problem documents (RFC 9457)."""
+"""Encode answers: as JSON or msgpack, and errors as problem documents (RFC 9457)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -84,8 +84,8 @@ EVENT_REFUSED = 422
 
 
 def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
-    """Return the answer to a batch. It has the receipts of all events, of refused events or of no
-    event, as `listed` says."""
+    """Return the answer to a batch. It has the receipts of all events if `listed` is `all`, of no
+    event if it is `none`, otherwise of refused events."""
     refused = receipts.refused
     places: list[int] | None = None
     if listed == "all":
@@ -129,7 +129,8 @@ def is_packed(accept: str | None) -> bool:
 
 
 def encoded(value: object, accept: str | None) -> tuple[bytes, str]:
-    """Return an encoded answer and its content type."""
+    """Encode an answer as JSON or msgpack, as the Accept header asks; return it with its content
+    type."""
     if is_packed(accept):
         return to_msgpack.encode(value), MSGPACK
     return to_json.encode(value), JSON
@@ -165,11 +166,12 @@ def _meaning(kind: type[Any]) -> str:
 
 
 def drop_frames(error: BaseException) -> None:
-    """Drop the frames that an error, its cause and its context have passed through.
+    """Remove the tracebacks of an error and of all its causes and contexts.
 
-    If a frame refers to an error, or to a future with an error, frame and traceback form a
-    reference cycle. Everything that the frames of the request refer to, above all its body, would
-    then stay until the garbage collector runs, which is rare. O(length of the chain).
+    A traceback refers to frames. If one of these refers to the error, or to a future with the
+    error, they form a reference cycle. Everything that the frames of the request refer to, above
+    all its body, would then stay in memory until the garbage collector runs, which is rare.
+    O(number of errors in the chain).
     """
     left: list[BaseException | None] = [error]
     seen: set[BaseException] = set()

@@ -1,4 +1,4 @@
-"""An entry of the audit log, and the protocol of stores of entries."""
+"""The entries of the audit log, the protocol of a store of entries, and the store in memory."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from laurels.model.answer import Answer
 
 MAX_ENTRIES = 100_000
-"""The number of entries that are kept. An entry has a few hundred bytes, a few KiB at most."""
+"""The maximum number of entries that are kept. An entry has a few hundred bytes, at most a few
+KiB."""
 
 MAX_REQUEST_BYTES = 2_048
-"""The maximum length in bytes of the arguments in an entry. For longer arguments the entry has only
-the length."""
+"""The maximum size of the arguments in an entry. For longer arguments the entry has only their
+length."""
 
 
 class AuditEntry(Answer, frozen=True, kw_only=True):
@@ -32,7 +33,7 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
     verb: str
     board: str | None = None
     target: str | None = None
-    """The name of the key that the call is about."""
+    """The name of the key that the call is about, None for other calls."""
     reason: str | None = None
     status: int = 200
     request: Any = None
@@ -51,11 +52,12 @@ class AuditStore(Protocol):
     block, so any thread may call them except the thread of a store's event loop."""
 
     def create(self) -> None:
-        """Make sure that entries can be added. Raises the errors of `add`."""
+        """Create the log if it does not exist, so that an error occurs before a call is carried
+        out. Raises the errors of `add`."""
 
     def add(self, entries: Sequence[AuditEntry]) -> None:
-        """Append entries; they are durable when this returns. Raise StorageFailed, or the errors of
-        an index server."""
+        """Append entries; they are durable when this returns. Raises StorageFailed, or the errors
+        of an index server."""
 
     def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         """Return up to `limit` entries, newest first, older than the entry with the id `before`."""
@@ -65,10 +67,10 @@ class AuditStore(Protocol):
 
 
 class MemoryAudit:
-    """The audit log of a store in memory; implements `AuditStore`.
+    """Implementation of `AuditStore` in memory.
 
-    Entries are numbered from 1, and stored as JSON, which takes a fraction of the memory of their
-    objects.
+    Entries are numbered from 1, and stored as JSON, which takes a fraction of the memory that
+    objects take.
     """
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:

@@ -14,7 +14,7 @@ MAX_PAGE = 1_000
 _CHUNK = 1_000
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _ID_BITS = 63
-"""The size of the integers in an id. Both SQLite and Redis accept integers of this size."""
+"""The maximum size of the integers in an id, which both SQLite and Redis accept."""
 
 
 class AuditPage(Answer, frozen=True):
@@ -66,7 +66,7 @@ def page_of(
 
 
 def about(board: str | None) -> Callable[[AuditEntry], bool]:
-    """Return a predicate for `page_of` that is true for entries about a board. For None it is true
+    """Return a predicate for `page_of`: whether an entry is about the board. For None it is true
     for all entries."""
     return lambda entry: board in (None, entry.board)
 

@@ -1,4 +1,4 @@
-"""The format in which whole boards are sent: an origin, then pieces, each as one line of JSON with
+"""The format in which whole boards are sent: an origin, then pieces, each one line of JSON, with
 bytes in base64."""
 
 from typing import TypeVar
@@ -17,8 +17,8 @@ MAX_BYTES = 8 << 20
 
 
 class PiecesEnd(Struct, frozen=True, array_like=True, tag="end"):
-    """The line after the last piece of a board, with the number of pieces. If it is missing, the
-    answer was cut off."""
+    """The line after the last piece of a board, with the number of pieces. Without this line an
+    answer is incomplete."""
 
     pieces: int
 
@@ -38,7 +38,7 @@ encode_json = _encoder.encode
 
 
 def origin_in(body: bytes) -> Origin:
-    """Return the origin in a body. Raises InvalidCopy."""
+    """Decode a body that is an origin. Raises InvalidCopy."""
     try:
         return _origin(body)
     except (ValueError, RecursionError) as error:
@@ -46,7 +46,7 @@ def origin_in(body: bytes) -> Origin:
 
 
 def pieces_in(body: bytes) -> list[Piece]:
-    """Return the pieces in a body. Raises InvalidCopy."""
+    """Decode a body that is a list of pieces. Raises InvalidCopy."""
     try:
         return _pieces(body)
     except (ValueError, RecursionError) as error:
@@ -54,13 +54,13 @@ def pieces_in(body: bytes) -> list[Piece]:
 
 
 def line_of(piece: Piece | PiecesEnd) -> bytes:
-    """Return a piece, or the end of the pieces, as a line of JSON."""
+    """Encode a piece, or the end of the pieces, as a line of JSON."""
     return _encoder.encode(piece) + b"\n"
 
 
 def read_line(line: bytes) -> Piece | PiecesEnd:
-    """Return the content of a line. Raises the error if the line is a problem document, and
-    ValueError if the line has no known form."""
+    """Decode a line. If it is a problem document, raise the error in it. Raises ValueError if the
+    line has another form."""
     if line.startswith(b"{"):
         raise error_of(500, line)
     decoded: Piece | PiecesEnd = _line(line)

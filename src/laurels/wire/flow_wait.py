@@ -1,4 +1,4 @@
-"""Why a sink or a source waits, in the form of answers."""
+"""The reason why a sink or a source waits, in the form of answers."""
 
 from laurels.model.answer import Answer
 

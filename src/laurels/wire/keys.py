@@ -1,6 +1,8 @@
-"""The stored form of keys, the protocol of key stores, and the key store in memory. The key store
-in a folder is in `stores/local/files/key_file.py`, and the key store on an index server is in
-`stores/redis/key_store.py`."""
+"""The stored form of keys, the protocol of key stores, and the key store in memory.
+
+The key store in a folder is in `stores/local/files/key_file.py`, the one on an index server in
+`stores/redis/key_store.py`.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -15,10 +17,10 @@ Scope = Literal["read", "write", "admin"]
 class Key(Struct, frozen=True, omit_defaults=True):
     """A key as it is stored, without its secret.
 
-    `boards` are patterns. `rate` is in requests a second; None means the server's default. `id` is
-    a random number, which differs even from the ids of earlier keys of the same name. `issuer` is
-    the id of the key that created this one, "" if the operator did. After a rotation, the previous
-    secret is accepted until `previous_until_ms`.
+    `boards` are patterns of board names. `rate` is in requests per second; None stands for the
+    server's default. `id` is a random number; a key that is created again under the same name has
+    another id. `issuer` is the id of the key that created this one, "" if the operator created it.
+    After a rotation, the previous secret is accepted until `previous_until_ms`.
     """
 
     name: str
@@ -49,7 +51,7 @@ class KeySet(Struct, frozen=True):
     signing: tuple[SigningSecret, ...] = ()
 
     def named(self, name: str) -> Key | None:
-        """Return the key of that name."""
+        """Return the key of that name, None if there is none."""
         return next((key for key in self.keys if key.name == name), None)
 
     def adding(self, key: Key) -> "KeySet":
@@ -68,8 +70,8 @@ class KeySet(Struct, frozen=True):
 
 
 Edit: TypeAlias = Callable[[KeySet], KeySet]
-"""A function that takes the stored keys and returns the keys to store instead. It is called again
-if another process has changed the keys meanwhile. If it raises an error, nothing is changed."""
+"""A function from the stored keys to those that are to replace them. It is called again if another
+process has changed the keys meanwhile. If it raises an error, nothing is changed."""
 
 
 class KeyStore(Protocol):
@@ -80,8 +82,7 @@ class KeyStore(Protocol):
         """Return the stored keys."""
 
     def change(self, edit: Edit) -> KeySet:
-        """Apply `edit` to the stored keys, store the result and return it. If another process
-        changes the keys meanwhile, `edit` is called again."""
+        """Replace the stored keys by the result of `edit`, and return the result."""
 
     def needs_keys(self) -> bool:
         """Return whether requests need a key. Once a first key has been stored, they always do."""
@@ -93,23 +94,20 @@ class KeyStore(Protocol):
         """Return the stored time of each key's last use in milliseconds, by the key's id."""
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store the time of last use of some keys; the times of other keys stay."""
+        """Store the times of last use of some keys, by id; the times of other keys stay."""
 
     def forget_last_used(self, key_id: str) -> None:
         """Remove the time of a key's last use."""
 
 
 class SharedKeyStore(KeyStore, Protocol):
-    """A key store that other processes change, too.
-
-    Its coroutines run on an event loop of its own.
-    """
+    """A key store that several processes share. The coroutines run on its own event loop."""
 
     async def load(self) -> tuple[str | None, KeySet]:
         """Return the stored keys with their version."""
 
     async def version(self) -> str | None:
-        """Return a version that changes whenever the keys change, or None if no keys were ever
+        """Return a version that changes whenever the keys change; None if no keys were ever
         stored."""
 
 

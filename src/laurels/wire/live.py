@@ -1,4 +1,4 @@
-"""The parts of the feed of changes that the service and its client have in common."""
+"""The delay that the service and its client use for live feeds."""
 
 RETRY_MS = 2_000
-"""How long a client waits before it reconnects."""
+"""The time that a client waits before it reconnects."""

@@ -1,4 +1,5 @@
-"""The notation of values in the messages of a service: JSON, as its callers send."""
+"""Format the values that messages of a service quote: as JSON, like the values that callers
+send."""
 
 import json
 from math import isfinite
@@ -15,9 +16,9 @@ def json_notation(value: object) -> str:
     """Return a value as JSON, with characters that cannot be printed escaped.
 
     A value that JSON cannot represent, such as NaN, or bytes from a body of msgpack, is written in
-    Python's notation. Text with characters to be escaped is cut after MOST_ESCAPED characters,
-    since escaping takes about a microsecond for each. Raises RecursionError if the value is nested
-    too deeply.
+    Python's notation. If characters have to be escaped, the text is cut after MOST_ESCAPED
+    characters, since escaping takes about a microsecond for each. Raises RecursionError if the
+    value is nested too deeply.
     """
     if isinstance(value, bytes) or (isinstance(value, float) and not isfinite(value)):
         return repr(value)

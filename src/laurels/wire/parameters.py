@@ -1,4 +1,5 @@
-"""Single values as parameters of a request. The client writes them, and the service reads them."""
+"""The conversions of values to parameters of a request, for the client, and back, for the
+service."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -19,7 +20,7 @@ from laurels.model.validation import integer, is_name, safe_repr
 
 
 def write_bound(bound: Bound | None) -> str | None:
-    """Return a bound of a range as text. Raises InvalidRange, and the errors of `any_number`."""
+    """Convert a bound of a range to text. Raises InvalidRange, and the errors of `any_number`."""
     if bound is None:
         return None
     parts = bound if isinstance(bound, (tuple, list)) else (bound,)
@@ -32,13 +33,13 @@ def write_bound(bound: Bound | None) -> str | None:
 
 
 def read_bound(text: str | None) -> Bound | None:
-    """Return a bound of a range from text; the values of several columns are separated by commas,
-    as in `10,3`."""
+    """Convert text to a bound of a range. The values of several columns are separated by commas, as
+    in `10,3`."""
     return tuple(text.split(",")) if text is not None and "," in text else text
 
 
 def write_percentile(percentile: object) -> str:
-    """Return a percentile as text. Raises InvalidPercentile."""
+    """Convert a percentile to text. Raises InvalidPercentile."""
     if (count := integer(percentile)) is not None:
         return str(count)
     if isinstance(percentile, (float, Decimal, str)):
@@ -47,8 +48,8 @@ def write_percentile(percentile: object) -> str:
 
 
 def write_labels(labels: LabelPairs | None) -> str | None:
-    """Return the labels of a scope as one parameter, None if there are no labels. Raises
-    UnknownScope for a name that no label can have."""
+    """Convert the labels of a scope to one parameter, with percent-encoded values; None if there
+    are no labels. Raises UnknownScope for a name that no label can have."""
     for name, _ in labels or ():
         if not name.isidentifier():
             raise UnknownScope(f"no board has a label called {safe_repr(name)}")
@@ -56,8 +57,8 @@ def write_labels(labels: LabelPairs | None) -> str | None:
 
 
 def read_labels(text: str | None) -> LabelPairs:
-    """Return the labels of a scope from a parameter with percent-encoded values; None means no
-    labels. Raises InvalidQuery, InvalidLabel."""
+    """Convert a parameter, with percent-encoded values, to the labels of a scope; without the
+    parameter there are none. Raises InvalidQuery, InvalidLabel."""
     labels: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, is_there, value = part.partition("=")
@@ -70,8 +71,8 @@ def read_labels(text: str | None) -> LabelPairs:
 
 
 def write_label_names(labels: object) -> str | None:
-    """Return the names of labels as one parameter. Raises UnknownScope if `labels` is not a list of
-    such names."""
+    """Convert the names of labels to one parameter. Raises UnknownScope if `labels` is not a list
+    of such names."""
     if labels is None:
         return None
     if isinstance(labels, Sequence) and not isinstance(labels, str):
@@ -82,13 +83,13 @@ def write_label_names(labels: object) -> str | None:
 
 
 def read_label_names(text: str | None) -> tuple[str, ...] | None:
-    """Return the label names in a parameter such as `zone,gender`. An empty parameter means the
-    scope of all events. Return None if the parameter is absent."""
+    """Convert a parameter such as `zone,gender` to the names of labels; None if it is absent. An
+    empty parameter stands for the scope of all events, which has no labels."""
     return None if text is None else tuple([name for name in text.split(",") if name])
 
 
 def target(path: str, /, **query: object) -> str:
-    """Return a path with its query string, without parameters that are None. Raises InvalidQuery
+    """Return a path with a query string of those parameters that are not None. Raises InvalidQuery
     for text that is not Unicode."""
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -109,7 +110,7 @@ def board_path(board: object, *rest: str) -> str:
 
 
 def read_parameters(raw: str) -> Mapping[str, str]:
-    """Return the parameters of a query string. Raises InvalidQuery."""
+    """Parse a query string into parameters by name. Raises InvalidQuery."""
     parameters: dict[str, str] = {}
     is_escaped = "%" in raw or "+" in raw
     for part in raw.split("&") if raw else ():
@@ -129,7 +130,7 @@ def _text(raw: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Return percent-encoded text decoded. Raises InvalidQuery if it is not UTF-8."""
+    """Decode percent-encoded text. Raises InvalidQuery if it is not UTF-8."""
     try:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Turn an error response into the exception that the verb would have raised in the service."""
+"""Convert the response to a failed request into the exception that was raised in the service."""
 
 import msgspec
 from msgspec import Struct
@@ -55,16 +55,18 @@ _decode = msgspec.json.Decoder(_Problem).decode
 
 
 def error_of(status: int, content: bytes) -> LaurelsError:
-    """Return the error in a response. If this version does not know the code, the error's class is
-    chosen by the status. A response that does not come from laurels becomes UnknownAnswer, or
-    ServerUnreachable if a proxy reports that it cannot reach the server."""
+    """Return the error in a response. For a code that this version does not know, it is an error of
+    the family that belongs to the status. For a response that does not come from laurels it is
+    UnknownAnswer, or ServerUnreachable if a proxy reports that it cannot reach the server."""
     try:
         document = _decode(content)
     except ValueError:
         if status in _GATEWAY:
-            return ServerUnreachable(f"a proxy before the server answered with status {status}")
+            return ServerUnreachable(
+                f"a proxy in front of the server answered with status {status}"
+            )
         return UnknownAnswer(
-            f"expected a problem document with status {status}, got another answer"
+            f"expected a problem document with status {status}, got another document"
         )
     if document.code == BatchRefused.code:
         return BatchRefused(document.what, RemoteReceipts(document.receipts or []))

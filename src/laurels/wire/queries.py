@@ -1,7 +1,7 @@
-"""Queries over HTTP: the client writes and the service reads each field by its type.
+"""Queries over HTTP: the client encodes their fields as parameters, and the service decodes them.
 
-No code here is specific to one query. Each field is a parameter with the field's name; the field's
-type decides how it is written.
+No code here is specific to one query. Each field is a parameter with the field's name; the type of
+the field decides how it is encoded.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +36,8 @@ LABELS = "The labels of a scope of the board, values percent-encoded: room=42, o
 
 
 class _Form(NamedTuple):
-    """How fields of one type are read from a parameter and written to one. The parameter is decoded
-    as the type `kind`."""
+    """The conversion between fields of one type and parameters, which are first decoded as the type
+    `kind`."""
 
     kind: Any
     read: Callable[[Any], Any]
@@ -58,7 +58,7 @@ _FORMS: Mapping[Any, _Form] = {
     Bound | None: _Form(str | None, read_bound, write_bound),
     Percentile: _Form(str, _as_it_is, write_percentile, NODEFAULT),
 }
-"""The forms of the field types that need a conversion."""
+"""The conversions of the field types that need one."""
 
 
 class _Parameter(NamedTuple):
@@ -68,7 +68,7 @@ class _Parameter(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The parameters of a query type. They are decoded as the type `kind`."""
+    """The parameters of a query type, and the type `kind` that decodes them."""
 
     kind: type[Struct]
     each: list[_Parameter]
@@ -90,24 +90,24 @@ def _parameters(kind: type[Struct]) -> _Parameters:
 
 
 def _plain(info: FieldInfo) -> _Form:
-    """Return the form of a field that is a number, text or a flag."""
+    """Return the conversion of a field that is a number, text or a flag: none."""
     return _Form(info.type, _as_it_is, _as_it_is, info.default)
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the type as which the parameters of a query type, or of a base class of queries, are
-    decoded."""
+    """Return the type that decodes the parameters of a query type, or of a base class of
+    queries."""
     return _parameters(kind).kind
 
 
 def encode_answer(query: Query[T], result: T, *, packed: bool = False) -> bytes:
-    """Return the answer that is sent for the result of a query, as JSON or msgpack. Raises the
-    error that is sent instead, if the result is None."""
+    """Encode the answer to a query from its result, as JSON or msgpack. For a result of None, raise
+    the error that is sent instead of an answer."""
     return (to_msgpack if packed else to_json).encode(query.to_answer(result))
 
 
 def decode_answer(query: Query[T], content: bytes) -> T:
-    """Return the result of a query from the JSON that was sent for it."""
+    """Return the result of a query from the JSON of its answer."""
     return query.from_answer(_answer_decoder(type(query)).decode(content))
 
 
@@ -117,8 +117,8 @@ def _answer_decoder(kind: type[Query[Any]]) -> "msgspec.json.Decoder[Any]":
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
-    """Return a query made from its parameters, and from the body if one of its fields is the body.
-    Raises the error of an invalid field."""
+    """Return the query with the fields in its parameters, and in the body if one of its fields is
+    sent there. Raises the error of an invalid field."""
     fields = read_fields(kind, parameters)
     if kind.body is not None:
         fields[kind.body] = body
@@ -126,7 +126,7 @@ def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
 
 
 def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
-    """Return the fields of a query from its parameters, by name."""
+    """Convert the parameters of a query to its fields, by name."""
     return {
         each.field: each.form.read(getattr(parameters, each.name))
         for each in _parameters(kind).each
@@ -134,7 +134,7 @@ def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
 
 
 def query_target(board: object, query: Query[Any]) -> str:
-    """Return the path of a query about a board, with its parameters. Raises UnknownBoard for a name
+    """Return the path and query string for a query about a board. Raises UnknownBoard for a name
     that no board can have, and InvalidQuery for text that is not Unicode."""
     parameters = {
         each.name: each.form.write(getattr(query, each.field))

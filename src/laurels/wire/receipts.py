@@ -1,4 +1,4 @@
-"""The receipts that a service returns for a batch."""
+"""The receipts of a batch, decoded from the answer of a service."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +16,7 @@ ErrorsByPosition = Mapping[int, LaurelsError]
 
 
 class RemoteReceipts(Receipts):
-    """Receipts decoded from an answer, with the same interface as receipts of a store in this
-    process."""
+    """Implementation of `Receipts` with receipts from an answer."""
 
     def __init__(
         self,
@@ -71,8 +70,8 @@ class RemoteReceipts(Receipts):
         return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
 
     def with_errors(self, errors: ErrorsByPosition, members: Mapping[int, str | None]) -> Receipts:
-        """Return the same receipts, with the original errors for events that were refused before
-        they were sent."""
+        """Return the receipts with those of events that were refused before they were sent
+        replaced: they get the original errors and members."""
         changed = list(self._receipts)
         for i, error in errors.items():
             changed[i] = replace(
@@ -82,7 +81,7 @@ class RemoteReceipts(Receipts):
 
 
 def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
-    """Return the receipts of a batch that was sent in parts."""
+    """Return all receipts of a batch that was sent in several requests."""
     receipts: list[Receipt] = []
     late: Counter[str] = Counter()
     window = ""

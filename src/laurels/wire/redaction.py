@@ -8,9 +8,8 @@ _folders: set[str] = set()
 
 
 def hide_folder(folder: Path) -> None:
-    """Make `without_paths` recognize the whole path of a folder from now on, even if the path has
-    spaces.
-    """
+    """Make `without_paths` replace the path of this folder from now on, even if the path has
+    spaces."""
     _folders.update({str(folder), str(folder.absolute())})
 
 

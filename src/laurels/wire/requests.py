@@ -1,11 +1,10 @@
-"""Parse requests: turn query strings and bodies into arguments of verbs. This is the service's only
-parser.
+"""Parse the query strings and bodies of requests into arguments of verbs.
 
-Query strings are strict: an unknown parameter, a wrong form or invalid UTF-8 is refused with the
-parameter's name. The labels of a scope are one parameter, `labels=gender=f,room=42`. Bodies are
-read with exact numbers. Events are first decoded as records of the known fields, which is fast and
-suits nearly all bodies. If one event does not fit such a record, all events are decoded as general
-documents. So each invalid event is refused on its own, with its own receipt.
+Query strings are parsed strictly: an unknown parameter or a value of the wrong form is refused with
+the parameter's name. The labels of a scope are one parameter, `labels=gender=f,room=42`. Numbers in
+bodies are decoded exactly. Events are first decoded as records of the known fields, which is fast
+and suits nearly all bodies. If one event does not fit such a record, all events are decoded as
+general documents, so that each invalid event can be refused with a receipt of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +55,7 @@ class BatchTooLong(TooLarge):
 
 
 def query_of(raw: str, form: type[Q]) -> Q:
-    """Return the parameters of a query. Raises InvalidQuery."""
+    """Parse a query string into a record of the type `form`. Raises InvalidQuery."""
     parameters = read_parameters(raw)
     try:
         return msgspec.convert(parameters, form, strict=False)
@@ -65,7 +64,7 @@ def query_of(raw: str, form: type[Q]) -> Q:
 
 
 def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) -> str:
-    """Return a message about an invalid parameter, with the parameter's name."""
+    """Return a message about an invalid parameter that has the parameter's name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
         hint = (
@@ -80,8 +79,8 @@ def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) ->
 
 
 def ensure_text(path: str) -> None:
-    """Raise InvalidPath if a decoded path has the replacement character, since such a path was not
-    UTF-8."""
+    """Raise InvalidPath for a decoded path that was not UTF-8, which is known by the replacement
+    character."""
     if _NOT_UTF8 in path:
         raise InvalidPath("the path is not UTF-8")
 
@@ -112,9 +111,8 @@ _any_packed = msgspec.msgpack.Decoder()
 def media_type(content_type: str | None) -> str:
     """Return the format of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
 
-    Every write needs one of these types, even without a body. A web page of another origin can send
-    these types only after a CORS preflight, whereas it can send a form or text/plain without a
-    preflight.
+    Every write needs one of these types, even without a body: a web page of another origin can send
+    them only after a CORS preflight, whereas it can send a form or text/plain without one.
     """
     if content_type == JSON:
         return JSON
@@ -129,8 +127,8 @@ def media_type(content_type: str | None) -> str:
 
 
 def document(raw: bytes, kind: str) -> Any:
-    """Return the document in a body, with exact numbers. For NDJSON this is the list of the
-    documents in its lines."""
+    """Decode a body with exact numbers; for NDJSON return the list of the documents in its lines.
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, ValueOutOfRange."""
     if kind == MSGPACK:
         return _decoded(_any_packed.decode, raw, InvalidMsgpack)
     if kind == NDJSON:
@@ -139,11 +137,11 @@ def document(raw: bytes, kind: str) -> Any:
 
 
 def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
-    """Return the events in a body in the form that verbs accept, and whether the body is a single
-    event.
+    """Return the events in a body, in the form that verbs accept, and whether the body is a single
+    event instead of a list.
 
-    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong. An invalid event
-    raises no error here, since the board checks each event.
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong. The board checks
+    each event, so an invalid event raises no error here.
     """
     single = kind != NDJSON and _is_object(raw, kind)
     try:
@@ -172,14 +170,16 @@ def ensure_count(count: int) -> None:
 
 
 def _as_they_are(read: Any, *, single: bool) -> list[Any]:
-    """Return events of any form with their times parsed; the board checks each of them."""
+    """Return decoded events with their times parsed. They may have any form, since the board checks
+    each of them."""
     if not single and not isinstance(read, list):
         raise InvalidBody(f"expected an event or a list of events, got {safe_repr(read)}")
     return [timed(event) for event in ([read] if single else read)]
 
 
 def timed(event: Any) -> Any:
-    """Return an event with an RFC 3339 `at` parsed; other forms are unchanged."""
+    """Return an event with an `at` in RFC 3339 parsed and the values of columns as a tuple.
+    Anything of another form is returned unchanged."""
     if isinstance(event, dict) and isinstance(event.get("at"), str):
         return {**event, "at": _time(event["at"]), **_columns(event)}
     if isinstance(event, dict):
@@ -201,7 +201,7 @@ def _value(value: Any) -> Any:
 
 
 def _time(text: str) -> Any:
-    """Return RFC 3339 text as a time; other text is unchanged, and the board refuses it."""
+    """Parse a time in RFC 3339. Other text is returned unchanged, and the board refuses it."""
     try:
         return msgspec.convert(text, datetime)
     except msgspec.ValidationError:
@@ -226,8 +226,8 @@ def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsErro
 
 
 def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
-    """Return the fields of an object in a body, with None for absent optional fields. Raises
-    InvalidBody."""
+    """Return the values of the named fields of an object in a body, in order; None for an optional
+    field that is absent. Raises InvalidBody."""
     if not isinstance(read, dict):
         raise InvalidBody(f"expected an object, got {safe_repr(read)}")
     if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
@@ -238,7 +238,7 @@ def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
 
 
 def typed(read: Any, form: type[Q]) -> Q:
-    """Return a document as a record of a type. Raises InvalidBody."""
+    """Convert a decoded document to a record of the type `form`. Raises InvalidBody."""
     try:
         return msgspec.convert(read, form)
     except msgspec.ValidationError as error:
@@ -246,8 +246,8 @@ def typed(read: Any, form: type[Q]) -> Q:
 
 
 def plain(value: Any) -> Any:
-    """Return a document in which numbers are plain: integers, or floats if they are not whole. It
-    is for data that does not affect ranks. Raises JsonTooDeep."""
+    """Return a document in which every Decimal is replaced by a float, for data that does not
+    affect ranks. Raises JsonTooDeep."""
     try:
         return _plain(value)
     except RecursionError as error:
