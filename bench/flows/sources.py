@@ -95,8 +95,8 @@ async def ours(address: str, folder: Path, count: int) -> float:
             await runner.run()
         finally:
             await reader.close()
-        if runner.figures.applied != count:
-            raise RuntimeError(f"expected {count:,} events, the source counted {runner.figures}")
+        if runner.metrics.applied != count:
+            raise RuntimeError(f"expected {count:,} events, the source counted {runner.metrics}")
 
     return await _timed(folder, count, loop)
 

@@ -21,8 +21,8 @@ from nats.aio.client import Client
 
 import laurels
 from laurels.errors import LaurelsError
-from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import Message, StreamPosition, StreamReader
 from laurels.flows.sources.rejects import RejectedMessage
@@ -68,7 +68,7 @@ async def open_boards(at: Boards) -> AsyncIterator[laurels.AsyncLeaderboards]:
 class Outcome(NamedTuple):
     """The result of a run."""
 
-    figures: Figures
+    metrics: SourceMetrics
     rejects: KeptRejects
     waits: list[str]
 
@@ -110,7 +110,7 @@ def count(
     /,
     *,
     now_ms: int = 1 << 50,
-    on_progress: Callable[[SourceRunner, Figures], object] = lambda _runner, _figures: None,
+    on_progress: Callable[[SourceRunner, SourceMetrics], object] = lambda _runner, _metrics: None,
     on_wait: Callable[[], object] = lambda: None,
     **settings: Any,
 ) -> Outcome:
@@ -118,9 +118,9 @@ def count(
     rejects, waits = KeptRejects(), list[str]()
     used = reader_of(reader) if isinstance(reader, (str, Path)) else reader
 
-    async def run() -> Figures:
-        def counted(figures: Figures) -> None:
-            on_progress(runner, figures)
+    async def run() -> SourceMetrics:
+        def counted(metrics: SourceMetrics) -> None:
+            on_progress(runner, metrics)
 
         def waiting(error: LaurelsError, _seconds: float) -> None:
             waits.append(error.code)
@@ -142,7 +142,7 @@ def count(
                 await runner.run()
             finally:
                 await used.close()
-        return runner.figures
+        return runner.metrics
 
     return Outcome(asyncio.run(run()), rejects, waits)
 

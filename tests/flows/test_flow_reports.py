@@ -65,8 +65,8 @@ def test_the_reported_wait_has_the_first_failure_and_ends_with_a_batch(tmp_path:
 
     async def sleep(seconds: float) -> None:
         nonlocal now_ms
-        waits.append(runner.figures.wait)
-        seconds_failed.append(runner.figures.report("s", now_ms).failing_seconds)
+        waits.append(runner.metrics.wait)
+        seconds_failed.append(runner.metrics.report("s", now_ms).failing_seconds)
         now_ms += int(seconds * 1_000)
         await asyncio.sleep(0)
 
@@ -99,7 +99,7 @@ def test_the_reported_wait_has_the_first_failure_and_ends_with_a_batch(tmp_path:
         assert wait.next_ms > NOW_MS
     assert seconds_failed[0] == 0.0
     assert seconds_failed[2] > seconds_failed[1] > 0.0
-    report = runner.figures.report("s", now_ms)
+    report = runner.metrics.report("s", now_ms)
     assert (report.wait, report.failing_seconds, report.applied) == (None, 0.0, 1)
 
 
@@ -263,7 +263,7 @@ def test_an_unexpected_error_is_logged_with_its_traceback(kind: str, tmp_path: P
         while not errors:
             await asyncio.sleep(0)
         running.cancel()
-        wait = flows.figures["f"].wait
+        wait = flows.metrics["f"].wait
         assert wait is not None
         assert (wait.code, wait.attempts) == ("internal", 1)
 

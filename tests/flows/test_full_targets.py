@@ -54,7 +54,7 @@ class Waits:
 
     async def sleep(self, _seconds: float) -> None:
         assert self.sink is not None
-        self.errors.append(self.sink.figures.of("b").error)
+        self.errors.append(self.sink.metrics.of("b").error)
         if len(self.errors) == 3:
             await self._then()
         assert len(self.errors) < 20, self.errors[-1]
@@ -76,8 +76,8 @@ async def sent_after_waits(
     sink = waits.sink = sink_of(lb, url, sleep=waits.sleep, report=reports.append, **options)
     await sink.run()
     assert not sink.failed
-    assert (len(waits.errors), len(reports), sink.figures.parked) == (3, 1, 0)
-    assert sink.figures.of("b").error is None
+    assert (len(waits.errors), len(reports), sink.metrics.parked) == (3, 1, 0)
+    assert sink.metrics.of("b").error is None
     assert waits.errors[0] == reports[0]
     return reports[0]
 
@@ -189,7 +189,7 @@ def test_rows_that_fill_more_than_a_packet_are_divided(mariadb: MariaDB) -> None
         await lb.submit_many("b", [('"' * 100 + str(i), i) for i in range(3_000)])
 
         async def stop(_seconds: float) -> None:
-            raise AssertionError(sink.figures.of("b").error)
+            raise AssertionError(sink.metrics.of("b").error)
 
         sink = sink_of(lb, url, sleep=stop)
         await sink.run()
@@ -243,7 +243,7 @@ def test_a_jetstream_without_room_delays_changes_and_refuses_long_ones(tmp_path:
         await lb.set_data("b", "m1", "x" * 1_000)
         sink = sink_of(lb, url, parking=parking)
         await sink.run()
-        assert sink.figures.parked == 1
+        assert sink.metrics.parked == 1
         assert ["max_payload" in each.error for each in parking.read()] == [True]
         await lb.close()
         await client.close()

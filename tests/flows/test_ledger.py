@@ -161,7 +161,7 @@ def test_a_ledger_is_rewritten_when_changes_are_missing(url: str) -> None:
                 await lb.changes("b", after=stored)
             notes: list[str] = []
             sink = await sent(lb, url, report=notes.append)
-            assert sink.figures.boards["b"].restarts == 1
+            assert sink.metrics.boards["b"].restarts == 1
             assert "all current entries" in notes[0]
             assert ledger(url, defined, prefix_of(url)) == rankings(lb.sync, defined)
             assert rows(url, f"SELECT generation FROM {prefix_of(url)}sinks") == [(2,)]

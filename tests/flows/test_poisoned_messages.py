@@ -76,12 +76,12 @@ def test_a_poisoned_line_is_rejected_and_the_next_one_counts(boards: Path, tmp_p
         for line in (text, four_fields("b", f"good{i}", 1))
     ]
     file = written(tmp_path / "events", lines)
-    figures, rejects, waits = count(boards, file, MAPPING)
+    metrics, rejects, waits = count(boards, file, MAPPING)
     rejected = sorted(rejects.lines, key=lambda line: int(line.position))
     assert dict(zip(REJECTED, [line.code for line in rejected], strict=True)) == {
         name: code for name, (_, code) in REJECTED.items()
     }
-    assert figures.applied == len(REJECTED)
+    assert metrics.applied == len(REJECTED)
     assert scores(boards, "b") == {f"good{i}": 1 for i in range(len(REJECTED))}
     assert waits == []
 
@@ -103,9 +103,9 @@ def test_the_last_of_several_fields_with_one_name_counts(boards: Path, tmp_path:
 def test_messages_with_invalid_board_names_are_skipped(boards: Path, tmp_path: Path) -> None:
     lines = [four_fields(name, "a", 1) for name in OTHER_NAMES]
     file = written(tmp_path / "events", [*lines, four_fields("b", "good", 1)])
-    figures, rejects, _ = count(boards, file, FOUR_FIELDS)
-    assert (figures.unknown, figures.applied, rejects.lines) == (len(OTHER_NAMES), 1, [])
-    assert max(map(len, figures.unknown_boards)) < 200
+    metrics, rejects, _ = count(boards, file, FOUR_FIELDS)
+    assert (metrics.unknown, metrics.applied, rejects.lines) == (len(OTHER_NAMES), 1, [])
+    assert max(map(len, metrics.unknown_boards)) < 200
     assert scores(boards, "b") == {"good": 1}
 
 
@@ -139,11 +139,11 @@ def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards
     redis.call("XADD", "long", "*", *fields, b"x", b"x" * (64 << 20))
     redis.call("XADD", "long", "*", "m", event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'))
     redis.call("XADD", "long", "*", *fields)
-    figures, rejects, _ = count(boards, f"{redis.url}/0/long", FOUR_FIELDS)
+    metrics, rejects, _ = count(boards, f"{redis.url}/0/long", FOUR_FIELDS)
     redis.call("DEL", "long")
     assert rejects.codes == ["line_too_long"] * 2
     assert [len(line.text) for line in rejects.lines] == [MESSAGE_LIMIT] * 2
-    assert figures.applied == 1
+    assert metrics.applied == 1
 
 
 def test_a_message_cannot_forge_its_subject(boards: Path) -> None:

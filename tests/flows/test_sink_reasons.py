@@ -61,8 +61,8 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
     async def sleep(seconds: float) -> None:
         nonlocal now_ms
         if seconds != 0.05:  # the sink's sleep between two polls
-            figures = runners[0].figures
-            waits.append((figures.of("b").wait, figures.failing_seconds(now_ms)))
+            metrics = runners[0].metrics
+            waits.append((metrics.of("b").wait, metrics.failing_seconds(now_ms)))
             now_ms += int(seconds * 1_000)
         await asyncio.sleep(0)
 
@@ -93,8 +93,8 @@ def test_the_reason_has_the_first_failure_and_the_next_attempt(tmp_path: Path) -
     times = [wait.next_ms for wait, _ in waits if wait is not None]
     assert times[:2] == [NOW_MS + 2_000, NOW_MS + 4_000]
     assert waits[1][1] == 2.0, "it has failed for two seconds"
-    assert runners[0].figures.reason is None
-    assert runners[0].figures.failing_seconds(now_ms) == 0.0
+    assert runners[0].metrics.reason is None
+    assert runners[0].metrics.failing_seconds(now_ms) == 0.0
 
 
 def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
 
     async def sleep(seconds: float) -> None:
         nonlocal now_ms
-        waits.append(sinks.figures["s"].reason)
+        waits.append(sinks.metrics["s"].reason)
         now_ms += int(seconds * 1_000)
         if len(waits) == 3:
             raise asyncio.CancelledError
@@ -122,7 +122,7 @@ def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
         assert wait is not None
         assert (wait.code, wait.since_ms, wait.attempts) == ("invalid_target", NOW_MS, i + 1)
         assert wait.next_ms == NOW_MS + (i + 1) * AGAIN_SECONDS * 1_000
-    report = sinks.figures["s"].report("s", now_ms)
+    report = sinks.metrics["s"].report("s", now_ms)
     assert report.wait == waits[-1]
     assert report.boards == {}
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import laurels
 from laurels.errors.sinks import SinkBehind, TargetRefused
-from laurels.flows.sinks.figures import problem_of
+from laurels.flows.sinks.metrics import problem_of
 from laurels.flows.sinks.round import ROUND_SECONDS
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import reset
@@ -90,13 +90,13 @@ def test_a_refused_board_is_tried_again_once_a_round() -> None:
         target.refused.add("b")
         await retried.lb.submit("b", "ann", 1)
         await retried.until(lambda: "b" in sink.failed)
-        since = sink.figures.of("b").wait
+        since = sink.metrics.of("b").wait
         assert since is not None
         assert since.next_ms is not None
         before = target.attempts
         await retried.pass_seconds(3 * ROUND_SECONDS)
         assert 2 <= target.attempts - before <= 4
-        wait = sink.figures.of("b").wait
+        wait = sink.metrics.of("b").wait
         assert wait is not None
         assert (wait.code, wait.since_ms) == ("target_refused", since.since_ms)
         assert wait.attempts > since.attempts
@@ -107,7 +107,7 @@ def test_a_refused_board_is_tried_again_once_a_round() -> None:
         await retried.pass_seconds(2 * ROUND_SECONDS)
         await retried.until_sent("b", "ann")
         assert not sink.failed
-        assert sink.figures.failing_seconds(retried.clock.now_ms()) == 0
+        assert sink.metrics.failing_seconds(retried.clock.now_ms()) == 0
 
     play(test)
 
@@ -121,11 +121,11 @@ def test_a_running_sink_continues_at_a_position_that_was_reset() -> None:
         target.positions["b"] = (await lb.changes("c", after="now")).cursor
         await retried.pass_seconds(2 * ROUND_SECONDS)
         assert isinstance(sink.failed["b"], SinkBehind)
-        assert problem_of([sink.figures.report("s", NOW_MS)]) is not None
+        assert problem_of([sink.metrics.report("s", NOW_MS)]) is not None
         target.refused.clear()
         await reset(lb, target, OPTIONS, initial=False)
         await retried.pass_seconds(2 * ROUND_SECONDS)
-        assert problem_of([sink.figures.report("s", NOW_MS)]) is None
+        assert problem_of([sink.metrics.report("s", NOW_MS)]) is None
         assert not sink.failed
         await lb.submit("b", "late", 1)
         await retried.pass_seconds(1)
@@ -142,12 +142,12 @@ def test_a_deleted_board_has_no_waiting_changes() -> None:
             target.is_up.clear()
             await retried.lb.create(laurels.Board("b", changes="1h"), exist_ok=True)
             await retried.lb.submit_many("b", [("ann", 1)] * 250)
-            await retried.until(lambda: sink.figures.waiting > 0)
+            await retried.until(lambda: sink.metrics.waiting > 0)
             await retried.lb.delete("b")
             target.is_up.set()
             await retried.pass_seconds(2 * ROUND_SECONDS)
-            figures = sink.figures.report("s", retried.clock.now_ms() + 60_000)
-            assert (figures.waiting, figures.lag_seconds, figures.failing_seconds) == (0, 0, 0)
+            metrics = sink.metrics.report("s", retried.clock.now_ms() + 60_000)
+            assert (metrics.waiting, metrics.lag_seconds, metrics.failing_seconds) == (0, 0, 0)
             assert not sink.failed
 
     play(test)

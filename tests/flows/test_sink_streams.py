@@ -14,9 +14,9 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
-from laurels.flows.sinks.figures import problem_of
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
+from laurels.flows.sinks.metrics import problem_of
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import reset, statuses
@@ -68,7 +68,7 @@ def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
         for batch in range(4):
             await lb.submit_many("b", [(f"m{i}", "1.50") for i in range(700)])
             sink = await sent(lb, str(path))
-            assert sink.figures.delivered == 700 + (batch == 0)
+            assert sink.metrics.delivered == 700 + (batch == 0)
         assert [line["id"] for line in lines(path)] == await ids(lb)
         assert b'"delta":1.50' in path.read_bytes()
         assert path.stat().st_mode & 0o077 == 0, "only the owner may read the data"
@@ -131,7 +131,7 @@ def test_a_full_disk_delays_changes_and_leaves_no_half_line(tmp_path: Path) -> N
         with pytest.raises(StoppedError):
             await sink.run()
         assert await lb.position("b", "sink:sink") is None
-        assert "No space left" in str(sink.figures.boards["b"].error)
+        assert "No space left" in str(sink.metrics.boards["b"].error)
         path.unlink()
         await sent(lb, str(path))
         assert [line["id"] for line in lines(path)] == await ids(lb)
@@ -294,13 +294,13 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
         sink = sink_of(lb, str(path))
         await sink.run()
         assert isinstance(sink.failed["b"], SinkBehind)
-        assert sink.figures.boards["other"].delivered == 1
+        assert sink.metrics.boards["other"].delivered == 1
         options = sink._options
         states = await statuses(lb, None, options, NOW_MS)
         assert {each.board: each.state for each in states} == {"b": "lost", "other": "done"}
         assert {each.code for each in states} == {"sink_behind", None}
-        assert sink.figures.lost == 1
-        assert problem_of([sink.figures.report("s", NOW_MS)]) == "sinks that have lost changes: 1"
+        assert sink.metrics.lost == 1
+        assert problem_of([sink.metrics.report("s", NOW_MS)]) == "sinks that have lost changes: 1"
         target = sink_of(lb, str(path))._target
         await reset(lb, target, options, initial=True)
         states = await statuses(lb, None, options, NOW_MS)

@@ -16,7 +16,7 @@ import pytest
 import laurels
 from laurels.errors import ShardsDiffer
 from laurels.errors.sources import SourceDiverged, SourceOvertaken, SourceShardExpired
-from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
 from laurels.stores.redis.sharding.positions import position_shard
@@ -119,10 +119,10 @@ def test_a_shard_rolled_back_while_the_source_is_stopped_gets_the_lost_events_ag
         lb.position("gifts", "source/source")
     done = count(server.url, file, FOUR_FIELDS, batch=17)
     assert "shards_differ" in done.waits
-    assert done.figures.recounted > 0
+    assert done.metrics.recounted > 0
     ensure_level(server.url, expected)
     written(file, events_of(rng, 40, expected))
-    assert count(server.url, file, FOUR_FIELDS).figures.applied == 40
+    assert count(server.url, file, FOUR_FIELDS).metrics.applied == 40
     ensure_level(server.url, expected)
 
 
@@ -134,10 +134,10 @@ def test_a_shard_rolled_back_while_the_source_runs_gets_the_lost_events_again(
     file = written(tmp_path / "events", events_of(rng, 100, expected))
     copies.copy()
 
-    def lose(_runner: SourceRunner, figures: Figures) -> None:
-        if figures.batches <= 3:
+    def lose(_runner: SourceRunner, metrics: SourceMetrics) -> None:
+        if metrics.batches <= 3:
             copies.copy()
-        if figures.batches == 5:
+        if metrics.batches == 5:
             copies.put_back(ages)
 
     done = count(server.url, file, FOUR_FIELDS, batch=10, on_progress=lose)
@@ -153,15 +153,15 @@ def test_the_keeper_loses_exactly_its_newest_batch(
     file = written(tmp_path / "events", events_of(rng, 60, expected))
     copies.copy()
 
-    def lose(_runner: SourceRunner, figures: Figures) -> None:
-        assert figures.batches < 100, "the source repeats itself for ever"
-        if figures.batches <= 3:
+    def lose(_runner: SourceRunner, metrics: SourceMetrics) -> None:
+        assert metrics.batches < 100, "the source repeats itself for ever"
+        if metrics.batches <= 3:
             copies.copy()
-        if figures.batches == 3:
+        if metrics.batches == 3:
             copies.put_back({KEEPER: 2})
 
     done = count(server.url, file, FOUR_FIELDS, batch=10, on_progress=lose)
-    assert done.figures.repeated + done.figures.applied >= 60
+    assert done.metrics.repeated + done.metrics.applied >= 60
     ensure_level(server.url, expected)
 
 
@@ -272,7 +272,7 @@ def test_lost_events_are_counted_again_over_a_service(
             count(at, file, FOUR_FIELDS, batch=20)
         copies.put_back({OTHERS[0]: 1})
         done = count(at, file, FOUR_FIELDS, batch=20)
-        assert done.figures.recounted > 0
+        assert done.metrics.recounted > 0
     ensure_level(server.url, expected)
 
 
@@ -300,12 +300,12 @@ def test_lost_events_no_longer_in_the_stream_are_reported(
         with pytest.raises(SourceShardExpired, match="laurels rebuild"):
             count(server.url, stream, FOUR_FIELDS, batch=20)
     assert scores(server.url, "gifts") == lost
-    assert count(server.url, stream, FOUR_FIELDS, batch=20, begin="start").figures.recounted > 0
+    assert count(server.url, stream, FOUR_FIELDS, batch=20, begin="start").metrics.recounted > 0
     totals = scores(server.url, "gifts")
     assert totals != expected
     assert all(lost.get(member, 0) <= totals[member] <= expected[member] for member in totals)
     streamed(server, events_of(rng, 10, expected))
-    assert count(server.url, stream, FOUR_FIELDS).figures.applied == 10
+    assert count(server.url, stream, FOUR_FIELDS).metrics.applied == 10
 
 
 def test_another_stream_reports_no_lost_events(

@@ -14,7 +14,7 @@ import laurels
 from laurels.errors import AllEventsRefused
 from laurels.errors.sources import SourceDiverged
 from laurels.flows.sources import runner
-from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.reader import ZERO, StreamPosition, decode_position
 from laurels.flows.sources.runner import SourceRunner
 from tests.redis.servers import until
@@ -44,16 +44,16 @@ def test_a_file_that_is_read_repeatedly_counts_once(boards: Path, tmp_path: Path
     assert scores(boards, "gifts") == {"m0": 10, "m1": 10, "m2": 10}
     written(file, [four_fields("gifts", "m0", 5), four_fields("gold", "m0", "0.25")])
     again = count(boards, file, FOUR_FIELDS)
-    assert (again.figures.read, again.figures.applied) == (2, 2)
+    assert (again.metrics.read, again.metrics.applied) == (2, 2)
     assert scores(boards, "gifts")["m0"] == 15
 
 
 def test_a_stopped_run_is_resumed(boards: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(30)])
     first = count(boards, file, FOUR_FIELDS, batch=4, on_progress=lambda runner, _: runner.stop())
-    assert first.figures.applied == 4
+    assert first.metrics.applied == 4
     rest = count(boards, file, FOUR_FIELDS, batch=7)
-    assert rest.figures.applied == 26
+    assert rest.metrics.applied == 26
     assert scores(boards, "gifts") == {"ann": 30}
 
 
@@ -61,12 +61,12 @@ def test_each_board_continues_from_its_own_position(boards: Path, tmp_path: Path
     lines = [four_fields(("gifts", "gold", "late")[i % 3], "ann", 1) for i in range(30)]
     file = written(tmp_path / "events", lines)
     first = count(boards, file, FOUR_FIELDS, batch=5)
-    assert (first.figures.applied, first.figures.unknown) == (20, 10)
-    assert first.figures.unknown_boards == {"late": 10}
+    assert (first.metrics.applied, first.metrics.unknown) == (20, 10)
+    assert first.metrics.unknown_boards == {"late": 10}
     with laurels.open(boards) as lb:
         lb.create(laurels.Board("late"))
     again = count(boards, file, FOUR_FIELDS, batch=8)
-    assert (again.figures.applied, again.figures.repeated) == (10, 20)
+    assert (again.metrics.applied, again.metrics.repeated) == (10, 20)
     assert scores(boards, "gifts") == scores(boards, "gold") == scores(boards, "late")
 
 
@@ -84,8 +84,8 @@ def test_a_board_without_messages_does_not_delay_a_restart(
     monkeypatch.setattr(runner, "ADVANCE_EVERY", 2)
     file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(10)])
 
-    def die(_runner: object, figures: Figures) -> None:
-        if figures.batches == 4:
+    def die(_runner: object, metrics: SourceMetrics) -> None:
+        if metrics.batches == 4:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
@@ -96,7 +96,7 @@ def test_a_board_without_messages_does_not_delay_a_restart(
         == position_of(boards, "gifts")
         == StreamPosition(size * 8 // 10)
     )
-    assert count(boards, file, FOUR_FIELDS).figures.repeated == 0
+    assert count(boards, file, FOUR_FIELDS).metrics.repeated == 0
     assert position_of(boards, "gold") == position_of(boards, "gifts") == StreamPosition(size)
     assert scores(boards, "gifts") == {"ann": 10}
 
@@ -104,11 +104,11 @@ def test_a_board_without_messages_does_not_delay_a_restart(
 def test_boards_that_do_not_match_are_skipped_and_counted(boards: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "events", [four_fields(b, "ann", 1) for b in ("gifts", "gold", "x")])
     done = count(boards, file, FOUR_FIELDS, boards="gi*")
-    assert (done.figures.applied, done.figures.foreign, done.figures.unknown) == (1, 2, 0)
+    assert (done.metrics.applied, done.metrics.foreign, done.metrics.unknown) == (1, 2, 0)
     assert scores(boards, "gold") == {}
     prefixed = FOUR_FIELDS.replace("KeyPrefix", "{KeyPrefix|gi*}")
     done = count(boards, file, prefixed, name="other")
-    assert (done.figures.foreign, done.figures.unknown_boards) == (2, {"fts": 1})
+    assert (done.metrics.foreign, done.metrics.unknown_boards) == (2, {"fts": 1})
 
 
 def test_malformed_or_refused_lines_are_rejected_with_the_reason(
@@ -135,7 +135,7 @@ def test_malformed_or_refused_lines_are_rejected_with_the_reason(
         "missing_field",
         "too_many_places",
     ]
-    assert (done.figures.read, done.figures.rejected, done.figures.applied) == (7, 6, 1)
+    assert (done.metrics.read, done.metrics.rejected, done.metrics.applied) == (7, 6, 1)
     (first, *_) = done.rejects.lines
     assert (first.position, first.text, first.board) == ("9", "nonsense", None)
     assert scores(boards, "gold") == {"ann": Decimal("1.25")}
@@ -145,13 +145,13 @@ def test_a_line_is_read_only_after_its_line_end_has_arrived(boards: Path, tmp_pa
     file = tmp_path / "events"
     whole = four_fields("gifts", "ann", 1)
     file.write_bytes(whole + b"\n" + whole[:20])
-    assert count(boards, file, FOUR_FIELDS).figures.applied == 1
+    assert count(boards, file, FOUR_FIELDS).metrics.applied == 1
     written(file, [whole[20:]])
     with file.open("ab") as opened:
         opened.write(whole)
-    assert count(boards, file, FOUR_FIELDS).figures.applied == 2
+    assert count(boards, file, FOUR_FIELDS).metrics.applied == 2
     written(file, [b"", whole])
-    assert count(boards, file, FOUR_FIELDS).figures.applied == 1
+    assert count(boards, file, FOUR_FIELDS).metrics.applied == 1
     assert scores(boards, "gifts") == {"ann": 4}
 
 
@@ -168,11 +168,11 @@ def test_a_recreated_file_is_detected(boards: Path, tmp_path: Path) -> None:
     written(tmp_path / "new", [event]).replace(file)
     with pytest.raises(SourceDiverged):
         count(boards, file, FOUR_FIELDS)
-    assert count(boards, file, FOUR_FIELDS, begin="now").figures.read == 0
-    assert count(boards, file, FOUR_FIELDS).figures.read == 0
+    assert count(boards, file, FOUR_FIELDS, begin="now").metrics.read == 0
+    assert count(boards, file, FOUR_FIELDS).metrics.read == 0
     written(tmp_path / "newer", [event]).replace(file)
-    assert count(boards, file, FOUR_FIELDS, begin="start").figures.applied == 1
-    assert count(boards, file, FOUR_FIELDS, begin="start").figures.applied == 0
+    assert count(boards, file, FOUR_FIELDS, begin="start").metrics.applied == 1
+    assert count(boards, file, FOUR_FIELDS, begin="start").metrics.applied == 0
     assert scores(boards, "gifts") == {"ann": 3}
 
 
@@ -184,7 +184,7 @@ def test_a_file_truncated_while_followed_is_detected(boards: Path, tmp_path: Pat
             file,
             FOUR_FIELDS,
             until_end=False,
-            on_progress=lambda _runner, _figures: file.write_bytes(b""),
+            on_progress=lambda _runner, _metrics: file.write_bytes(b""),
         )
     assert scores(boards, "gifts") == {"ann": 1}
 
@@ -193,7 +193,7 @@ def test_each_run_counts_a_pipe_from_its_start_to_its_end(boards: Path) -> None:
     for _ in range(2):
         chunks = [four_fields("gifts", "ann", 1) + b"\n", four_fields("gifts", "bob", 1), b""]
         done = count(boards, reader_of("-", pipe_of(chunks)), FOUR_FIELDS, until_end=False)
-        assert done.figures.applied == 2
+        assert done.metrics.applied == 2
     assert scores(boards, "gifts") == {"ann": 2, "bob": 2}
 
 
@@ -204,8 +204,8 @@ def test_a_line_of_a_pipe_is_counted_without_waiting_for_the_next(boards: Path) 
     chunks.put(four_fields("gifts", "ann", 1) + b"\n")
     seen: list[int] = []
 
-    def on_progress(runner: SourceRunner, figures: Figures) -> None:
-        seen.append(figures.applied)
+    def on_progress(runner: SourceRunner, metrics: SourceMetrics) -> None:
+        seen.append(metrics.applied)
         chunks.put(four_fields("gifts", "ann", 1) + b"\n")
         if len(seen) == 3:
             runner.stop()

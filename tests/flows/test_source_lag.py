@@ -143,9 +143,9 @@ def test_a_delayed_source_counts_messages_in_their_own_periods() -> None:
             clock.advance(2 * HOUR)
             waiting = (False, True)
             assert await ends(lb) == [*[waiting] * 8, (False, False)]
-            figures = run(lb, reader, batch=3)
-            await figures.run()
-            assert (figures.figures.applied, figures.figures.late) == (20, {})
+            metrics = run(lb, reader, batch=3)
+            await metrics.run()
+            assert (metrics.metrics.applied, metrics.metrics.late) == (20, {})
             assert await ends(lb) == [*[(True, False)] * 8, (False, False)]
             totals = [(await lb.top("b", period=p.label)).entries for p in await lb.periods("b")]
             counted = [sum(int(str(e.score)) for e in entries) for entries in totals]
@@ -170,7 +170,7 @@ def test_lateness_is_decided_for_each_message_of_a_batch() -> None:
             runner = run(lb, reader)
             await runner.run()
             in_time = 60 + 5 + 1
-            assert runner.figures.late == {"hour": 3 * 60 - in_time}
+            assert runner.metrics.late == {"hour": 3 * 60 - in_time}
             label = (await lb.periods("b", "hour"))[4].label
             page = await lb.top("b", window="hour", period=label)
             assert [entry.score for entry in page] == [in_time]
@@ -265,7 +265,7 @@ def _counted(folder: Path, address: str, now_ms: int) -> None:
             yield lb
 
     ran = count(boards, address, now_ms=clock.now_ms())
-    assert (ran.figures.applied, ran.figures.late) == (2, {})
+    assert (ran.metrics.applied, ran.metrics.late) == (2, {})
     with laurels.open(folder, clock=clock) as lb:
         waiting = [p.label for p in lb.periods("b", "hour") if p.waits_for == ("source/source",)]
         assert waiting
@@ -314,7 +314,7 @@ def test_a_new_run_continues_with_the_reported_time(lag: int) -> None:
             reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock was set back by then
             runner = run(lb, reader)
             await runner.run()
-            assert runner.figures.late == {"hour": 1}
+            assert runner.metrics.late == {"hour": 1}
             assert (await ends(lb))[0] == (True, False)
 
     asyncio.run(main())

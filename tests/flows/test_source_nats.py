@@ -20,7 +20,7 @@ from laurels.errors.sources import (
     StreamMissing,
 )
 from laurels.flows.sources import nats_stream
-from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.runner import SourceRunner
 from tests.redis.servers import free_port, until
 
@@ -95,7 +95,7 @@ def test_messages_are_counted_once_in_batches_of_any_size(
         count(boards, stream, FOUR_FIELDS, batch=batch)
     assert scores(boards, "gifts") == {"ann": 50}
     server.publish("scores.a", gifts(25))
-    assert count(boards, stream, FOUR_FIELDS, batch=10).figures.applied == 25
+    assert count(boards, stream, FOUR_FIELDS, batch=10).metrics.applied == 25
     assert scores(boards, "gifts") == scores(boards, "gifts", window="day") == {"ann": 75}
 
 
@@ -105,8 +105,8 @@ def test_a_message_is_counted_without_waiting_for_the_next(
     """Each message is published only after the previous one has been counted."""
     seen: list[int] = []
 
-    def publish_next(runner: SourceRunner, figures: Figures) -> None:
-        seen.append(figures.applied)
+    def publish_next(runner: SourceRunner, metrics: SourceMetrics) -> None:
+        seen.append(metrics.applied)
         server.publish("scores.a", gifts(1))
         if len(seen) == 3:
             runner.stop()
@@ -119,7 +119,7 @@ def test_a_message_is_counted_without_waiting_for_the_next(
 def test_the_subject_can_be_used_as_a_field(server: NatsServer, stream: str, boards: Path) -> None:
     server.publish("scores.gifts", [b'{"user": "ann", "n": 2}'])
     done = count(boards, stream, "board={$subject|scores.*},member=user,value=n")
-    assert done.figures.applied == 1
+    assert done.metrics.applied == 1
     assert scores(boards, "gifts") == {"ann": 2}
 
 
@@ -132,7 +132,7 @@ def test_long_messages_are_read_in_small_batches(
     server.publish("scores.gifts", [*[long] * 20, *gifts(50), *[long] * 20])
     reader: Any = RecordingReader(reader_of(stream))
     done = count(boards, reader, FOUR_FIELDS)
-    assert (done.figures.applied, done.rejects.lines) == (90, [])
+    assert (done.metrics.applied, done.rejects.lines) == (90, [])
     assert scores(boards, "gifts") == {"ann": 90}
     assert 90_000 < max(reader.lengths) <= 100_000
 
@@ -160,8 +160,8 @@ def test_a_recreated_stream_is_detected(server: NatsServer, stream: str, boards:
     server.publish("scores.a", gifts(5))
     with pytest.raises(SourceDiverged, match="nats:EVENTS@"):
         count(boards, stream, FOUR_FIELDS)
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 5
-    assert count(boards, stream, FOUR_FIELDS).figures.applied == 0
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 5
+    assert count(boards, stream, FOUR_FIELDS).metrics.applied == 0
     assert scores(boards, "gifts") == {"ann": 8}
 
 
@@ -171,7 +171,7 @@ def test_a_stream_deleted_or_recreated_during_a_run_is_detected(
 ) -> None:
     server.publish("scores.a", gifts(3))
 
-    def delete(_runner: object, _figures: object) -> None:
+    def delete(_runner: object, _metrics: object) -> None:
         server.call(f"STREAM.DELETE.{STREAM}")
         if again:
             server.create(STREAM, "scores.*")
@@ -191,12 +191,12 @@ def test_messages_removed_between_runs_are_detected(
     server.call(f"STREAM.PURGE.{STREAM}", {"seq": 6})
     with pytest.raises(SourceExpired):
         count(boards, stream, FOUR_FIELDS)
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 4
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 0
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 4
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 0
     server.call(f"STREAM.MSG.DELETE.{STREAM}", {"seq": 8})
     server.publish("scores.a", gifts(6))
     server.call(f"STREAM.MSG.DELETE.{STREAM}", {"seq": 11})
-    assert count(boards, stream, FOUR_FIELDS).figures.applied == 5
+    assert count(boards, stream, FOUR_FIELDS).metrics.applied == 5
     assert scores(boards, "gifts") == {"ann": 12}
 
 
@@ -205,7 +205,7 @@ def test_messages_removed_during_a_run_are_detected(
 ) -> None:
     server.publish("scores.a", gifts(20))
 
-    def purge(_runner: object, _figures: object) -> None:
+    def purge(_runner: object, _metrics: object) -> None:
         server.call(f"STREAM.PURGE.{STREAM}", {"seq": 15})
 
     with pytest.raises(SourceExpired):
@@ -219,11 +219,11 @@ def test_a_source_waits_for_its_server_to_return(
 ) -> None:
     server.publish("scores.a", gifts(50))
 
-    def restart(_runner: object, _figures: object) -> None:
+    def restart(_runner: object, _metrics: object) -> None:
         server.restart()
 
     done = count(boards, stream, FOUR_FIELDS, batch=25, on_progress=restart)
-    assert done.figures.applied == 50
+    assert done.metrics.applied == 50
     assert done.waits.count("source_unavailable") == len(done.waits) > 0
     assert scores(boards, "gifts") == {"ann": 50}
 

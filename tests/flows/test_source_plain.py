@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import LaurelsError
-from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, Foreign, fields_of, parse_mapping
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.outcomes import MessageOutcomes, Row
 from laurels.flows.sources.plain_messages import EventParser, plain_decoder
 from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message, StreamPosition
@@ -120,13 +120,13 @@ def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
     messages = [Message(StreamPosition(1 + i), raw, taken_ms) for i, raw in enumerate(raws)]
     positions = {"m": StreamPosition(after)}
 
-    def divided(batches: list[list[Message]]) -> tuple[dict[str, list[Row]], Figures]:
+    def divided(batches: list[list[Message]]) -> tuple[dict[str, list[Row]], SourceMetrics]:
         rows: dict[str, list[Row]] = {}
-        outcomes = MessageOutcomes("s", Figures(), NoRejects())
+        outcomes = MessageOutcomes("s", SourceMetrics(), NoRejects())
         for batch in batches:
             for board, board_rows in reader.divided(batch, positions, outcomes).items():
                 rows.setdefault(board, []).extend(board_rows)
-        return rows, outcomes.figures
+        return rows, outcomes.metrics
 
     assert divided([messages]) == divided([[message] for message in messages])
 

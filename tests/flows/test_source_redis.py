@@ -54,10 +54,10 @@ def test_entries_of_four_fields_are_counted_once(server: Server, stream: str, bo
     for i in range(30):
         add(server, ("gifts", "gold", "cache")[i % 3], f"m{i % 2}", 1)
     first = count(boards, stream, FOUR_FIELDS, batch=7)
-    assert (first.figures.applied, first.figures.unknown) == (20, 10)
+    assert (first.metrics.applied, first.metrics.unknown) == (20, 10)
     server.call("XADD", KEY, "*", "event", four_fields("gold", "m0", "0.50"))
     again = count(boards, stream, FOUR_FIELDS, batch=7)
-    assert (again.figures.read, again.figures.applied) == (1, 1)
+    assert (again.metrics.read, again.metrics.applied) == (1, 1)
     assert sum(scores(boards, "gifts").values()) == 10
     assert sum(scores(boards, "gold").values()) == Decimal("10.5")
 
@@ -69,7 +69,7 @@ def test_entries_count_at_the_time_at_which_the_server_took_them(
     add(server, "gifts", "ann", 1, f"{noon}-0")
     add(server, "gifts", "ann", 2, f"{noon}-1")
     done = count(boards, stream, FOUR_FIELDS)
-    assert (done.figures.applied, done.figures.late) == (2, {"day": 2})
+    assert (done.metrics.applied, done.metrics.late) == (2, {"day": 2})
     assert scores(boards, "gifts", window="day") == {}
 
 
@@ -77,7 +77,7 @@ def test_a_message_from_the_future_counts_now(server: Server, stream: str, board
     add(server, "gifts", "ann", 1, f"{1 << 46}-0")
     with laurels.open(boards) as lb:
         now_ms = lb.clock_status().now_ms
-    assert count(boards, stream, FOUR_FIELDS, now_ms=now_ms).figures.applied == 1
+    assert count(boards, stream, FOUR_FIELDS, now_ms=now_ms).metrics.applied == 1
     assert scores(boards, "gifts", window="day") == {"ann": 1}
 
 
@@ -92,7 +92,7 @@ def test_long_entries_are_read_in_small_batches(
         server.call("XADD", KEY, "*", *fields, "x", "x" * (30_000 if number < 20 else 1))
     reader: Any = RecordingReader(reader_of(stream))
     done = count(boards, reader, FOUR_FIELDS)
-    assert (done.figures.applied, done.rejects.lines) == (40, [])
+    assert (done.metrics.applied, done.rejects.lines) == (40, [])
     assert 90_000 < max(reader.lengths) <= 100_000
 
 
@@ -118,14 +118,14 @@ def test_a_deleted_or_recreated_stream_is_detected(
     add(server, "gifts", "ann", 1, "5-0")
     with pytest.raises(SourceDiverged, match="newest id is 5"):
         count(boards, stream, FOUR_FIELDS)
-    assert count(boards, stream, FOUR_FIELDS, begin="now").figures.read == 0
+    assert count(boards, stream, FOUR_FIELDS, begin="now").metrics.read == 0
     add(server, "gifts", "ann", 1)
-    assert count(boards, stream, FOUR_FIELDS).figures.applied == 1
+    assert count(boards, stream, FOUR_FIELDS).metrics.applied == 1
     server.call("DEL", KEY)
     add(server, "gifts", "ann", 5)
     with pytest.raises(SourceDiverged, match="it has had 1 entries, and 2 were read before"):
         count(boards, stream, FOUR_FIELDS)
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 1
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 1
     assert scores(boards, "gifts") == {"ann": 8}
 
 
@@ -139,7 +139,7 @@ def test_a_stream_deleted_or_recreated_during_a_run_is_detected(
             stream,
             FOUR_FIELDS,
             until_end=False,
-            on_progress=lambda _runner, _figures: server.call("DEL", KEY),
+            on_progress=lambda _runner, _metrics: server.call("DEL", KEY),
         )
 
 
@@ -151,8 +151,8 @@ def test_entries_deleted_unread_are_detected(server: Server, stream: str, boards
     server.call("XTRIM", KEY, "MAXLEN", 1)
     with pytest.raises(SourceExpired):
         count(boards, stream, FOUR_FIELDS)
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 1
-    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 0
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 1
+    assert count(boards, stream, FOUR_FIELDS, begin="start").metrics.applied == 0
     assert scores(boards, "gifts") == {"ann": 2}
 
 
@@ -169,7 +169,7 @@ def test_entries_deleted_unread_during_a_run_are_detected(
             stream,
             FOUR_FIELDS,
             batch=5,
-            on_progress=lambda _runner, _figures: server.call("XDEL", KEY, "11-0", "12-0"),
+            on_progress=lambda _runner, _metrics: server.call("XDEL", KEY, "11-0", "12-0"),
         )
     assert scores(boards, "gifts") == {"ann": 12}
 
@@ -178,7 +178,7 @@ def test_entries_that_were_read_may_be_trimmed(server: Server, stream: str, boar
     for _ in range(3):
         for _ in range(10):
             add(server, "gifts", "ann", 1)
-        assert count(boards, stream, FOUR_FIELDS, batch=4).figures.applied == 10
+        assert count(boards, stream, FOUR_FIELDS, batch=4).metrics.applied == 10
         server.call("XTRIM", KEY, "MAXLEN", 0)
 
 
@@ -186,11 +186,11 @@ def test_a_source_waits_for_its_server_to_return(server: Server, stream: str, bo
     for _ in range(9):
         add(server, "gifts", "ann", 1)
 
-    def restart(_runner: object, _figures: object) -> None:
+    def restart(_runner: object, _metrics: object) -> None:
         server.restart()
 
     done = count(boards, stream, FOUR_FIELDS, batch=3, on_progress=restart)
-    assert done.figures.applied == 9
+    assert done.metrics.applied == 9
     assert scores(boards, "gifts") == {"ann": 9}
 
 
@@ -212,6 +212,6 @@ def test_an_address_without_a_stream_is_refused(server: Server, stream: str, boa
 def test_a_stream_that_does_not_exist_yet_is_read_as_empty(
     server: Server, stream: str, boards: Path
 ) -> None:
-    assert count(boards, stream, FOUR_FIELDS).figures.read == 0
+    assert count(boards, stream, FOUR_FIELDS).metrics.read == 0
     add(server, "gifts", "ann", 1)
-    assert count(boards, stream, FOUR_FIELDS).figures.applied == 1
+    assert count(boards, stream, FOUR_FIELDS).metrics.applied == 1

@@ -81,7 +81,7 @@ def test_a_source_waits_for_an_index_server_that_is_down(
 ) -> None:
     stops = iter(range(2))
 
-    def stop(_runner: object, _figures: object) -> None:
+    def stop(_runner: object, _metrics: object) -> None:
         if next(stops, None) is not None:
             index_server.kill()
 
@@ -105,7 +105,7 @@ def test_a_source_waits_for_a_service_that_is_down(tmp_path: Path, events: Path)
         if not running:
             running.append(Served(folder, port=port))
 
-    def stop(_runner: object, _figures: object) -> None:
+    def stop(_runner: object, _metrics: object) -> None:
         if running:
             running.pop().close()
 
@@ -172,7 +172,7 @@ def test_a_batch_counted_without_an_answer_is_not_sent_again(
 
     done = count(opened, events, FOUR_FIELDS, batch=30)
     assert done.waits
-    assert done.figures.read == done.figures.applied + done.figures.repeated
+    assert done.metrics.read == done.metrics.applied + done.metrics.repeated
     ensure_counted(index_server.url)
 
 
@@ -182,7 +182,7 @@ def test_another_run_of_the_same_source_is_noticed(
     """While a run is paused, another run of the same source has counted everything. When the paused
     run resumes, it counts nothing."""
 
-    def run_another(_runner: object, _figures: object) -> None:
+    def run_another(_runner: object, _metrics: object) -> None:
         where = ("--from", str(events), "--at", index_server.url, "--map", FOUR_FIELDS)
         with SourceProcess(tmp_path, "source", *where, "--until-end") as source:
             assert source.ended()[0] == 0
@@ -212,7 +212,7 @@ def test_a_source_waits_for_a_board_with_a_full_id_table(tmp_path: Path) -> None
 
     with pytest.warns(AllEventsRefused):
         done = count(opened, file, batch=4, on_wait=pass_time)
-    assert (done.figures.applied, done.figures.rejected) == (22, 3)
+    assert (done.metrics.applied, done.metrics.rejected) == (22, 3)
     assert done.rejects.codes == ["invalid_value"] * 3
     assert "dedupe_full" in done.waits
 
@@ -223,7 +223,7 @@ def test_repeated_ids_count_once(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("gifts"))
     done = count(tmp_path / "boards", file, batch=7)
-    assert (done.figures.applied, done.figures.duplicates) == (10, 15)
+    assert (done.metrics.applied, done.metrics.duplicates) == (10, 15)
     assert scores(tmp_path / "boards", "gifts") == {"ann": 10}
 
 

@@ -157,7 +157,7 @@ def test_refused_pages_are_parked_and_can_be_sent_again(
         parking = ParkingFile(tmp_path / "parked.jsonl", "sink")
         receiver.answers = [answer] * 3
         sink = await sent(lb, receiver.url, delivery=OPEN, parking=parking, tries=3)
-        assert (sink.figures.parked, sink.figures.delivered) == (500, 101)
+        assert (sink.metrics.parked, sink.metrics.delivered) == (500, 101)
         assert receiver.ids == (await ids(lb))[500:]
         (parked,) = parking.read()
         assert f"answered {answer[0]}" in parked.error

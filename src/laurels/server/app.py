@@ -29,7 +29,7 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
-from laurels.flows.sinks.figures import problem_of
+from laurels.flows.sinks.metrics import problem_of
 from laurels.model.validation import quoted
 from laurels.server.admission.admission import Admission
 from laurels.server.admission.limits import Rates

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.flows.sinks.figures import SinkFigures
-from laurels.flows.sources.figures import Figures
+from laurels.flows.sinks.metrics import SinkMetrics
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.redaction import without_paths
 from laurels.wire.sinks import SinkReport
@@ -37,15 +37,15 @@ class RunningFlows:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self.sinks: Mapping[str, SinkFigures] = {}
-        self.sources: Mapping[str, Figures] = {}
+        self.sinks: Mapping[str, SinkMetrics] = {}
+        self.sources: Mapping[str, SourceMetrics] = {}
 
     def reports(self) -> FlowReports:
         """Return the state of all sinks and sources. Error messages show files without their
         folders."""
         now_ms = self._now_ms()
-        sinks = [figures.report(name, now_ms) for name, figures in self.sinks.items()]
-        sources = [figures.report(name, now_ms) for name, figures in self.sources.items()]
+        sinks = [metrics.report(name, now_ms) for name, metrics in self.sinks.items()]
+        sources = [metrics.report(name, now_ms) for name, metrics in self.sources.items()]
         return FlowReports(
             [
                 replace(

@@ -213,17 +213,17 @@ def run(
         return runner
 
     runner = _with_boards(at, sink)
-    figures = runner.figures
+    metrics = runner.metrics
     summary = {
-        "delivered": figures.delivered,
-        "parked": figures.parked,
+        "delivered": metrics.delivered,
+        "parked": metrics.parked,
         "failed": {board: error.code for board, error in runner.failed.items()},
     }
     if json and to != "-":
         put_json(summary)
     else:
-        complain(f"sent {figures.delivered:,} changes, parked {figures.parked:,}")
-    return NO if figures.parked or runner.failed else 0
+        complain(f"sent {metrics.delivered:,} changes, parked {metrics.parked:,}")
+    return NO if metrics.parked or runner.failed else 0
 
 
 @command(app, "status")

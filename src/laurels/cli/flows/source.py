@@ -25,8 +25,8 @@ from laurels.errors import InvalidName, LaurelsError, ShardsDiffer
 from laurels.errors.sources import SourceUnreadable
 from laurels.flows.listing import listed
 from laurels.flows.retries import FlowRetryPolicy
-from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import StreamReader, decode_position
 from laurels.flows.sources.rejects import JsonRejects
@@ -183,11 +183,11 @@ def run(
             warn=complain,
             progress=_Progress(time.monotonic),
         )
-        figures, interrupted = asyncio.run(_run(at, reader, make))
-    _report(name, reader, figures, path, json=result.json)
+        metrics, interrupted = asyncio.run(_run(at, reader, make))
+    _report(name, reader, metrics, path, json=result.json)
     if interrupted:
         return INTERRUPTED
-    return SOME_REJECTED if figures.rejected else 0
+    return SOME_REJECTED if metrics.rejected else 0
 
 
 @command(app, "status")
@@ -296,7 +296,7 @@ def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceS
 
 async def _run(
     at: str, reader: StreamReader, make: Callable[..., SourceRunner]
-) -> tuple[Figures, bool]:
+) -> tuple[SourceMetrics, bool]:
     """Run a source over the boards at a URL. Return its counts, and whether Ctrl-C ended it."""
     interrupted = False
     opening = asyncio.ensure_future(
@@ -315,7 +315,7 @@ async def _run(
         try:
             lb = await opening
         except asyncio.CancelledError:
-            return Figures(), interrupted
+            return SourceMetrics(), interrupted
         try:
             runner = make(lb)
             stop = runner.stop
@@ -324,7 +324,7 @@ async def _run(
         finally:
             await reader.close()
             await lb.close()
-    return runner.figures, interrupted
+    return runner.metrics, interrupted
 
 
 @contextmanager
@@ -380,10 +380,10 @@ class _Progress:
         self._clock = clock
         self._last = clock()
 
-    def __call__(self, figures: Figures) -> None:
+    def __call__(self, metrics: SourceMetrics) -> None:
         if self._clock() - self._last >= PROGRESS_SECONDS:
             self._last = self._clock()
-            complain(f"{figures.read:,} messages read, at position {figures.position}")
+            complain(f"{metrics.read:,} messages read, at position {metrics.position}")
 
 
 def _complain_of_waiting(error: LaurelsError, seconds: float) -> None:
@@ -401,45 +401,49 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _report(name: str, reader: StreamReader, figures: Figures, path: Path, *, json: bool) -> None:
-    if figures.rejected:
-        reasons = ", ".join(f"{count:,} {code}" for code, count in figures.reasons.most_common())
-        complain(f"{figures.rejected:,} messages rejected ({reasons}): {path}")
-    if figures.unknown:
-        names = ", ".join(board for board, _ in figures.unknown_boards.most_common(5))
-        complain(f"{figures.unknown:,} messages for boards that do not exist: {names}")
-    if figures.late:
-        late = ", ".join(f"{count:,} for {window}" for window, count in figures.late.items())
+def _report(
+    name: str, reader: StreamReader, metrics: SourceMetrics, path: Path, *, json: bool
+) -> None:
+    if metrics.rejected:
+        reasons = ", ".join(f"{count:,} {code}" for code, count in metrics.reasons.most_common())
+        complain(f"{metrics.rejected:,} messages rejected ({reasons}): {path}")
+    if metrics.unknown:
+        names = ", ".join(board for board, _ in metrics.unknown_boards.most_common(5))
+        complain(f"{metrics.unknown:,} messages for boards that do not exist: {names}")
+    if metrics.late:
+        late = ", ".join(f"{count:,} for {window}" for window, count in metrics.late.items())
         complain(f"some events were too late: {late}")
-    if figures.recounted:
-        complain(f"{figures.recounted:,} events counted again in shards that had lost them")
+    if metrics.recounted:
+        complain(f"{metrics.recounted:,} events counted again in shards that had lost them")
     if json:
-        put_json(_document(name, reader, figures, path))
+        put_json(_document(name, reader, metrics, path))
     else:
         put_line(
-            f"{name}: {figures.read:,} messages: {figures.applied:,} applied, "
-            f"{figures.unchanged:,} unchanged, {figures.duplicates:,} duplicates, "
-            f"{figures.rejected:,} rejected, {figures.foreign + figures.unknown:,} for other "
-            f"boards, {figures.repeated:,} counted before; at position {figures.position}"
+            f"{name}: {metrics.read:,} messages: {metrics.applied:,} applied, "
+            f"{metrics.unchanged:,} unchanged, {metrics.duplicates:,} duplicates, "
+            f"{metrics.rejected:,} rejected, {metrics.foreign + metrics.unknown:,} for other "
+            f"boards, {metrics.repeated:,} counted before; at position {metrics.position}"
         )
 
 
-def _document(name: str, reader: StreamReader, figures: Figures, path: Path) -> dict[str, Any]:
+def _document(
+    name: str, reader: StreamReader, metrics: SourceMetrics, path: Path
+) -> dict[str, Any]:
     return {
         "source": name,
         "stream": reader.name,
-        "position": figures.position,
-        "read": figures.read,
-        "recounted": figures.recounted,
-        "applied": figures.applied,
-        "unchanged": figures.unchanged,
-        "duplicates": figures.duplicates,
-        "rejected": figures.rejected,
-        "foreign": figures.foreign,
-        "unknown": figures.unknown,
-        "repeated": figures.repeated,
-        "late": dict(figures.late),
-        "reasons": dict(figures.reasons),
-        "unknown_boards": dict(figures.unknown_boards),
-        "rejects_file": str(path) if figures.rejected else None,
+        "position": metrics.position,
+        "read": metrics.read,
+        "recounted": metrics.recounted,
+        "applied": metrics.applied,
+        "unchanged": metrics.unchanged,
+        "duplicates": metrics.duplicates,
+        "rejected": metrics.rejected,
+        "foreign": metrics.foreign,
+        "unknown": metrics.unknown,
+        "repeated": metrics.repeated,
+        "late": dict(metrics.late),
+        "reasons": dict(metrics.reasons),
+        "unknown_boards": dict(metrics.unknown_boards),
+        "rejects_file": str(path) if metrics.rejected else None,
     }

@@ -37,7 +37,7 @@ from .rows import restored
 DATA_AT_ONCE = 1_000
 
 
-class LedgerFigures(Struct):
+class BoardCounts(Struct):
     """What was read of a board, as numbers: its `entries`, entries in periods that the board no
     longer keeps (`expired`), entries in scopes whose labels are not in the ledger (`left_out`), and
     members with `data`."""
@@ -56,7 +56,7 @@ class LedgerContents:
         self._ledger = ledger
         self._clock = clock
         self._boards: dict[str, _Board] = {}
-        self.figures: dict[str, LedgerFigures] = {}
+        self.counts: dict[str, BoardCounts] = {}
         """What was read of each board, by name, when its pieces were last read."""
 
     def boards(self) -> list[str]:
@@ -91,7 +91,7 @@ class LedgerContents:
         """Yield the pieces of a board. Raises InvalidEntry for an entry that no ranking can
         have."""
         ledger_board = self._board(board)
-        figures = self.figures[board] = LedgerFigures()
+        counts = self.counts[board] = BoardCounts()
         oldest_ms = oldest_stored(ledger_board.rules, {}, ledger_board.time(self._clock()))
         reader = self._ledger.reader(ledger_board.ledger)
         ranking = _Rankings(ledger_board.rules, reader)
@@ -99,29 +99,29 @@ class LedgerContents:
             for entries in page:
                 rows = ranking.rows(entries)
                 if rows is None:
-                    figures.left_out += len(entries.lengths)
+                    counts.left_out += len(entries.lengths)
                 elif rows.instance < oldest_ms.get(rows.window, MIN_MS):
-                    figures.expired += rows.size
+                    counts.expired += rows.size
                 else:
-                    figures.entries += rows.size
+                    counts.entries += rows.size
                     yield rows
         for values in self._ledger.data(board):
             for first in range(0, len(values), DATA_AT_ONCE):
                 yield _values(values[first : first + DATA_AT_ONCE])
-            figures.data += len(values)
+            counts.data += len(values)
 
     def missing(self, board: str) -> list[str]:
         """Return sentences about the parts of a board that a copy lacks because they are not in the
         ledger."""
-        figures, windows = self.figures[board], windows_without_entries(self.rules(board))
+        counts, windows = self.counts[board], windows_without_entries(self.rules(board))
         missing = ["event ids"]
         if windows:
             missing.append(f"the entries of {', '.join(windows)}")
-        if figures.left_out:
-            missing.append(f"{figures.left_out:,} entries of scopes whose labels were cut short")
+        if counts.left_out:
+            missing.append(f"{counts.left_out:,} entries of scopes whose labels were cut short")
         sentences = [f"not in the ledger: {', '.join(missing)}"]
-        if figures.expired:
-            sentences.append(f"{figures.expired:,} entries of periods that are no longer kept")
+        if counts.expired:
+            sentences.append(f"{counts.expired:,} entries of periods that are no longer kept")
         return sentences
 
     def _board(self, name: str) -> "_Board":

@@ -78,13 +78,13 @@ def _make(
         write_copy(contents, target, name, lambda _doing, rows: progress(name, rows))
     except NameTaken as error:
         raise RebuildTaken(f"there is another board {name!r}, or an unfinished one") from error
-    figures = contents.figures[name]
+    counts = contents.counts[name]
     return RebuiltBoard(
         name,
-        figures.entries,
-        figures.expired,
-        figures.left_out,
-        figures.data,
+        counts.entries,
+        counts.expired,
+        counts.left_out,
+        counts.data,
         tuple(sorted(contents.origin(name).positions)),
         windows_without_entries(contents.rules(name)),
     )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.retries import Sleep
 
-from .figures import SinkFigures
+from .metrics import SinkMetrics
 from .opening import DeliveryOptions, open_target, webhook_secret
 from .parking import ParkingFile
 from .runner import SinkOptions, SinkRunner
@@ -50,7 +50,7 @@ class BackgroundSinks:
         self._now_ms = now_ms
         self._report = report
         self._sleep = sleep
-        self.figures: dict[str, SinkFigures] = {}
+        self.metrics: dict[str, SinkMetrics] = {}
         for name in settings:
             self._runner(name)
 
@@ -59,19 +59,19 @@ class BackgroundSinks:
         await asyncio.gather(*[self._keep(name) for name in self._settings])
 
     async def _keep(self, name: str) -> None:
-        figures = SinkFigures({})
+        metrics = SinkMetrics({})
         while True:
-            ended_by = figures.wait
+            ended_by = metrics.wait
             try:
                 runner = self._runner(name)
-                figures = self.figures[name] = runner.figures
-                figures.wait = ended_by
+                metrics = self.metrics[name] = runner.metrics
+                metrics.wait = ended_by
                 await runner.run()
             except Exception as error:  # must not end other sinks or the service
                 self._report(name, error)
-                if not figures.delivered:
-                    figures.wait = ended_by  # nothing was sent since that failure
-                figures.fail(error, self._now_ms(), AGAIN_SECONDS)
+                if not metrics.delivered:
+                    metrics.wait = ended_by  # nothing was sent since that failure
+                metrics.fail(error, self._now_ms(), AGAIN_SECONDS)
             await self._sleep(AGAIN_SECONDS)
 
     def _runner(self, name: str) -> SinkRunner:

@@ -32,7 +32,7 @@ from laurels.flows.attempts import FlowAttempts
 from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
-from .figures import SinkFigures
+from .metrics import SinkMetrics
 from .positions import move_position
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
@@ -122,7 +122,7 @@ class SinkRunner:
         """Boards with new changes that are not yet included in the number of waiting changes, since
         a page of the board may be in delivery."""
         self._measured_ago = 0.0
-        self.figures = SinkFigures({})
+        self.metrics = SinkMetrics({})
         self.failed: dict[str, LaurelsError] = {}
         """The boards on which the sink has stopped, each with the error. They are tried again once
         in each round."""
@@ -132,7 +132,7 @@ class SinkRunner:
         permanent errors of the target and the store; the errors of a single board are recorded in
         `failed` instead."""
         try:
-            await self._patiently(self._target.open, self.figures)
+            await self._patiently(self._target.open, self.metrics)
             if self._options.until_end:
                 self._begin(await self._board_names())
                 await asyncio.gather(*self._tasks)
@@ -169,7 +169,7 @@ class SinkRunner:
             changed = await self._changed(changed.cursor)
 
     async def _changed(self, cursor: str | None) -> ChangedBoards:
-        return await self._patiently(lambda: self._boards.changed_boards(cursor), self.figures)
+        return await self._patiently(lambda: self._boards.changed_boards(cursor), self.metrics)
 
     async def _wait(self, seconds: float) -> None:
         """Wait for some seconds. Raises the error of a reader that fails meanwhile."""
@@ -203,7 +203,7 @@ class SinkRunner:
         """Forget the failures of boards that are not among `names`, which are all boards."""
         for name in self.failed.keys() - set(names):
             del self.failed[name]
-            self.figures.of(name).leave()
+            self.metrics.of(name).leave()
 
     def _wake(self, names: Iterable[str]) -> None:
         """Make the readers of boards read again; start those that do not exist yet."""
@@ -243,7 +243,7 @@ class SinkRunner:
 
     async def _board_names(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
-        boards = await self._patiently(self._boards.boards, self.figures)
+        boards = await self._patiently(self._boards.boards, self.metrics)
         kept = [
             each for each in boards if each.changes and reaches(self._options.boards, each.name)
         ]
@@ -262,22 +262,22 @@ class SinkRunner:
 
     async def _follow(self, reader: "_BoardReader") -> None:
         """Run the reader of a board; record the error if the board's changes cannot be sent."""
-        board, figures = reader.board, self.figures.of(reader.board)
-        wait = figures.wait
+        board, metrics = reader.board, self.metrics.of(reader.board)
+        wait = metrics.wait
         try:
             await reader.run()
         except (UnknownBoard, ChangesNotKept):
             self.failed.pop(board, None)
-            figures.leave()
+            metrics.leave()
         except (SinkBehind, TargetRefused) as error:
             if str(self.failed.get(board)) != str(error):
                 self._report(f"{board}: {error}")
             self.failed[board] = error
-            figures.has_lost = isinstance(error, SinkBehind)
+            metrics.has_lost = isinstance(error, SinkBehind)
             if not reader.went_on:  # the failures since the first one are one
-                figures.wait = wait
-            seconds = None if figures.has_lost else self._round.seconds_left
-            figures.fail(error, self._now_ms(), seconds)
+                metrics.wait = wait
+            seconds = None if metrics.has_lost else self._round.seconds_left
+            metrics.fail(error, self._now_ms(), seconds)
         finally:
             self._delivering.discard(reader)
 
@@ -309,7 +309,7 @@ class _BoardReader:
         """Whether this reader has read a page of changes and delivered it."""
         self._options = sink._options
         self._target = sink._target
-        self._figures = sink.figures.of(board)
+        self._metrics = sink.metrics.of(board)
         self._stored: str | None = None
         """The position that the target or the store has."""
         self._after: str | None = None
@@ -357,11 +357,11 @@ class _BoardReader:
             await self.news.wait()
 
     def _note_progress(self) -> None:
-        self.went_on, self._figures.has_lost = True, False
+        self.went_on, self._metrics.has_lost = True, False
         self._sink.failed.pop(self.board, None)
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._sink._patiently(call, self._figures)
+        return await self._sink._patiently(call, self._metrics)
 
     async def _position(self) -> str | None:
         async with self._sink._turn:
@@ -380,7 +380,7 @@ class _BoardReader:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
             self._sink._report(f"{self.board}: {error.what}; sending all current entries again")
             self._after, self._restarts = None, True
-            self._figures.restarts += 1
+            self._metrics.restarts += 1
             return None
 
     async def _page(self, after: str | None, *, initial: bool = False) -> ChangePage:
@@ -392,38 +392,38 @@ class _BoardReader:
     async def _deliver(self, changes: Sequence[Change], read: ChangePage) -> None:
         cursor = read.cursor
         page = SinkPage(self.board, changes, self._stored, cursor, self._restarts)
-        figures = self._figures
-        figures.waiting = len(changes) + read.waiting
+        metrics = self._metrics
+        metrics.waiting = len(changes) + read.waiting
         if changes[-1].kind not in ("initial", "initial_end"):
-            figures.waiting_since_ms = changes[0].at_ms
-        figures.retention = await self._call(lambda: self._sink._retention(self.board))
+            metrics.waiting_since_ms = changes[0].at_ms
+        metrics.retention = await self._call(lambda: self._sink._retention(self.board))
         position = self._reported if self._target.keeps_positions else self._stored
-        figures.is_registered = position is not None
+        metrics.is_registered = position is not None
         self._delivering = page
         self._sink._delivering.add(self)
         self.warn()
         if await self._sent(page):
-            figures.delivered += len(changes)
+            metrics.delivered += len(changes)
         else:
-            figures.parked += len(changes)
+            metrics.parked += len(changes)
         if not self._target.keeps_positions:
             before = self._stored
             await self._call(lambda: self._store(before, cursor))
         self._stored, self._restarts, self._delivering = cursor, False, None
         self._sink._delivering.discard(self)
-        figures.waiting = read.waiting
+        metrics.waiting = read.waiting
         if not read.waiting:
-            figures.waiting_since_ms = None
+            metrics.waiting_since_ms = None
 
     def warn(self) -> None:
         """Report that the board will soon remove changes that the sink has not sent: once, and
         again only after the share of the retention in use has been below the limit."""
         retention = self._sink._retentions.get(self.board)
-        self._figures.retention = retention or self._figures.retention
-        used = self._figures.used(self._sink._now_ms())
+        self._metrics.retention = retention or self._metrics.retention
+        used = self._metrics.used(self._sink._now_ms())
         if used >= WARNED_AT and not self._is_warned:
             self._sink._report(
-                f"{self.board}: {self._figures.waiting:,} changes are not sent, {used:.0%} of what "
+                f"{self.board}: {self._metrics.waiting:,} changes are not sent, {used:.0%} of what "
                 "the board keeps: at 100% changes are lost; raise changes_max, or find out what "
                 "holds up the sink"
             )
@@ -441,7 +441,7 @@ class _BoardReader:
             return
         if self._delivering is page:
             own = sum(not is_own(change) for change in read)
-            self._figures.waiting = len(page.changes) + own + read.waiting
+            self._metrics.waiting = len(page.changes) + own + read.waiting
 
     async def _sent(self, page: SinkPage) -> bool:
         """Send a page; return False if it was parked."""
@@ -462,7 +462,7 @@ class _BoardReader:
             return True
 
     def _note_refusal(self, error: TargetRefused, seconds: float) -> None:
-        self._figures.fail(error, self._sink._now_ms(), seconds)
+        self._metrics.fail(error, self._sink._now_ms(), seconds)
 
     async def _once(self, page: SinkPage) -> None:
         async with self._sink._turn:

@@ -12,8 +12,8 @@ from msgspec import Meta, Struct
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sources import InvalidStream
 
-from .figures import Figures
 from .mapping import DEFAULT, parse_mapping
+from .metrics import SourceMetrics
 from .opening import STDIN, open_reader
 from .reader import StreamReader
 from .rejects import JsonRejects
@@ -60,7 +60,7 @@ class BackgroundSources:
         self._now_ms = now_ms
         self._new_run = new_run
         self._report = report
-        self.figures = {name: Figures() for name in settings}
+        self.metrics = {name: SourceMetrics() for name in settings}
         """The metrics of each source since the service was started."""
         for each in settings.values():
             if each.from_ == STDIN:
@@ -78,7 +78,7 @@ class BackgroundSources:
                 await self._run(name)
             except Exception as error:  # must not end other sources or the service
                 self._report(name, error)
-                self.figures[name].fail(error, self._now_ms(), AGAIN_SECONDS)
+                self.metrics[name].fail(error, self._now_ms(), AGAIN_SECONDS)
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _run(self, name: str) -> None:
@@ -96,7 +96,7 @@ class BackgroundSources:
                     now_ms=self._now_ms,
                     waiting=lambda error, _seconds: self._report(name, str(error)),
                     warn=partial(self._report, name),
-                    figures=self.figures[name],
+                    metrics=self.metrics[name],
                 )
                 await runner.run()
         finally:

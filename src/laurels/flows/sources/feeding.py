@@ -82,7 +82,7 @@ class BoardFeed:
                 rows = self._outcomes.rows_after(rows, await self._finish(board, error))
             except UnknownBoard:  # deleted meanwhile
                 self.forget(board)
-                self._outcomes.figures.skip_unknown(board, len(rows))
+                self._outcomes.metrics.skip_unknown(board, len(rows))
                 return
             else:
                 self.positions[board] = end.position

@@ -20,7 +20,7 @@ from laurels.errors.sources import SourceDiverged, SourceExpired, SourceShardExp
 from laurels.flows.retries import FlowRetryPolicy
 
 from .feeding import BoardFeed
-from .figures import Figures
+from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes
 from .reader import (
     ZERO,
@@ -75,15 +75,15 @@ class Leveling:
         missing messages; with `partly`, the messages that it still has are counted instead."""
         async with self._turn:
             self._report(differ)
-            figures, again = self._outcomes.figures, Figures()
-            self._outcomes.figures = again
+            metrics, again = self._outcomes.metrics, SourceMetrics()
+            self._outcomes.metrics = again
             try:
                 text = await self._level(board, differ, partly=partly)
             finally:
-                self._outcomes.figures = figures
-                figures.recounted += again.applied + again.unchanged
-                figures.late.update(again.late)
-                figures.reasons.update(again.reasons)
+                self._outcomes.metrics = metrics
+                metrics.recounted += again.applied + again.unchanged
+                metrics.late.update(again.late)
+                metrics.reasons.update(again.reasons)
         return None if text is None else decode_position(text)
 
     async def _level(self, board: str, differ: ShardsDiffer, *, partly: bool) -> str | None:

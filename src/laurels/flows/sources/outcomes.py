@@ -7,8 +7,8 @@ from msgspec import Struct
 from laurels.core.receipt import Receipts
 from laurels.errors import LaurelsError
 
-from .figures import Figures
 from .mapping import MappedEvent
+from .metrics import SourceMetrics
 from .reader import Message, StreamPosition
 from .rejects import Rejects, refusal, reject
 
@@ -24,25 +24,25 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class MessageOutcomes:
-    """Counts the outcomes of a source's messages in `figures`, and writes rejected messages to
+    """Counts the outcomes of a source's messages in `metrics`, and writes rejected messages to
     `rejects`."""
 
-    def __init__(self, source: str, figures: Figures, rejects: Rejects) -> None:
-        self.figures = figures
+    def __init__(self, source: str, metrics: SourceMetrics, rejects: Rejects) -> None:
+        self.metrics = metrics
         self.stream = ""
         self._source = source
         self._rejects = rejects
 
     def note(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
         """Count the outcomes of events; write those that the board refused to the rejects."""
-        figures = self.figures
+        metrics = self.metrics
         if receipts is None:
-            figures.repeated += len(rows)
+            metrics.repeated += len(rows)
             return
-        figures.applied += receipts.applied
-        figures.unchanged += receipts.unchanged
-        figures.duplicates += receipts.duplicates
-        figures.late.update(receipts.late)
+        metrics.applied += receipts.applied
+        metrics.unchanged += receipts.unchanged
+        metrics.duplicates += receipts.duplicates
+        metrics.late.update(receipts.late)
         if receipts.refused:
             errors = [(row.message, board, receipts.error(i)) for i, row in enumerate(rows)]
             self.reject([(m, b, error) for m, b, error in errors if error is not None])
@@ -53,12 +53,12 @@ class MessageOutcomes:
         lines = []
         for message, board, error in rejects:
             code, why = refusal(error)
-            self.figures.reasons[code] += 1
+            self.metrics.reasons[code] += 1
             lines.append(reject(self._source, self.stream, message, board, code, why))
         self._rejects.write(lines)
 
     def rows_after(self, rows: list[Row], position: StreamPosition) -> list[Row]:
         """Return the rows after a position; count the others as repeated."""
         rest = [row for row in rows if row.message.position > position]
-        self.figures.repeated += len(rows) - len(rest)
+        self.metrics.repeated += len(rows) - len(rest)
         return rest

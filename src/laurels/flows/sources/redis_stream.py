@@ -42,14 +42,14 @@ _ASSUMED_BYTES = 1 << 22
 _numbers = msgspec.json.Decoder(list[int]).decode
 
 
-class StreamFigures(msgspec.Struct, frozen=True):
+class StreamInfo(msgspec.Struct, frozen=True):
     """The state of a stream on its server: `added` is the number of entries ever added, 0 before
-    Redis 7, and `gone` the number of those that are no longer in the stream."""
+    Redis 7, and `removed` the number of those that are no longer in the stream."""
 
     newest: StreamPosition = ZERO
     oldest: StreamPosition = ZERO
     added: int = 0
-    gone: int = 0
+    removed: int = 0
 
 
 class EntryCounts:
@@ -98,18 +98,18 @@ class RedisStreamReader:
         text = str(self._address).removesuffix(f"/{self._address.database}")
         self.name = f"{text}/{self._address.database}/{self._key.decode(errors='replace')}"
         self._connection: Connection | None = None
-        self._figures: StreamFigures | None = None
+        self._info: StreamInfo | None = None
         self._counts = EntryCounts()
         self._longest = _ASSUMED_BYTES
         """The length of the longest entry of the last read."""
 
     async def open(self) -> StreamState:
-        figures = await self._stream_figures()
-        self._figures = figures
-        if figures is None:
+        info = await self._stream_info()
+        self._info = info
+        if info is None:
             return StreamState(self._identity, ZERO, ZERO)
-        is_whole = figures.added > 0 and not figures.gone
-        return StreamState(self._identity, figures.oldest, figures.newest, is_whole)
+        is_whole = info.added > 0 and not info.removed
+        return StreamState(self._identity, info.oldest, info.newest, is_whole)
 
     def stored(self, position: StreamPosition) -> StoredPosition:
         count = self._counts.up_to(position)
@@ -117,25 +117,23 @@ class RedisStreamReader:
         return StoredPosition(self._identity, str(position), mark)
 
     def misfit(self, stored: StoredPosition) -> str | None:
-        figures = self._figures or StreamFigures()
+        info = self._info or StreamInfo()
         if stored.stream != self._identity:
             return f"the position belongs to {stored.stream}"
-        if stored.position > ZERO and self._figures is None:
+        if stored.position > ZERO and self._info is None:
             return "the stream no longer exists"
-        if stored.position > figures.newest:
-            return f"its newest id is {figures.newest}, and {stored.at} was read before"
-        if figures.added < int(stored.mark or 0):
-            return (
-                f"it has had {figures.added:,} entries, and {int(stored.mark):,} were read before"
-            )
+        if stored.position > info.newest:
+            return f"its newest id is {info.newest}, and {stored.at} was read before"
+        if info.added < int(stored.mark or 0):
+            return f"it has had {info.added:,} entries, and {int(stored.mark):,} were read before"
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:
-        if not stored.mark or self._figures is None:
+        if not stored.mark or self._info is None:
             return False
         count = int(stored.mark)
         self._counts.begin(stored.position, count)
-        return self._figures.gone > count
+        return self._info.removed > count
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
         block = (b"BLOCK", b"%d" % _BLOCK_MS) if wait else ()
@@ -156,12 +154,12 @@ class RedisStreamReader:
 
     def _count(self, after: StreamPosition, messages: Sequence[Message]) -> None:
         """Record the number of entries up to each message."""
-        figures = self._figures
+        info = self._info
         before = 0 if after == ZERO else self._counts.up_to(after)
-        if before is None or (figures is not None and not figures.added):
+        if before is None or (info is not None and not info.added):
             self._counts = EntryCounts()
             return
-        before = max(before, 0 if figures is None else figures.gone)
+        before = max(before, 0 if info is None else info.removed)
         self._counts = EntryCounts({after: before}, messages, before, self._counts)
 
     async def close(self) -> None:
@@ -173,39 +171,40 @@ class RedisStreamReader:
     def _identity(self) -> str:
         return f"redis:{self._key.decode(errors='backslashreplace')}"
 
-    async def _stream_figures(self) -> StreamFigures | None:
-        """Return the figures of the stream, None if it does not exist."""
+    async def _stream_info(self) -> StreamInfo | None:
+        """Return the state of the stream, None if it does not exist."""
         kind = (await self._command(b"TYPE", self._key)).decode()
         if kind == "none":
             return None
         if kind != "stream":
             raise StreamMissing(f"expected a stream at {self.name}, got a key of type {kind}")
-        info = _paired(await self._command(b"XINFO", b"STREAM", self._key))
-        first, added = info.get(b"first-entry"), int(info.get(b"entries-added", 0))
-        return StreamFigures(
-            newest=_position(info[b"last-generated-id"]),
+        answer = _paired(await self._command(b"XINFO", b"STREAM", self._key))
+        first, added = answer.get(b"first-entry"), int(answer.get(b"entries-added", 0))
+        newest = _position(answer[b"last-generated-id"])
+        return StreamInfo(
+            newest=newest,
+            oldest=_before(_position(first[0])) if first else newest,
             added=added,
-            gone=max(0, added - int(info[b"length"])),
-            oldest=_before(_position(first[0])) if first else _position(info[b"last-generated-id"]),
+            removed=max(0, added - int(answer[b"length"])),
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:
         """Raise SourceDiverged if the stream was deleted or created again while it was read."""
-        figures = await self._stream_figures()
-        before = self._figures or StreamFigures()
-        if figures is None and self._figures is not None:
+        info = await self._stream_info()
+        before = self._info or StreamInfo()
+        if info is None and self._info is not None:
             raise SourceDiverged(f"the stream at {self.name} no longer exists")
-        if figures is not None and (figures.newest < after or figures.added < before.added):
+        if info is not None and (info.newest < after or info.added < before.added):
             raise SourceDiverged(f"the stream at {self.name} was created again while it was read")
-        if figures is not None and figures.newest == after and figures.added:
+        if info is not None and info.newest == after and info.added:
             counted = self._counts.up_to(after)
-            if counted is not None and figures.added > counted:
+            if counted is not None and info.added > counted:
                 raise SourceExpired(
-                    f"{figures.added - counted:,} entries of {self.name} were deleted "
+                    f"{info.added - counted:,} entries of {self.name} were deleted "
                     "before they were read"
                 )
-            self._counts = EntryCounts({after: figures.added})
-        self._figures = figures
+            self._counts = EntryCounts({after: info.added})
+        self._info = info
 
     async def _command(self, *parts: bytes) -> Any:
         try:

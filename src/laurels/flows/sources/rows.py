@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from laurels.errors import LaurelsError
 
-from .figures import Figures
 from .mapping import EventMapping, Fields, Foreign, MappedEvent, fields_of
+from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes, Row
 from .plain_messages import EventParser
 from .reader import ZERO, Message, StreamPosition
@@ -67,10 +67,10 @@ class RowReader:
                     rows[board] = []
                 after = afters[board]
                 if after is None:
-                    outcomes.figures.foreign += 1
+                    outcomes.metrics.foreign += 1
                     continue
                 if message.position <= after:
-                    outcomes.figures.repeated += 1
+                    outcomes.metrics.repeated += 1
                     continue
                 passed[board] = rows[board]
                 if plain is None:
@@ -78,7 +78,7 @@ class RowReader:
                 else:
                     event = self._parser.event(plain, arrived_ms)
             except Foreign:
-                outcomes.figures.foreign += 1
+                outcomes.metrics.foreign += 1
             except LaurelsError as error:
                 malformed.append((message, board, error))
             else:
@@ -91,5 +91,5 @@ class RowReader:
     ) -> list[Row]:
         """Return the messages for one board after its position, with their events. Outcomes are not
         counted, since these messages were read before."""
-        uncounted = MessageOutcomes(self._settings.name, Figures(), NoRejects())
+        uncounted = MessageOutcomes(self._settings.name, SourceMetrics(), NoRejects())
         return self.divided(messages, positions, uncounted).get(board, [])

@@ -26,10 +26,10 @@ from laurels.model.windows.kinds import Window
 
 from .arrivals import refused_from
 from .feeding import BoardFeed
-from .figures import Figures
 from .lag_warnings import LagWarnings
 from .leveling import Leveling
 from .mapping import EventMapping
+from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes, Row
 from .progress import Progress, StreamPlace
 from .read_ahead import ReadAhead
@@ -63,7 +63,7 @@ _LOOKED_UP_SINGLY = 16
 
 
 class SourceRunner:
-    """One run of a source, started by `run` and ended by `stop`. It adds to `figures`, which may
+    """One run of a source, started by `run` and ended by `stop`. It adds to `metrics`, which may
     already have the counts of earlier runs."""
 
     def __init__(
@@ -78,10 +78,10 @@ class SourceRunner:
         now_ms: Callable[[], int],
         waiting: Callable[[LaurelsError, float], None] = lambda _error, _seconds: None,
         warn: Callable[[str], None] = lambda _text: None,
-        progress: Callable[[Figures], None] = lambda _figures: None,
-        figures: Figures | None = None,
+        progress: Callable[[SourceMetrics], None] = lambda _metrics: None,
+        metrics: SourceMetrics | None = None,
     ) -> None:
-        self.figures = Figures() if figures is None else figures
+        self.metrics = SourceMetrics() if metrics is None else metrics
         self._lb = lb
         self._reader = reader
         self._settings = settings
@@ -93,7 +93,7 @@ class SourceRunner:
         self._progress = Progress(reader, now_ms)
         self._ahead = ReadAhead(reader, settings.batch)
         self._rows = RowReader(mapping, settings, now_ms)
-        self._outcomes = MessageOutcomes(settings.name, self.figures, rejects)
+        self._outcomes = MessageOutcomes(settings.name, self.metrics, rejects)
         self._boards = BoardFeed(
             lb,
             settings.key,
@@ -155,12 +155,12 @@ class SourceRunner:
                 is_last = self._settings.until_end
             if is_due:
                 await self._note_time()
-            self.figures.succeed()
+            self.metrics.succeed()
         await self._note_time()
         await self._advance(most=len(self._boards.positions))
 
     def _note_failure(self, error: LaurelsError, seconds: float) -> None:
-        self.figures.fail(error, self._now_ms(), seconds)
+        self.metrics.fail(error, self._now_ms(), seconds)
         self._report_waiting(error, seconds)
 
     # The beginning of a run
@@ -243,8 +243,8 @@ class SourceRunner:
             if self._idle % IDLE_READS == 0:
                 await self._advance(most=ADVANCED_AT_ONCE)
             return
-        self.figures.read += len(messages)
-        self.figures.batches += 1
+        self.metrics.read += len(messages)
+        self.metrics.batches += 1
         end = messages[-1].position
         divide = partial(self._rows.divided, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
@@ -257,9 +257,9 @@ class SourceRunner:
             share = board_rows[first : first + BOARDS_AT_ONCE]
             await _all(self._boards.feed(board, rows, place) for board, rows in share)
         self._move(place)
-        if self.figures.batches % ADVANCE_EVERY == 0:
+        if self.metrics.batches % ADVANCE_EVERY == 0:
             await self._advance(most=ADVANCED_AT_ONCE)
-        self._show_progress(self.figures)
+        self._show_progress(self.metrics)
 
     async def _look_up(self, boards: dict[str, list[Row]]) -> None:
         """Read the positions of boards that are new to this run, and drop messages at or before
@@ -282,7 +282,7 @@ class SourceRunner:
                     boards[board], self._boards.positions[board]
                 )
             else:
-                self.figures.skip_unknown(board, len(boards[board]))
+                self.metrics.skip_unknown(board, len(boards[board]))
 
     async def _is_there(self, board: str) -> bool:
         try:
@@ -311,7 +311,7 @@ class SourceRunner:
     def _move(self, place: StreamPlace) -> None:
         """Move forward to a place in the stream."""
         self._progress.move(place)
-        self.figures.position, self.figures.passed_ms = str(place.position), place.passed_ms
+        self.metrics.position, self.metrics.passed_ms = str(place.position), place.passed_ms
 
     async def _note_time(self) -> None:
         """Report the run's place in the stream to the boards with periods or steps that may become

@@ -15,7 +15,7 @@ memory."""
 _NAME_CHARACTERS = 160
 
 
-class Figures(FlowAttempts):
+class SourceMetrics(FlowAttempts):
     """The counts of one run or of several. Every message that was read is counted as one of
     `applied`, `unchanged`, `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
 

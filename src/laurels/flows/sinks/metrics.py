@@ -12,7 +12,7 @@ BOARDS_SHOWN = 1_000
 """The maximum number of boards whose errors are in a report."""
 
 
-class BoardFigures(FlowAttempts):
+class BoardMetrics(FlowAttempts):
     """The progress of a sink on one board."""
 
     delivered: int = 0
@@ -51,15 +51,15 @@ class BoardFigures(FlowAttempts):
         return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
-class SinkFigures(FlowAttempts):
+class SinkMetrics(FlowAttempts):
     """The metrics of a sink, by board. Attempts that concern no single board, such as connecting,
     are recorded for the sink itself."""
 
-    boards: dict[str, BoardFigures]
+    boards: dict[str, BoardMetrics]
 
-    def of(self, board: str) -> BoardFigures:
+    def of(self, board: str) -> BoardMetrics:
         """Return the metrics of a board, which are zero at first."""
-        return self.boards.setdefault(board, BoardFigures())
+        return self.boards.setdefault(board, BoardMetrics())
 
     @property
     def delivered(self) -> int:
