@@ -35,7 +35,7 @@ class Timed:
         self.lags: list[int] = []
         self.began = asyncio.Event()
         self.keeps_positions = target.keeps_positions
-        self.takes_state = target.takes_state
+        self.holds_state = target.holds_state
         self.limit = target.limit
 
     async def open(self) -> None:

@@ -39,7 +39,7 @@ class Memory:
     deliveries wait."""
 
     keeps_positions = True
-    takes_state = False
+    holds_state = False
     limit = 100
 
     def __init__(self) -> None:

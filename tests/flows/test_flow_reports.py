@@ -259,7 +259,7 @@ def test_an_unexpected_error_is_logged_with_its_traceback(kind: str, tmp_path: P
                 from_=str(tmp_path / "events"), rejects=str(tmp_path / "rejects")
             )
             flows = BackgroundSources({"f": source}, store, lambda: NOW_MS, lambda: "x", report)
-        running = asyncio.create_task(flows.go_on())
+        running = asyncio.create_task(flows.run())
         while not errors:
             await asyncio.sleep(0)
         running.cancel()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import laurels
-from laurels.flows.sinks.metrics import problem_of
+from laurels.flows.sinks.metrics import describe_problems
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, statuses
 
@@ -124,7 +124,7 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
         await paused.until_waiting(99)
         await paused.steps.step()
         assert not paused.messages, "a registered sink loses no changes by their age"
-        assert problem_of([paused.sink.metrics.report("s", clock.now_ms())]) is None
+        assert describe_problems([paused.sink.metrics.report("s", clock.now_ms())]) is None
         assert not (await paused.status()).is_nearly_lost
         await lb.submit_many("b", [("m", 1)])
         await paused.until_waiting(100)
@@ -136,10 +136,10 @@ def test_a_sink_warns_before_the_board_removes_what_it_has_not_sent() -> None:
         assert message.startswith("b: 100 changes are not sent, 50% of what the board keeps")
         status = await paused.status()
         assert (status.is_nearly_lost, status.used, status.code) == (True, 0.505, None)
-        assert problem_of([paused.sink.metrics.report("s", clock.now_ms())]) is not None
+        assert describe_problems([paused.sink.metrics.report("s", clock.now_ms())]) is not None
         paused.target.is_up.set()
         await paused.until_waiting(0)
-        assert problem_of([paused.sink.metrics.report("s", clock.now_ms())]) is None
+        assert describe_problems([paused.sink.metrics.report("s", clock.now_ms())]) is None
 
     play(laurels.Board("b", changes="1h", changes_max=200), test)
 

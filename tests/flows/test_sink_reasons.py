@@ -14,7 +14,7 @@ import pytest
 import laurels
 from laurels.cli import main
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
-from laurels.flows.sinks.configured import AGAIN_SECONDS, BackgroundSinks, SinkSettings
+from laurels.flows.sinks.configured import RESTART_SECONDS, BackgroundSinks, SinkSettings
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.target import SinkPage
@@ -33,7 +33,7 @@ class Failing:
     """A target that raises some errors before it accepts a page."""
 
     keeps_positions = False
-    takes_state = False
+    holds_state = False
     limit = 10
 
     def __init__(self, *errors: Exception) -> None:
@@ -115,13 +115,13 @@ def test_repeated_failures_are_dated_from_the_first_one(tmp_path: Path) -> None:
         async with laurels.open_async("memory:") as lb:
             sinks = BackgroundSinks(settings, lb, lambda: now_ms, lambda *_: None, sleep)
             with pytest.raises(asyncio.CancelledError):
-                await sinks.go_on()
+                await sinks.run()
 
     asyncio.run(play())
     for i, wait in enumerate(waits):
         assert wait is not None
         assert (wait.code, wait.since_ms, wait.attempts) == ("invalid_target", NOW_MS, i + 1)
-        assert wait.next_ms == NOW_MS + (i + 1) * AGAIN_SECONDS * 1_000
+        assert wait.next_ms == NOW_MS + (i + 1) * RESTART_SECONDS * 1_000
     report = sinks.metrics["s"].report("s", now_ms)
     assert report.wait == waits[-1]
     assert report.boards == {}

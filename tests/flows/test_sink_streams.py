@@ -16,7 +16,7 @@ import laurels
 from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
-from laurels.flows.sinks.metrics import problem_of
+from laurels.flows.sinks.metrics import describe_problems
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import reset, statuses
@@ -300,7 +300,10 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
         assert {each.board: each.state for each in states} == {"b": "lost", "other": "done"}
         assert {each.code for each in states} == {"sink_behind", None}
         assert sink.metrics.lost == 1
-        assert problem_of([sink.metrics.report("s", NOW_MS)]) == "sinks that have lost changes: 1"
+        assert (
+            describe_problems([sink.metrics.report("s", NOW_MS)])
+            == "sinks that have lost changes: 1"
+        )
         target = sink_of(lb, str(path))._target
         await reset(lb, target, options, initial=True)
         states = await statuses(lb, None, options, NOW_MS)

@@ -32,6 +32,6 @@ class FlowAttempts(Struct, kw_only=True):
         self.wait = None
 
 
-def seconds_of(wait: FlowWait | None, now_ms: int) -> float:
+def seconds_failing(wait: FlowWait | None, now_ms: int) -> float:
     """Return for how many seconds all attempts have failed, 0 if the last one succeeded."""
     return 0.0 if wait is None else max(0, now_ms - wait.since_ms) / 1_000

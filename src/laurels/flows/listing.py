@@ -16,7 +16,7 @@ class ListedFlow(Struct, frozen=True):
     boards: list[str]
 
 
-def listed(
+def list_flows(
     lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
 ) -> list[ListedFlow]:
     """Return the sinks or sources, sorted by name: those with a position that is stored under a

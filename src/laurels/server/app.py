@@ -29,7 +29,7 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
-from laurels.flows.sinks.metrics import problem_of
+from laurels.flows.sinks.metrics import describe_problems
 from laurels.model.validation import quoted
 from laurels.server.admission.admission import Admission
 from laurels.server.admission.limits import Rates
@@ -432,7 +432,7 @@ class Application:
         problems = [
             *self._server.store.outages,
             self._server.store.clock_status().problem,
-            problem_of(self._server.metrics.flows().sinks),
+            describe_problems(self._server.metrics.flows().sinks),
         ]
         sentences = [_READY.decode().rstrip(), *filter(None, problems)]
         return Written(f"{'; '.join(sentences)}\n".encode(), "text/plain")

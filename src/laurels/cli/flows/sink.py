@@ -18,10 +18,10 @@ from laurels.errors import LaurelsError
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import drop_view, make_view
-from laurels.flows.listing import listed
+from laurels.flows.listing import list_flows
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
 from laurels.flows.sinks.parking import ParkingFile
-from laurels.flows.sinks.positions import ensure_sink_name, forget
+from laurels.flows.sinks.positions import ensure_sink_name, remove_positions
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses, with_waits
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
@@ -288,7 +288,7 @@ def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) ->
       laurels sink list
     """
     with laurels.open(at, create=False) as lb:
-        put_listed(listed(lb, POSITION_PREFIX, boards), "sink", json=json)
+        put_listed(list_flows(lb, POSITION_PREFIX, boards), "sink", json=json)
     return 0
 
 
@@ -305,10 +305,10 @@ def forget_(
       laurels sink forget shop
     """
     with laurels.open(at, create=False) as lb:
-        forgotten = forget(lb, POSITION_PREFIX + name, boards)
+        names = remove_positions(lb, POSITION_PREFIX + name, boards)
     if json:
-        put_json({"sink": name, "boards": forgotten})
-    for board in [] if json else forgotten:
+        put_json({"sink": name, "boards": names})
+    for board in [] if json else names:
         put_line(f"{board}: no longer keeps changes for {name}")
     return 0
 

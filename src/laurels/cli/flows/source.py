@@ -23,7 +23,7 @@ from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import InvalidName, LaurelsError, ShardsDiffer
 from laurels.errors.sources import SourceUnreadable
-from laurels.flows.listing import listed
+from laurels.flows.listing import list_flows
 from laurels.flows.retries import FlowRetryPolicy
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.metrics import SourceMetrics
@@ -254,7 +254,7 @@ def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) ->
     """
     with laurels.open(at, create=False) as lb:
         patterns = None if boards is None else [boards]
-        put_listed(listed(lb, POSITION_PREFIX, patterns), "source", json=json)
+        put_listed(list_flows(lb, POSITION_PREFIX, patterns), "source", json=json)
     return 0
 
 

@@ -8,7 +8,7 @@ and continues from there. Any other sink is reported, since its unsent changes a
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.changes.answers import is_own
 from laurels.errors import ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor
-from laurels.flows.sinks.target import BEGIN_AGAIN, POSITION_PREFIX
+from laurels.flows.sinks.target import POSITION_PREFIX, START_OVER
 
 
 def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str) -> list[str]:
@@ -16,7 +16,7 @@ def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str)
     copy; return a sentence about each other sink."""
     sentences = []
     for name, position in sorted(source.positions(board).items()):
-        if not name.startswith(POSITION_PREFIX) or position == BEGIN_AGAIN:
+        if not name.startswith(POSITION_PREFIX) or position == START_OVER:
             continue
         unsent = _unsent(source, board, position)
         if unsent == 0:

@@ -36,7 +36,7 @@ class LedgerTarget:
     """Writes the standings of boards into the tables of an SQL database."""
 
     keeps_positions = True
-    takes_state = True
+    holds_state = True
     limit = LIMIT
 
     def __init__(

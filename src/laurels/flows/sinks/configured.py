@@ -14,7 +14,7 @@ from .opening import DeliveryOptions, open_target, webhook_secret
 from .parking import ParkingFile
 from .runner import SinkOptions, SinkRunner
 
-AGAIN_SECONDS = 30.0
+RESTART_SECONDS = 30.0
 """The delay after which a sink that has ended is started again."""
 
 
@@ -54,25 +54,25 @@ class BackgroundSinks:
         for name in settings:
             self._runner(name)
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
         """Run all sinks until cancelled."""
-        await asyncio.gather(*[self._keep(name) for name in self._settings])
+        await asyncio.gather(*[self._run_repeatedly(name) for name in self._settings])
 
-    async def _keep(self, name: str) -> None:
+    async def _run_repeatedly(self, name: str) -> None:
         metrics = SinkMetrics({})
         while True:
-            ended_by = metrics.wait
+            last_wait = metrics.wait
             try:
                 runner = self._runner(name)
                 metrics = self.metrics[name] = runner.metrics
-                metrics.wait = ended_by
+                metrics.wait = last_wait
                 await runner.run()
             except Exception as error:  # must not end other sinks or the service
                 self._report(name, error)
                 if not metrics.delivered:
-                    metrics.wait = ended_by  # nothing was sent since that failure
-                metrics.fail(error, self._now_ms(), AGAIN_SECONDS)
-            await self._sleep(AGAIN_SECONDS)
+                    metrics.wait = last_wait  # nothing was sent since that failure
+                metrics.fail(error, self._now_ms(), RESTART_SECONDS)
+            await self._sleep(RESTART_SECONDS)
 
     def _runner(self, name: str) -> SinkRunner:
         """Return a new runner of a sink, which is not running yet. Raises InvalidTarget,

@@ -62,7 +62,7 @@ class JetStreamTarget:
     """Publishes each change to a subject of a stream."""
 
     keeps_positions = False
-    takes_state = False
+    holds_state = False
     limit = LIMIT
 
     def __init__(self, url: str, mapping: FieldMapping) -> None:
@@ -82,19 +82,19 @@ class JetStreamTarget:
 
     async def deliver(self, page: SinkPage) -> None:
         stream = (await self._connected()).jetstream(timeout=ANSWER_SECONDS)
-        for together in _rounds(page.changes):
+        for changes in _rounds(page.changes):
             sends = [
                 stream.publish(
                     self._subjects.subject(change),
                     document,
                     headers={"Nats-Msg-Id": change.id.encode("unicode_escape").decode()},
                 )
-                for change in together
+                for change in changes
                 if (document := self._mapping.encode(change)) is not None
             ]
             for answer in await asyncio.gather(*sends, return_exceptions=True):
                 if isinstance(answer, BaseException):
-                    raise _named(answer) from answer
+                    raise _target_error(answer) from answer
 
     async def reset(self, board: str, position: str | None) -> None:
         """Do nothing: the position is in the store."""
@@ -125,10 +125,10 @@ class JetStreamTarget:
                 error_cb=_ignore,
             )
         except (nats.errors.Error, OSError, TimeoutError) as error:
-            raise TargetUnavailable(f"{self._place()} does not answer: {error}") from error
+            raise TargetUnavailable(f"{self._address()} does not answer: {error}") from error
         return self._client
 
-    def _place(self) -> str:
+    def _address(self) -> str:
         """Return the address of the server without a password."""
         return self._server.rsplit("@", 1)[-1]
 
@@ -152,7 +152,7 @@ async def _ignore(_: Exception) -> None:
     """Ignore an error that the client reports here, since the failed call raises it as well."""
 
 
-def _named(error: BaseException) -> Exception:
+def _target_error(error: BaseException) -> Exception:
     """Translate an error of the client into the corresponding error of a target."""
     from nats.errors import MaxPayloadError  # noqa: PLC0415
     from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415

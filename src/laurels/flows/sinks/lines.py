@@ -21,7 +21,7 @@ class LinesTarget:
     """Appends each change as a line. A file is synced to disk before the position moves."""
 
     keeps_positions = False
-    takes_state = False
+    holds_state = False
     limit = LIMIT
 
     def __init__(self, path: Path | None, mapping: FieldMapping) -> None:

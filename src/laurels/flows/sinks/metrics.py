@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from laurels.flows.attempts import FlowAttempts, seconds_of
+from laurels.flows.attempts import FlowAttempts, seconds_failing
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 
 from .retention import WARNED_AT, Retention
 
-BOARDS_SHOWN = 1_000
+MAX_REPORTED_BOARDS = 1_000
 """The maximum number of boards whose errors are in a report."""
 
 
@@ -92,7 +92,7 @@ class SinkMetrics(FlowAttempts):
     def failing_seconds(self, now_ms: int) -> float:
         """Return for how many seconds all attempts of the sink, or of one of its boards, have
         failed."""
-        return seconds_of(self.reason, now_ms)
+        return seconds_failing(self.reason, now_ms)
 
     def report(self, name: str, now_ms: int) -> SinkReport:
         """Return the state of the sink for an answer."""
@@ -104,7 +104,7 @@ class SinkMetrics(FlowAttempts):
             self.waiting,
             self.lag_seconds(now_ms),
             self.wait,
-            dict(failing[:BOARDS_SHOWN]),
+            dict(failing[:MAX_REPORTED_BOARDS]),
             failing_seconds=self.failing_seconds(now_ms),
             used=self.used(now_ms),
             lost_boards=self.lost,
@@ -120,13 +120,13 @@ class SinkMetrics(FlowAttempts):
         return max((board.lag_seconds(now_ms) for board in self.boards.values()), default=0.0)
 
 
-def problem_of(sinks: Iterable[SinkReport]) -> str | None:
+def describe_problems(sinks: Iterable[SinkReport]) -> str | None:
     """Return a text with the numbers of sinks that have lost changes or are about to; None if there
     are none."""
-    listed = list(sinks)
-    lost = sum(each.lost_boards > 0 for each in listed)
-    slow = sum(each.used >= WARNED_AT for each in listed)
+    reports = list(sinks)
+    lost = sum(each.lost_boards > 0 for each in reports)
+    endangered = sum(each.used >= WARNED_AT for each in reports)
     parts = [f"sinks that have lost changes: {lost}"] if lost else []
-    if slow:
-        parts.append(f"sinks that are about to lose changes: {slow}")
+    if endangered:
+        parts.append(f"sinks that are about to lose changes: {endangered}")
     return ", ".join(parts) or None

@@ -59,7 +59,7 @@ def open_target(
     MissingDriver."""
     scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme:
-        _check_place(url, scheme)
+        _ensure_address(url, scheme)
     if scheme in SQL:
         if options.fields is not None:
             raise InvalidMapping("a ledger has its own tables and accepts no mapping of fields")
@@ -83,7 +83,7 @@ def open_target(
     return LinesTarget(None if url == "-" else Path(url), mapping)
 
 
-def _check_place(url: str, scheme: str) -> None:
+def _ensure_address(url: str, scheme: str) -> None:
     """Raise InvalidTarget, without the URL and its password, for a malformed host or port."""
     try:
         parts = urlsplit(url)
@@ -99,8 +99,8 @@ def _redis_stream(url: str, sink: str, mapping: FieldMapping) -> SinkTarget:
     """Return the target for redis://HOST:PORT/DATABASE/KEY?maxlen=N."""
     url, _, query = url.partition("?")
     options = dict(parse_qsl(query))
-    most = options.pop("maxlen", "0")
-    if options or not most.isdecimal():
+    max_length = options.pop("maxlen", "0")
+    if options or not max_length.isdecimal():
         raise InvalidTarget("expected redis://HOST:PORT/DATABASE/KEY, optionally with ?maxlen=N")
     server, key = split_stream_url(url, InvalidTarget)
-    return RedisStreamTarget(redis_address(server), key, sink, mapping, int(most))
+    return RedisStreamTarget(redis_address(server), key, sink, mapping, int(max_length))

@@ -19,7 +19,7 @@ from laurels.model.exact_json import exact
 from .target import SinkPage, SinkTarget
 
 
-class Parked(Struct, frozen=True):
+class ParkedPage(Struct, frozen=True):
     """The changes of a refused page, which are one line of the file."""
 
     sink: str
@@ -30,7 +30,7 @@ class Parked(Struct, frozen=True):
 
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
-_decoder = msgspec.json.Decoder(Parked, float_hook=exact)
+_decoder = msgspec.json.Decoder(ParkedPage, float_hook=exact)
 
 
 class ParkingFile:
@@ -44,10 +44,10 @@ class ParkingFile:
     async def park(self, page: SinkPage, error: TargetRefused) -> None:
         """Add a page at the end of the file, and sync it."""
         at_ms = max([change.at_ms for change in page.changes])
-        parked = Parked(self._sink, page.board, at_ms, error.what, list(page.changes))
+        parked = ParkedPage(self._sink, page.board, at_ms, error.what, list(page.changes))
         await asyncio.to_thread(self._add, parked)
 
-    def read(self) -> list[Parked]:
+    def read(self) -> list[ParkedPage]:
         """Return the parked pages, oldest first; none if there is no file."""
         if not self.path.exists():
             return []
@@ -66,10 +66,11 @@ class ParkingFile:
             sent += len(first.changes)
         return sent
 
-    def _add(self, parked: Parked) -> None:
+    def _add(self, parked: ParkedPage) -> None:
         with self._locked() as file:
-            whole = file.read().rpartition(b"\n")
-            file.truncate(len(whole[0]) + len(whole[1]))  # remove a line that a kill has cut off
+            complete = file.read().rpartition(b"\n")
+            # Remove a line that a kill has cut off.
+            file.truncate(len(complete[0]) + len(complete[1]))
             file.write(_encoder.encode(parked) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -80,18 +81,18 @@ class ParkingFile:
         with self._locked() as file:
             file.readline()
             rest = file.read()
-            beside = self.path.with_name(self.path.name + ".new")
-            with open(beside, "wb", opener=_private) as other:
-                other.write(rest)
-                other.flush()
-                os.fsync(other.fileno())
-            beside.replace(self.path)
+            path = self.path.with_name(self.path.name + ".new")
+            with open(path, "wb", opener=_private) as new_file:
+                new_file.write(rest)
+                new_file.flush()
+                os.fsync(new_file.fileno())
+            path.replace(self.path)
 
     @contextmanager
     def _locked(self) -> Iterator[BinaryIO]:
         try:
-            beside = self.path.with_name(self.path.name + ".lock")
-            with open(beside, "ab", opener=_private) as lock:
+            path = self.path.with_name(self.path.name + ".lock")
+            with open(path, "ab", opener=_private) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 with open(self.path, "a+b", opener=_private) as file:
                     file.seek(0)
@@ -105,7 +106,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _read(file: BinaryIO) -> list[Parked]:
+def _read(file: BinaryIO) -> list[ParkedPage]:
     pages = []
     for line in file:
         try:

@@ -12,7 +12,7 @@ from laurels.model.validation import is_name, is_unicode, safe_repr
 
 from .target import POSITION_PREFIX
 
-MOST_CHARACTERS = 4_096
+MAX_CHARACTERS = 4_096
 """The maximum length of the name of a position that a store accepts."""
 
 
@@ -22,7 +22,7 @@ async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
     if is_name(name):
         return
     source = POSITION_PREFIX + name
-    if is_unicode(name) and len(source) <= MOST_CHARACTERS:
+    if is_unicode(name) and len(source) <= MAX_CHARACTERS:
         for board in await boards.boards():
             with suppress(UnknownBoard):  # deleted meanwhile
                 if await boards.position(board.name, source):
@@ -58,12 +58,14 @@ async def set_position(boards: AsyncLeaderboards, board: str, source: str, text:
         await boards.submit_many(board, [], position=(source, text))
 
 
-def forget(lb: Leaderboards, source: str, patterns: Sequence[str] | None = None) -> list[str]:
+def remove_positions(
+    lb: Leaderboards, source: str, patterns: Sequence[str] | None = None
+) -> list[str]:
     """Remove the positions of a sink, so that boards no longer keep changes for it; return the
     names of the boards."""
-    forgotten = []
+    names = []
     for board in lb.boards():
         if reaches(patterns, board.name) and lb.position(board.name, source):
             lb.submit_many(board.name, [], position=(source, ""))
-            forgotten.append(board.name)
-    return forgotten
+            names.append(board.name)
+    return names

@@ -43,21 +43,21 @@ class RedisStreamTarget:
     """Adds each change to a stream, as an entry with the change's id (`id`) and JSON (`change`)."""
 
     keeps_positions = True
-    takes_state = False
+    holds_state = False
     limit = LIMIT
 
     def __init__(
-        self, address: RedisAddress, key: str, sink: str, mapping: FieldMapping, most: int = 0
+        self, address: RedisAddress, key: str, sink: str, mapping: FieldMapping, max_length: int = 0
     ) -> None:
         self._address = address
         self._stream = key.encode()
-        tagged = key if "{" in key else f"{{{key}}}"
-        self._positions = f"{tagged}:laurels-sinks".encode()
+        tagged_key = key if "{" in key else f"{{{key}}}"
+        self._positions = f"{tagged_key}:laurels-sinks".encode()
         if address.cluster and "{" in key and "}" not in key:
             raise InvalidTarget(f"expected a closed hash tag in the key {key!r}")
         self._sink = sink
         self._mapping = mapping
-        self._most = most
+        self._max_length = max_length
         self._connection: Connection | None = None
 
     async def open(self) -> None:
@@ -69,7 +69,7 @@ class RedisStreamTarget:
         try:
             stored = await connection.command(b"HGET", self._positions, field, key=self._positions)
         except LaurelsError as error:
-            raise _named(error) from error
+            raise _target_error(error) from error
         return None if stored is None else bytes(stored).decode()
 
     async def deliver(self, page: SinkPage) -> None:
@@ -82,15 +82,15 @@ class RedisStreamTarget:
             [
                 *(self._field(page.board).decode(), page.before or "", page.after),
                 self._stream.decode(),
-                *(self._most, documents),
+                *(self._max_length, documents),
             ]
         )
         connection = await self._connected()
         try:
-            done = await connection.script(_SCRIPT, self._positions, argument)
+            is_added = await connection.script(_SCRIPT, self._positions, argument)
         except LaurelsError as error:
-            raise _named(error) from error
-        if not done:
+            raise _target_error(error) from error
+        if not is_added:
             raise SinkOvertaken(f"another runner of the sink {self._sink!r} has continued")
 
     async def reset(self, board: str, position: str | None) -> None:
@@ -117,11 +117,11 @@ class RedisStreamTarget:
             try:
                 self._connection = await connect(self._address)
             except LaurelsError as error:
-                raise _named(error) from error
+                raise _target_error(error) from error
         return self._connection
 
 
-def _named(error: LaurelsError) -> LaurelsError:
+def _target_error(error: LaurelsError) -> LaurelsError:
     """Translate an error of the index server into the corresponding error of a target."""
     if isinstance(error, Unavailable):
         return TargetUnavailable(error.what)

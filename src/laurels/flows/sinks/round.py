@@ -18,22 +18,22 @@ class BoardRound:
         """Begin a round over these boards."""
         self._names = names
         self._seconds = max(ROUND_SECONDS, len(names) / BOARDS_A_SECOND)
-        self._passed = 0.0
-        self._dealt = 0
+        self._elapsed = 0.0
+        self._returned = 0
 
     @property
     def is_over(self) -> bool:
         """Whether all boards have been returned and the time of the round is over."""
-        return self._passed >= self._seconds
+        return self._elapsed >= self._seconds
 
     @property
     def seconds_left(self) -> float:
         """The time until the next round begins."""
-        return max(0.0, self._seconds - self._passed)
+        return max(0.0, self._seconds - self._elapsed)
 
     def after(self, seconds: float) -> Sequence[str]:
         """Return the next boards to read, as many as some more elapsed seconds allow."""
-        self._passed += seconds
-        end = int(len(self._names) * min(1.0, self._passed / self._seconds))
-        dealt, self._dealt = self._names[self._dealt : end], end
-        return dealt
+        self._elapsed += seconds
+        end = int(len(self._names) * min(1.0, self._elapsed / self._seconds))
+        names, self._returned = self._names[self._returned : end], end
+        return names

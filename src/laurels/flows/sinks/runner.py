@@ -36,12 +36,12 @@ from .metrics import SinkMetrics
 from .positions import move_position
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
-from .target import BEGIN_AGAIN, POSITION_PREFIX, SinkPage, SinkTarget
+from .target import POSITION_PREFIX, START_OVER, SinkPage, SinkTarget
 
 T = TypeVar("T")
 
 POLL_SECONDS = 0.05
-MOST_POLL_SECONDS = 1.0
+MAX_POLL_SECONDS = 1.0
 REPORT_SECONDS = 10.0
 """The time between two reports of the position to the store, if the target stores the position."""
 
@@ -106,7 +106,7 @@ class SinkRunner:
         self._parking = parking
         self._report = report
         self._sleep = sleep
-        self._turn = asyncio.Lock()
+        self._target_lock = asyncio.Lock()
         self._readers: dict[str, _BoardReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = asyncio.Event()
@@ -121,7 +121,7 @@ class SinkRunner:
         self._unmeasured: dict[str, None] = {}
         """Boards with new changes that are not yet included in the number of waiting changes, since
         a page of the board may be in delivery."""
-        self._measured_ago = 0.0
+        self._seconds_unmeasured = 0.0
         self.metrics = SinkMetrics({})
         self.failed: dict[str, LaurelsError] = {}
         """The boards on which the sink has stopped, each with the error. They are tried again once
@@ -132,12 +132,12 @@ class SinkRunner:
         permanent errors of the target and the store; the errors of a single board are recorded in
         `failed` instead."""
         try:
-            await self._patiently(self._target.open, self.metrics)
+            await self._retry(self._target.open, self.metrics)
             if self._options.until_end:
-                self._begin(await self._board_names())
+                self._start_readers(await self._board_names())
                 await asyncio.gather(*self._tasks)
             else:
-                await self._go_on()
+                await self._wake_readers()
         finally:
             tasks = list(self._tasks)
             for task in tasks:
@@ -145,16 +145,16 @@ class SinkRunner:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._target.close()
 
-    async def _go_on(self) -> None:
+    async def _wake_readers(self) -> None:
         """Wake the readers of boards with new changes, until the sink is cancelled or one of its
         tasks fails."""
-        seconds, changed = POLL_SECONDS, await self._changed(None)
+        seconds, changed = POLL_SECONDS, await self._changed_boards(None)
         while True:
-            names = self._wanted(changed.boards or ())
+            names = self._matching(changed.boards or ())
             if changed.boards is None or self._round.is_over:
                 all_names = await self._board_names()
-                self._leave_missing(all_names)
-                self._begin(all_names, again=True)
+                self._forget_missing(all_names)
+                self._start_readers(all_names, retry_failed=True)
                 self._round.begin(all_names)
                 names = all_names if changed.boards is None else names
             self._wake(names)
@@ -162,14 +162,14 @@ class SinkRunner:
             await self._measure(seconds)
             for reader in list(self._delivering):
                 reader.warn()
-            seconds = POLL_SECONDS if names else min(MOST_POLL_SECONDS, seconds * 2)
+            seconds = POLL_SECONDS if names else min(MAX_POLL_SECONDS, seconds * 2)
             self._wake(self._round.after(seconds))
             self._wake_unreported()
             await self._wait(seconds)
-            changed = await self._changed(changed.cursor)
+            changed = await self._changed_boards(changed.cursor)
 
-    async def _changed(self, cursor: str | None) -> ChangedBoards:
-        return await self._patiently(lambda: self._boards.changed_boards(cursor), self.metrics)
+    async def _changed_boards(self, cursor: str | None) -> ChangedBoards:
+        return await self._retry(lambda: self._boards.changed_boards(cursor), self.metrics)
 
     async def _wait(self, seconds: float) -> None:
         """Wait for some seconds. Raises the error of a reader that fails meanwhile."""
@@ -188,18 +188,18 @@ class SinkRunner:
     async def _pause(self, seconds: float) -> None:
         await self._sleep(seconds)
 
-    def _begin(self, names: Iterable[str], *, again: bool = False) -> None:
-        """Start a reader for each board that has none. With `again` this includes boards on which
+    def _start_readers(self, names: Iterable[str], *, retry_failed: bool = False) -> None:
+        """Start a reader for each board that has none. With `retry_failed` this includes boards on which
         the sink has stopped, since an operator may have removed the cause, such as a missing
         permission or a lost position."""
         for name in names:
-            if name not in self._readers and (again or name not in self.failed):
+            if name not in self._readers and (retry_failed or name not in self.failed):
                 reader = self._readers[name] = _BoardReader(self, name)
-                task = asyncio.create_task(self._follow(reader))
+                task = asyncio.create_task(self._run_reader(reader))
                 self._tasks.add(task)
-                task.add_done_callback(partial(self._note_end, reader))
+                task.add_done_callback(partial(self._handle_end, reader))
 
-    def _leave_missing(self, names: Iterable[str]) -> None:
+    def _forget_missing(self, names: Iterable[str]) -> None:
         """Forget the failures of boards that are not among `names`, which are all boards."""
         for name in self.failed.keys() - set(names):
             del self.failed[name]
@@ -209,9 +209,9 @@ class SinkRunner:
         """Make the readers of boards read again; start those that do not exist yet."""
         for name in names:
             if name in self._readers:
-                self._readers[name].news.set()
+                self._readers[name].has_changes.set()
             else:
-                self._begin([name])
+                self._start_readers([name])
 
     def _wake_unreported(self) -> None:
         """Wake the readers that have to report their position to the store."""
@@ -219,21 +219,21 @@ class SinkRunner:
         for reader in list(self._unreported):
             if reader.is_report_due(now_ms):
                 self._unreported.discard(reader)
-                reader.news.set()
+                reader.has_changes.set()
 
     async def _measure(self, seconds: float) -> None:
         """Once a second, count the waiting changes of boards that got new changes during the
         delivery of a page. `seconds` have passed since the last call."""
-        self._measured_ago += seconds
-        if self._measured_ago < MOST_POLL_SECONDS:
+        self._seconds_unmeasured += seconds
+        if self._seconds_unmeasured < MAX_POLL_SECONDS:
             return
-        self._measured_ago = 0.0
+        self._seconds_unmeasured = 0.0
         for name in list(self._unmeasured)[:MEASURED_AT_ONCE]:
             del self._unmeasured[name]
             if name in self._readers:
                 await self._readers[name].measure()
 
-    def _note_end(self, reader: "_BoardReader", task: asyncio.Task[None]) -> None:
+    def _handle_end(self, reader: "_BoardReader", task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._unreported.discard(reader)
         del self._readers[reader.board]
@@ -243,12 +243,12 @@ class SinkRunner:
 
     async def _board_names(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
-        boards = await self._patiently(self._boards.boards, self.metrics)
-        kept = [
+        boards = await self._retry(self._boards.boards, self.metrics)
+        selected = [
             each for each in boards if each.changes and reaches(self._options.boards, each.name)
         ]
-        self._retentions = {each.name: retention_of(each) for each in kept}
-        return [each.name for each in kept]
+        self._retentions = {each.name: retention_of(each) for each in selected}
+        return [each.name for each in selected]
 
     async def _retention(self, board: str) -> Retention:
         """Return the retention of a board, as it was when the boards were last listed."""
@@ -257,13 +257,13 @@ class SinkRunner:
             self._retentions[board] = retention
         return retention
 
-    def _wanted(self, names: Iterable[str]) -> list[str]:
+    def _matching(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if reaches(self._options.boards, name)]
 
-    async def _follow(self, reader: "_BoardReader") -> None:
+    async def _run_reader(self, reader: "_BoardReader") -> None:
         """Run the reader of a board; record the error if the board's changes cannot be sent."""
         board, metrics = reader.board, self.metrics.of(reader.board)
-        wait = metrics.wait
+        last_wait = metrics.wait
         try:
             await reader.run()
         except (UnknownBoard, ChangesNotKept):
@@ -274,25 +274,25 @@ class SinkRunner:
                 self._report(f"{board}: {error}")
             self.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.went_on:  # the failures since the first one are one
-                metrics.wait = wait
+            if not reader.has_progressed:  # the failures since the first one are one
+                metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._now_ms(), seconds)
         finally:
             self._delivering.discard(reader)
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
+    async def _retry(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
         """Return the result of a call; repeat it while its error may be temporary."""
         has_failed = False
 
-        def waiting(error: LaurelsError, seconds: float) -> None:
+        def record(error: LaurelsError, seconds: float) -> None:
             nonlocal has_failed
             attempts.fail(error, self._now_ms(), seconds)
             if not has_failed:
                 self._report(str(error))
             has_failed = True
 
-        result = await FlowRetryPolicy(self._sleep, waiting).call(call)
+        result = await FlowRetryPolicy(self._sleep, record).call(call)
         attempts.succeed()
         return result
 
@@ -303,9 +303,9 @@ class _BoardReader:
     def __init__(self, sink: SinkRunner, board: str) -> None:
         self._sink = sink
         self.board = board
-        self.news = asyncio.Event()
+        self.has_changes = asyncio.Event()
         """Set if the board may have changes after those that were read last."""
-        self.went_on = False
+        self.has_progressed = False
         """Whether this reader has read a page of changes and delivered it."""
         self._options = sink._options
         self._target = sink._target
@@ -319,72 +319,72 @@ class _BoardReader:
         self._delivering: SinkPage | None = None
         """The page that is not yet delivered."""
         self._is_warned = False
-        self._ahead: tuple[str, asyncio.Task[ChangePage]] | None = None
+        self._prefetched: tuple[str, asyncio.Task[ChangePage]] | None = None
         """A cursor and the task that reads the page after it, while the previous page is
         delivered."""
 
     async def run(self) -> None:
         """Send changes until cancelled; with `until_end`, until all changes have been sent."""
         try:
-            await self._go_on()
+            await self._send_changes()
         finally:
-            if self._ahead is not None:
-                self._ahead[1].cancel()
-                await asyncio.gather(self._ahead[1], return_exceptions=True)
+            if self._prefetched is not None:
+                self._prefetched[1].cancel()
+                await asyncio.gather(self._prefetched[1], return_exceptions=True)
 
-    async def _go_on(self) -> None:
+    async def _send_changes(self) -> None:
         self._stored = self._after = await self._call(self._position)
-        if self._stored == BEGIN_AGAIN:
+        if self._stored == START_OVER:
             self._after, self._restarts = None, True
         elif self._stored is None:
-            self._restarts = self._target.takes_state or self._options.initial
+            self._restarts = self._target.holds_state or self._options.initial
         while True:
             page = await self._call(self._read)
             if page is None:
                 continue
             if page.more:
-                self._ahead = page.cursor, asyncio.create_task(self._page(page.cursor))
+                self._prefetched = page.cursor, asyncio.create_task(self._read_page(page.cursor))
             changes = [change for change in page if not is_own(change)]
             if changes:
                 await self._deliver(changes, page)
             self._after = page.cursor
-            self._note_progress()
+            self._record_progress()
             await self._report_position(at_end=not page.more)
             if page.more:
                 continue
             if self._options.until_end:
                 return
-            await self.news.wait()
+            await self.has_changes.wait()
 
-    def _note_progress(self) -> None:
-        self.went_on, self._metrics.has_lost = True, False
+    def _record_progress(self) -> None:
+        self.has_progressed, self._metrics.has_lost = True, False
         self._sink.failed.pop(self.board, None)
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._sink._patiently(call, self._metrics)
+        return await self._sink._retry(call, self._metrics)
 
     async def _position(self) -> str | None:
-        async with self._sink._turn:
+        async with self._sink._target_lock:
             return await position_of(self._sink._boards, self._target, self.board, self._options)
 
     async def _read(self) -> ChangePage | None:
         """Return the changes after the position; None if the sink has to start over."""
         beginning = self._restarts and self._after is None
-        ahead, self._ahead = self._ahead, None
+        prefetched, self._prefetched = self._prefetched, None
         try:
-            if ahead is not None and ahead[0] == self._after:
-                return await ahead[1]
-            return await self._page(self._after, initial=beginning)
+            if prefetched is not None and prefetched[0] == self._after:
+                return await prefetched[1]
+            return await self._read_page(self._after, initial=beginning)
         except (ChangesExpired, CursorDiverged) as error:
-            if not self._target.takes_state:
+            if not self._target.holds_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
             self._sink._report(f"{self.board}: {error.what}; sending all current entries again")
             self._after, self._restarts = None, True
             self._metrics.restarts += 1
             return None
 
-    async def _page(self, after: str | None, *, initial: bool = False) -> ChangePage:
-        self.news.clear()  # before the page is read, so that later changes are noticed
+    async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
+        self.has_changes.clear()  # before the page is read, so that later changes are noticed
         return await self._sink._boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )
@@ -402,13 +402,13 @@ class _BoardReader:
         self._delivering = page
         self._sink._delivering.add(self)
         self.warn()
-        if await self._sent(page):
+        if await self._send_or_park(page):
             metrics.delivered += len(changes)
         else:
             metrics.parked += len(changes)
         if not self._target.keeps_positions:
             before = self._stored
-            await self._call(lambda: self._store(before, cursor))
+            await self._call(lambda: self._move_position(before, cursor))
         self._stored, self._restarts, self._delivering = cursor, False, None
         self._sink._delivering.discard(self)
         metrics.waiting = read.waiting
@@ -440,35 +440,35 @@ class _BoardReader:
         except LaurelsError:  # the reader of the board gets and handles the same error
             return
         if self._delivering is page:
-            own = sum(not is_own(change) for change in read)
-            self._metrics.waiting = len(page.changes) + own + read.waiting
+            unsent = sum(not is_own(change) for change in read)
+            self._metrics.waiting = len(page.changes) + unsent + read.waiting
 
-    async def _sent(self, page: SinkPage) -> bool:
+    async def _send_or_park(self, page: SinkPage) -> bool:
         """Send a page; return False if it was parked."""
         backoff = Backoff(self._sink._sleep)
         while True:
             try:
-                await self._call(lambda: self._once(page))
+                await self._call(lambda: self._send(page))
             except TargetRefused as error:
                 parking = self._sink._parking
                 if self._target.keeps_positions or parking is None:
                     raise
                 if backoff.failures + 1 < self._options.tries:
-                    await backoff.wait(waiting=partial(self._note_refusal, error))
+                    await backoff.wait(on_wait=partial(self._record_refusal, error))
                     continue
                 await parking.park(page, error)
                 self._sink._report(f"{page.board}: parked {len(page.changes)} changes: {error}")
                 return False
             return True
 
-    def _note_refusal(self, error: TargetRefused, seconds: float) -> None:
+    def _record_refusal(self, error: TargetRefused, seconds: float) -> None:
         self._metrics.fail(error, self._sink._now_ms(), seconds)
 
-    async def _once(self, page: SinkPage) -> None:
-        async with self._sink._turn:
+    async def _send(self, page: SinkPage) -> None:
+        async with self._sink._target_lock:
             await self._target.deliver(page)
 
-    async def _store(self, before: str | None, cursor: str) -> None:
+    async def _move_position(self, before: str | None, cursor: str) -> None:
         """Save the position in the store."""
         await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
@@ -484,7 +484,7 @@ class _BoardReader:
             try:
                 current = await self._sink._boards.position(self.board, self._options.source)
                 if current != stored:
-                    await self._store(current, stored)
+                    await self._move_position(current, stored)
             except LaurelsError as error:
                 self._reported = None
                 self._sink._report(

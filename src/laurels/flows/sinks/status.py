@@ -19,7 +19,7 @@ from laurels.wire.sinks import SinkReport
 from .positions import set_position
 from .retention import WARNED_AT, retention_of
 from .runner import SinkOptions, position_of
-from .target import BEGIN_AGAIN, SinkTarget
+from .target import START_OVER, SinkTarget
 
 SAMPLE = 100
 """The number of changes that are read at a time to find the oldest undelivered one."""
@@ -57,8 +57,8 @@ async def statuses(
 ) -> list[SinkBoardStatus]:
     """Return the status of a sink on each board that keeps changes. Without a target, the positions
     are those that the sink has reported to the store."""
-    kept = await _boards(boards, options)
-    return [await _status(boards, target, board, options, now_ms) for board in kept]
+    selected = await _boards(boards, options)
+    return [await _status(boards, target, board, options, now_ms) for board in selected]
 
 
 def with_waits(
@@ -82,7 +82,7 @@ async def reset(
     return the names of its boards. The sink must not be running."""
     names = [board.name for board in await _boards(boards, options)]
     for name in names:
-        position = BEGIN_AGAIN if initial else (await boards.changes(name, after=NOW)).cursor
+        position = START_OVER if initial else (await boards.changes(name, after=NOW)).cursor
         if target.keeps_positions:
             await target.reset(name, position)
         else:
@@ -111,7 +111,7 @@ async def _status(
             is_registered = bool(await boards.position(board, options.source))
     if position is None:
         return SinkBoardStatus(board, "new", None)
-    if position == BEGIN_AGAIN or is_initial(position):
+    if position == START_OVER or is_initial(position):
         return SinkBoardStatus(board, "initial", position)
     after = position
     while True:

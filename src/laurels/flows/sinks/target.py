@@ -8,7 +8,7 @@ from msgspec import Struct
 from laurels.core.changes.answers import SINK_PREFIX, Change
 
 POSITION_PREFIX = SINK_PREFIX
-BEGIN_AGAIN = "initial"
+START_OVER = "initial"
 """The position of a sink that has to send every current entry first."""
 
 
@@ -35,7 +35,7 @@ class SinkTarget(Protocol):
         """Whether the target stores a sink's position together with the changes."""
 
     @property
-    def takes_state(self) -> bool:
+    def holds_state(self) -> bool:
         """Whether the target stores the current state of boards. If it does, a sink that has missed
         changes starts over with every current entry, without an operator."""
 

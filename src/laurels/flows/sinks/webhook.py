@@ -26,8 +26,8 @@ from .target import SinkPage
 
 LIMIT = 500
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
-MOST_RETRY_AFTER = 300.0
-_LATER = frozenset({408, 425, 429})
+MAX_RETRY_AFTER = 300.0
+_RETRIED_STATUSES = frozenset({408, 425, 429})
 """Statuses of client errors after which the request is sent again."""
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 """The range of the public IPv6 addresses."""
@@ -49,7 +49,7 @@ class WebhookTarget:
     """Sends pages of changes to a URL."""
 
     keeps_positions = False
-    takes_state = False
+    holds_state = False
     limit = LIMIT
 
     def __init__(
@@ -103,7 +103,7 @@ class WebhookTarget:
         what = f"the webhook answered {answer.status_code}"
         if answer.is_redirect:
             raise TargetRefused(f"{what}: redirects are not followed")
-        if answer.status_code in _LATER or answer.status_code >= 500:
+        if answer.status_code in _RETRIED_STATUSES or answer.status_code >= 500:
             raise TargetUnavailable(what, _retry_after(answer))
         raise TargetRefused(what)
 
@@ -171,14 +171,14 @@ def _is_private(address: str) -> bool:
     """Return whether an address does not belong to a single host on the public internet."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = _inner(ip)
-        if inner is None:
+        embedded = _embedded_address(ip)
+        if embedded is None:
             return ip not in _UNICAST or not ip.is_global
-        ip = inner
+        ip = embedded
     return ip.is_multicast or not ip.is_global
 
 
-def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """Return the IPv4 address in a mapped, 6to4 or NAT64 IPv6 address; this machine or a gateway
     translates such an address to it."""
     if address in _NAT64:
@@ -191,4 +191,4 @@ def _retry_after(answer: httpx.Response) -> float:
     seconds = 0.0
     with suppress(ValueError):
         seconds = float(answer.headers.get("retry-after", "0"))
-    return min(MOST_RETRY_AFTER, max(0.0, seconds))
+    return min(MAX_RETRY_AFTER, max(0.0, seconds))

@@ -20,7 +20,7 @@ from .rejects import JsonRejects
 from .runner import SourceRunner
 from .settings import SourceSettings
 
-AGAIN_SECONDS = 30.0
+RESTART_SECONDS = 30.0
 """The time after which a source that ended is started again."""
 
 SourceName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")]
@@ -68,18 +68,18 @@ class BackgroundSources:
             parse_mapping(each.map)
             _open(each, new_run())
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
         """Run all sources until cancelled."""
-        await asyncio.gather(*[self._keep(name) for name in self._settings])
+        await asyncio.gather(*[self._run_repeatedly(name) for name in self._settings])
 
-    async def _keep(self, name: str) -> None:
+    async def _run_repeatedly(self, name: str) -> None:
         while True:
             try:
                 await self._run(name)
             except Exception as error:  # must not end other sources or the service
                 self._report(name, error)
-                self.metrics[name].fail(error, self._now_ms(), AGAIN_SECONDS)
-            await asyncio.sleep(AGAIN_SECONDS)
+                self.metrics[name].fail(error, self._now_ms(), RESTART_SECONDS)
+            await asyncio.sleep(RESTART_SECONDS)
 
     async def _run(self, name: str) -> None:
         each = self._settings[name]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from laurels.flows.attempts import FlowAttempts, seconds_of
+from laurels.flows.attempts import FlowAttempts, seconds_failing
 from laurels.model.validation import shorten
 from laurels.wire.sources import SourceReport
 
@@ -73,5 +73,5 @@ class SourceMetrics(FlowAttempts):
             self.repeated,
             self.lag_seconds(now_ms),
             self.wait,
-            seconds_of(self.wait, now_ms),
+            seconds_failing(self.wait, now_ms),
         )

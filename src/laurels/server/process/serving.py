@@ -199,7 +199,7 @@ async def _flows(
         settings.sources, lb, _now_ms, lambda: secrets.token_hex(8), partial(log_flow, "source")
     )
     running.sinks, running.sources = sinks.metrics, sources.metrics
-    work: list[Coroutine[Any, Any, None]] = [sinks.go_on(), sources.go_on()]
+    work: list[Coroutine[Any, Any, None]] = [sinks.run(), sources.run()]
     if file is not None:
         work.append(file.go_on(running.reports, _warn))
     return running.reports, work
