@@ -61,10 +61,10 @@ class MemoryReader:
     async def open(self) -> StreamState:
         return StreamState("memory", ZERO, StreamPosition(len(self.messages)))
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
         return StoredPosition("memory", str(position))
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from laurels.errors import InvalidAt, InvalidEvent, InvalidLabel, InvalidMember, LaurelsError
 from laurels.errors.sources import InvalidTemplate, LineNotUtf8, LineTooLong, MissingField
-from laurels.flows.sources.mapping import DEFAULT, Foreign, fields_of, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of, parse_mapping
 from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message
 
 from .sourcing import FOUR_FIELDS, four_fields
@@ -61,7 +61,7 @@ def test_fields_can_be_nested_or_have_affixes() -> None:
 
 
 def test_a_board_key_with_another_affix_is_foreign() -> None:
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignMessage):
         event("board={key|lb:*},member=m,value=v", b'{"key": "cache:1", "m": "m", "v": 1}')
     with pytest.raises(InvalidEvent):
         event('board="b",member={m|u*},value=v', b'{"m": "m", "v": 1}')

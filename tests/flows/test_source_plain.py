@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import LaurelsError
-from laurels.flows.sources.mapping import DEFAULT, Foreign, fields_of, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of, parse_mapping
 from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.outcomes import MessageOutcomes, Row
 from laurels.flows.sources.plain_messages import EventParser, plain_decoder
@@ -40,7 +40,7 @@ def by_mapping(template: str, message: Message) -> object:
     try:
         fields = fields_of(message)
         return mapping.board_of(fields), mapping.event_of(fields, TAKEN_MS)
-    except Foreign as error:
+    except ForeignMessage as error:
         return str(error)
     except LaurelsError as error:
         return error.code
@@ -50,7 +50,7 @@ def by_parser(template: str, message: Message) -> object:
     """Return the result of the fast path or, if it does not take the message, the result of the
     mapping."""
     parser = EventParser(parse_mapping(template))
-    [plain] = parser.plain([message])
+    [plain] = parser.decode([message])
     if plain is None:
         return by_mapping(template, message)
     try:
@@ -85,7 +85,7 @@ def test_the_fast_parser_leaves_odd_or_long_messages_to_the_mapping() -> None:
     start = b'{"board": "b", "member": "m", "value": 1, "other": "'
     for raw in (start + b'\xff"}', start + b"x" * MESSAGE_LIMIT + b'"}'):
         message = Message(ZERO, raw)
-        assert EventParser(parse_mapping(DEFAULT)).plain([message]) == [None]
+        assert EventParser(parse_mapping(DEFAULT)).decode([message]) == [None]
         assert by_mapping(DEFAULT, message) in ("line_not_utf8", "line_too_long")
 
 
@@ -95,8 +95,8 @@ def test_messages_read_together_equal_those_read_one_by_one(
 ) -> None:
     parser = EventParser(parse_mapping(template))
     messages = [Message(ZERO, raw) for raw in raws]
-    singly = [repr(plain) for message in messages for plain in parser.plain([message])]
-    assert [repr(plain) for plain in parser.plain(messages)] == singly
+    singly = [repr(plain) for message in messages for plain in parser.decode([message])]
+    assert [repr(plain) for plain in parser.decode(messages)] == singly
 
 
 SIMPLE = [
@@ -124,7 +124,7 @@ def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
         rows: dict[str, list[Row]] = {}
         outcomes = MessageOutcomes("s", SourceMetrics(), NoRejects())
         for batch in batches:
-            for board, board_rows in reader.divided(batch, positions, outcomes).items():
+            for board, board_rows in reader.rows_by_board(batch, positions, outcomes).items():
                 rows.setdefault(board, []).extend(board_rows)
         return rows, outcomes.metrics
 
@@ -150,14 +150,14 @@ EVENT = b'{"board": "b", "member": "%d", "value": 1}'
 )
 def test_a_message_is_never_read_as_several_or_several_as_one(raws: list[bytes]) -> None:
     parser = EventParser(parse_mapping(DEFAULT))
-    plain = parser.plain([Message(ZERO, raw) for raw in raws])
-    singly = [each for raw in raws for each in parser.plain([Message(ZERO, raw)])]
+    plain = parser.decode([Message(ZERO, raw) for raw in raws])
+    singly = [each for raw in raws for each in parser.decode([Message(ZERO, raw)])]
     assert [repr(each) for each in plain] == [repr(each) for each in singly]
 
 
 def test_plain_messages_take_the_fast_path() -> None:
     raw = b'{"board": "b", "member": "m", "value": 12, "at": 5, "labels": {"room": "1"}}'
-    [plain] = EventParser(parse_mapping(DEFAULT)).plain([Message(ZERO, raw)])
+    [plain] = EventParser(parse_mapping(DEFAULT)).decode([Message(ZERO, raw)])
     assert plain is not None
     assert (plain.board, plain.member, plain.value, plain.at) == ("b", "m", 12, 5)
 

@@ -206,7 +206,7 @@ def status(
     rows: list[dict[str, str]] = []
     with laurels.open(at, create=False) as lb:
         for board in lb.boards():
-            if not settings.takes(board.name):
+            if not settings.feeds(board.name):
                 continue
             try:
                 texts = {lb.position(board.name, settings.key)}

@@ -13,32 +13,32 @@ from laurels.model.board import Board
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS
 
-NOTE_SECONDS = 10.0
+REPORT_SECONDS = 10.0
 """The time between two reports of the progress to boards for which the stream has no events."""
 BOARDS_A_SECOND = 1_000
 """The number of boards that get a report in one second. With more than 10,000 boards, each gets
 reports less often."""
-_FORGET_MS = 60_000
+_REFRESH_MS = 60_000
 """The time after which cached definitions of boards are read again."""
 
 
-class Arrived(Protocol):
+class HasArrivalTime(Protocol):
     """A message with its arrival time at the stream, None if the stream has no such times."""
 
     @property
     def arrived_ms(self) -> int | None: ...
 
 
-R = TypeVar("R", bound=Arrived)
+R = TypeVar("R", bound=HasArrivalTime)
 
 
-def refused_from(windows: Iterable[Window], at_ms: int) -> int:
+def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
     """Return the first instant after `at_ms` from which any window refuses a period or step that it
     accepts at `at_ms`."""
     return min((window.next_refusal(at_ms)[1] for window in windows), default=MAX_MS)
 
 
-def alike(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
+def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
     """Divide rows into consecutive parts, so that no window begins to refuse a period between the
     arrivals of two messages of a part."""
     if not windows:
@@ -52,7 +52,7 @@ def alike(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
             parts.append(rows[first:i])
             first = i
         if i == first:
-            until_ms = refused_from(windows, row.arrived_ms)
+            until_ms = next_refusal_ms(windows, row.arrived_ms)
     return [*parts, rows[first:]] if rows else []
 
 
@@ -66,7 +66,7 @@ class EndingWindows:
         self._windows: dict[str, tuple[Window, ...]] = {}
         self._read_ms = now_ms()
 
-    def know(self, boards: Iterable[Board]) -> None:
+    def set_boards(self, boards: Iterable[Board]) -> None:
         """Record the definitions of all boards."""
         self._boards = {board.name: board for board in boards}
         self._windows.clear()
@@ -74,8 +74,8 @@ class EndingWindows:
 
     async def refresh(self) -> None:
         """Read the definitions again, if the last read was long ago."""
-        if abs(self._now_ms() - self._read_ms) >= _FORGET_MS:
-            self.know(await self._lb.boards())
+        if abs(self._now_ms() - self._read_ms) >= _REFRESH_MS:
+            self.set_boards(await self._lb.boards())
 
     async def of(self, board: str) -> tuple[Window, ...]:
         """Return the windows of a board. Raises UnknownBoard."""

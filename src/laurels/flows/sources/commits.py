@@ -5,9 +5,9 @@ So a run that was paused and overtaken by another one counts nothing and moves n
 with a request that was in progress. If the store did not answer, its position is read: the batch
 was counted if and only if the position of the batch is stored.
 
-A board whose shards have different positions refuses such commits. After `go_back`, commits follow
-the lowest of these positions, and count only in the shards that have it, however often they are
-sent.
+A board whose shards have different positions refuses such commits. After `begin_leveling`, commits
+follow the lowest of these positions, and count only in the shards that have it, however often they
+are sent.
 """
 
 from collections.abc import Sequence
@@ -32,28 +32,28 @@ class Commits:
         self._key = key
         self._retries = retries
         self._stored: dict[str, str | None] = {}
-        self._behind = set[str]()
+        self._being_leveled = set[str]()
 
-    async def learn(self, board: str) -> str | None:
+    async def read_position(self, board: str) -> str | None:
         """Read and return the stored position of a board, None if there is none; the next commit
         will follow it. Raises ShardsDiffer."""
         read = partial(self._lb.position, board, self._key)
         stored = self._stored[board] = await self._retries.call(read) or None
-        self._behind.discard(board)
+        self._being_leveled.discard(board)
         return stored
 
-    def go_back(self, board: str, text: str | None) -> None:
+    def begin_leveling(self, board: str, text: str | None) -> None:
         """Make the next commits follow a position that only some shards of a board have; the others
-        skip the events. This ends with a call of `learn`."""
+        skip the events. This ends with a call of `read_position`."""
         self._stored[board] = text
-        self._behind.add(board)
+        self._being_leveled.add(board)
 
     async def set(self, board: str, text: str) -> None:
         """Store a position in all shards of a board, whatever is stored there now."""
         store = partial(self._lb.submit_many, board, (), position=(self._key, text))
         await self._retries.call(store)
         self._stored[board] = text
-        self._behind.discard(board)
+        self._being_leveled.discard(board)
 
     def passed_ms(self, board: str) -> int | None:
         """Return the stream time up to which a board has counted the stream, from its stored
@@ -63,7 +63,7 @@ class Commits:
     def forget(self, board: str) -> None:
         """Forget a board that was deleted."""
         self._stored.pop(board, None)
-        self._behind.discard(board)
+        self._being_leveled.discard(board)
 
     async def submit(
         self,
@@ -72,31 +72,35 @@ class Commits:
         text: str,
         *,
         arrived_ms: int | None = None,
-        whole: bool = False,
+        all_or_nothing: bool = False,
     ) -> Receipts | None:
         """Submit events with the time of their arrival at the stream, and repeat the call until
-        they are known to be counted. With `whole` the batch is all-or-nothing. Return the receipts,
-        or None if the answer with them was lost. Raises SourceOvertaken, ShardsDiffer."""
+        they are known to be counted. With `all_or_nothing` the batch is all-or-nothing. Return the
+        receipts, or None if the answer with them was lost. Raises SourceOvertaken, ShardsDiffer."""
         before = self._stored.get(board)
         if not events and text == before:
             return None
-        doubtful = False
+        is_uncertain = False
 
         async def attempt() -> Receipts | None:
-            nonlocal doubtful
-            if board in self._behind:
-                behind: SourcePosition = (self._key, text, before, "behind")
+            nonlocal is_uncertain
+            if board in self._being_leveled:
+                leveled_position: SourcePosition = (self._key, text, before, "behind")
                 return await self._lb.submit_many(
-                    board, events, position=behind, all_or_nothing=whole, arrived=arrived_ms
+                    board,
+                    events,
+                    position=leveled_position,
+                    all_or_nothing=all_or_nothing,
+                    arrived=arrived_ms,
                 )
-            if doubtful and await self._lb.position(board, self._key) == text:
+            if is_uncertain and await self._lb.position(board, self._key) == text:
                 return None
             try:
                 return await self._lb.submit_many(
                     board,
                     events,
                     position=(self._key, text, before),
-                    all_or_nothing=whole,
+                    all_or_nothing=all_or_nothing,
                     arrived=arrived_ms,
                 )
             except PositionMoved as error:
@@ -106,7 +110,7 @@ class Commits:
                     return None
                 raise SourceOvertaken(f"{board!r}: {error.what}") from error
             except LaurelsError as error:
-                doubtful = error.retryable
+                is_uncertain = error.retryable
                 raise
 
         receipts = await self._retries.call(attempt)

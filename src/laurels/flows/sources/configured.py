@@ -62,11 +62,11 @@ class BackgroundSources:
         self._report = report
         self.metrics = {name: SourceMetrics() for name in settings}
         """The metrics of each source since the service was started."""
-        for each in settings.values():
-            if each.from_ == STDIN:
+        for source in settings.values():
+            if source.from_ == STDIN:
                 raise InvalidStream("a server cannot read a source from standard input")
-            parse_mapping(each.map)
-            _open(each, new_run())
+            parse_mapping(source.map)
+            _open(source, new_run())
 
     async def run(self) -> None:
         """Run all sources until cancelled."""
@@ -82,15 +82,15 @@ class BackgroundSources:
             await asyncio.sleep(RESTART_SECONDS)
 
     async def _run(self, name: str) -> None:
-        each = self._settings[name]
-        reader = _open(each, self._new_run())
+        source = self._settings[name]
+        reader = _open(source, self._new_run())
         try:
-            with closing(JsonRejects(Path(each.rejects or f"{name}.rejects.jsonl"))) as rejects:
+            with closing(JsonRejects(Path(source.rejects or f"{name}.rejects.jsonl"))) as rejects:
                 runner = SourceRunner(
                     self._lb,
                     reader,
-                    parse_mapping(each.map),
-                    SourceSettings(name, each.boards, each.batch, each.begin),
+                    parse_mapping(source.map),
+                    SourceSettings(name, source.boards, source.batch, source.begin),
                     rejects=rejects,
                     sleep=asyncio.sleep,
                     now_ms=self._now_ms,

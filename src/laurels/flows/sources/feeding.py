@@ -13,9 +13,9 @@ from laurels.core.receipt import Receipts
 from laurels.errors import BatchRefused, PositionDiffers, TooLarge, UnknownBoard
 from laurels.flows.retries import FlowRetryPolicy
 
-from .arrivals import EndingWindows, alike
+from .arrivals import EndingWindows, divide_by_refusals
 from .commits import Commits
-from .dedupe_room import DedupeRoom
+from .dedupe_capacity import DedupeCapacity
 from .outcomes import MessageOutcomes, Row
 from .progress import Progress, StreamPlace
 from .read_ahead import ReadAhead
@@ -42,13 +42,13 @@ class BoardFeed:
         self.positions: dict[str, StreamPosition] = {}
         self.commits = Commits(lb, key, retries)
         self.windows = EndingWindows(lb, now_ms)
-        self._room = DedupeRoom(lb)
+        self._capacity = DedupeCapacity(lb)
         self._retries = retries
         self._reader = reader
         self._ahead = ahead
         self._progress = progress
         self._outcomes = outcomes
-        self._reading_back = asyncio.Lock()
+        self._reread_lock = asyncio.Lock()
 
     async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
         """Submit the events of a board, with the end of the batch as the new position. For the
@@ -57,46 +57,48 @@ class BoardFeed:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
             windows = ()  # the commit raises the same error
-        *firsts, last = alike(windows, rows) or [rows]
-        for part in firsts:
-            await self._feed_alike(board, list(part), _place_of(part[-1]))
-        await self._feed_alike(board, list(last), end)
+        *earlier, last = divide_by_refusals(windows, rows) or [rows]
+        for part in earlier:
+            await self._submit_part(board, list(part), _place_after(part[-1]))
+        await self._submit_part(board, list(last), end)
 
-    async def _feed_alike(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+    async def _submit_part(self, board: str, rows: list[Row], end: StreamPlace) -> None:
         """Submit events of a board that can be in one commit (see `feed`), in several if they are
         too large."""
-        if rows and not await self._retries.call(partial(self._room.fits, board, rows)):
+        if rows and not await self._retries.call(partial(self._capacity.can_remember, board, rows)):
             for row in rows:
-                await self._feed_one(board, row)
+                await self._submit_one(board, row)
             return
         while rows:
             try:
-                receipts = await self._submitted(board, rows, self._text(board, end))
+                receipts = await self._commit(board, rows, self._encoded(board, end))
             except TooLarge:
                 if len(rows) == 1:
                     raise
                 half = len(rows) // 2
-                await self._feed_alike(board, rows[:half], _place_of(rows[half - 1]))
+                await self._submit_part(board, rows[:half], _place_after(rows[half - 1]))
                 rows = rows[half:]
             except PositionDiffers as error:
-                rows = self._outcomes.rows_after(rows, await self._finish(board, error))
+                rows = self._outcomes.rows_after(rows, await self._complete_batch(board, error))
             except UnknownBoard:  # deleted meanwhile
                 self.forget(board)
                 self._outcomes.metrics.skip_unknown(board, len(rows))
                 return
             else:
                 self.positions[board] = end.position
-                self._outcomes.note(board, rows, receipts)
+                self._outcomes.count(board, rows, receipts)
                 return
 
-    async def _feed_one(self, board: str, row: Row) -> None:
+    async def _submit_one(self, board: str, row: Row) -> None:
         """Submit one event to a board that may be unable to remember its id. If the board refuses
         it for that reason, submit it again until the board has forgotten other ids."""
-        end = _place_of(row)
+        end = _place_after(row)
 
         async def attempt() -> None:
             try:
-                receipts = await self._submitted(board, [row], self._text(board, end), whole=True)
+                receipts = await self._commit(
+                    board, [row], self._encoded(board, end), all_or_nothing=True
+                )
             except BatchRefused as refused:
                 error = refused.receipts.error(0) or refused
                 if error.retryable:
@@ -104,18 +106,20 @@ class BoardFeed:
                 self._outcomes.reject([(row.message, board, error)])
                 await self.move(board, end)
             else:
-                self._outcomes.note(board, [row], receipts)
+                self._outcomes.count(board, [row], receipts)
                 self.positions[board] = end.position
 
         await self._retries.call(attempt)
 
-    async def _submitted(
-        self, board: str, rows: Sequence[Row], text: str, *, whole: bool = False
+    async def _commit(
+        self, board: str, rows: Sequence[Row], text: str, *, all_or_nothing: bool = False
     ) -> Receipts | None:
         """Submit the events of rows in one commit; see `Commits.submit`."""
         arrived_ms = rows[0].arrived_ms if rows else None
         events = [row.event for row in rows]
-        return await self.commits.submit(board, events, text, arrived_ms=arrived_ms, whole=whole)
+        return await self.commits.submit(
+            board, events, text, arrived_ms=arrived_ms, all_or_nothing=all_or_nothing
+        )
 
     def forget(self, board: str) -> None:
         """Forget a board that was deleted."""
@@ -123,7 +127,7 @@ class BoardFeed:
         self.commits.forget(board)
         self.windows.forget(board)
 
-    async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
+    async def _complete_batch(self, board: str, error: PositionDiffers) -> StreamPosition:
         """Send a batch again that only some shards of a board have counted, and return its end,
         which is that of the first attempt (`error.ends_at`)."""
         if error.ends_at is None:
@@ -132,7 +136,7 @@ class BoardFeed:
         end = decode_position(error.ends_at).position
         rows: list[Row] = []
         at = self.positions[board]
-        async with self._reading_back:
+        async with self._reread_lock:
             while at < end:
                 messages = await self._retries.call(partial(self._ahead.read, at, wait=False))
                 messages = [message for message in messages if message.position <= end]
@@ -140,48 +144,48 @@ class BoardFeed:
                     break
                 at = messages[-1].position
                 rows += self._reader.rows_of(board, messages, self.positions)
-        receipts = await self._submitted(board, rows, error.ends_at)
+        receipts = await self._commit(board, rows, error.ends_at)
         self.positions[board] = end
-        self._outcomes.note(board, rows, receipts)
+        self._outcomes.count(board, rows, receipts)
         return end
 
     async def move(self, board: str, end: StreamPlace) -> None:
         """Move the position of a board without counting anything."""
         try:
-            await self._submitted(board, (), self._text(board, end))
+            await self._commit(board, (), self._encoded(board, end))
         except UnknownBoard:
             self.forget(board)
         except PositionDiffers as error:
-            await self._finish(board, error)
+            await self._complete_batch(board, error)
         else:
             self.positions[board] = end.position
 
     async def reset(self, board: str, position: StreamPosition) -> None:
         """Replace the position of a board, which may be that of another stream. If only some shards
         have counted the last batch, the events in it remain counted there."""
-        text = self._text(board, StreamPlace(position, None))
+        text = self._encoded(board, StreamPlace(position, None))
         try:
-            await self._submitted(board, (), text)
+            await self._commit(board, (), text)
         except PositionDiffers as error:
             if error.ends_at is None:
                 raise
-            await self._submitted(board, (), error.ends_at)
-            await self._submitted(board, (), text)
+            await self._commit(board, (), error.ends_at)
+            await self._commit(board, (), text)
 
     async def set(self, board: str, position: StreamPosition) -> None:
         """Store a position in all shards of a board, whatever is stored there now."""
-        await self.commits.set(board, self._text(board, StreamPlace(position, None)))
+        await self.commits.set(board, self._encoded(board, StreamPlace(position, None)))
 
     async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
-        """Submit events that follow a position of only some shards of a board; `Commits.go_back`
-        has to be called first."""
+        """Submit events that follow a position of only some shards of a board;
+        `Commits.begin_leveling` has to be called first."""
         self.positions[board] = after
         if rows:
-            await self.feed(board, rows, _place_of(rows[-1]))
+            await self.feed(board, rows, _place_after(rows[-1]))
 
-    def _text(self, board: str, end: StreamPlace) -> str:
-        return self._progress.text(end, self.commits.passed_ms(board))
+    def _encoded(self, board: str, end: StreamPlace) -> str:
+        return self._progress.encode(end, self.commits.passed_ms(board))
 
 
-def _place_of(row: Row) -> StreamPlace:
+def _place_after(row: Row) -> StreamPlace:
     return StreamPlace(row.message.position, row.arrived_ms)

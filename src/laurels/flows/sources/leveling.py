@@ -45,7 +45,7 @@ class ShardPosition(Struct, frozen=True):
         return self.stored.position, self.stored.passed_ms or 0, self.text or ""
 
 
-class Leveling:
+class ShardLeveler:
     """Levels the shards of boards, one board at a time. `report` is called with the error of each
     board."""
 
@@ -67,102 +67,107 @@ class Leveling:
         self._retries = retries
         self._batch = batch
         self._report = report
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def run(self, board: str, differ: ShardsDiffer, *, partly: bool) -> StoredPosition | None:
+    async def run(
+        self, board: str, difference: ShardsDiffer, *, allow_gaps: bool
+    ) -> StoredPosition | None:
         """Level the shards of a board, and return their common position. Raises SourceDiverged if a
         position is that of another stream, and SourceShardExpired if the stream no longer has all
-        missing messages; with `partly`, the messages that it still has are counted instead."""
-        async with self._turn:
-            self._report(differ)
-            metrics, again = self._outcomes.metrics, SourceMetrics()
-            self._outcomes.metrics = again
+        missing messages; with `allow_gaps`, the messages that it still has are counted instead."""
+        async with self._lock:
+            self._report(difference)
+            metrics, recounted = self._outcomes.metrics, SourceMetrics()
+            self._outcomes.metrics = recounted
             try:
-                text = await self._level(board, differ, partly=partly)
+                text = await self._level(board, difference, allow_gaps=allow_gaps)
             finally:
                 self._outcomes.metrics = metrics
-                metrics.recounted += again.applied + again.unchanged
-                metrics.late.update(again.late)
-                metrics.reasons.update(again.reasons)
+                metrics.recounted += recounted.applied + recounted.unchanged
+                metrics.late.update(recounted.late)
+                metrics.reasons.update(recounted.reasons)
         return None if text is None else decode_position(text)
 
-    async def _level(self, board: str, differ: ShardsDiffer, *, partly: bool) -> str | None:
+    async def _level(self, board: str, difference: ShardsDiffer, *, allow_gaps: bool) -> str | None:
         while True:
-            first, *others = self._ordered(differ)
+            lowest, *others = self._ordered(difference)
             if not others:
-                raise differ
-            await self._level_next(board, first, others[0], partly=partly)
+                raise difference
+            await self._level_next(board, lowest, others[0], allow_gaps=allow_gaps)
             try:
-                return await self._boards.commits.learn(board)
+                return await self._boards.commits.read_position(board)
             except ShardsDiffer as error:
-                differ = error
+                difference = error
 
-    def _ordered(self, differ: ShardsDiffer) -> list[ShardPosition]:
+    def _ordered(self, difference: ShardsDiffer) -> list[ShardPosition]:
         """Return the different positions of the shards, the lowest first."""
         positions = [
             ShardPosition(
-                text, self._reader.stored(ZERO) if text is None else decode_position(text)
+                text, self._reader.stored_position(ZERO) if text is None else decode_position(text)
             )
-            for text in {*differ.positions}
+            for text in {*difference.positions}
         ]
         return sorted(positions, key=lambda each: each.order)
 
     async def _level_next(
         self,
         board: str,
-        first: ShardPosition,
-        following: ShardPosition,
+        lowest: ShardPosition,
+        next_higher: ShardPosition,
         *,
-        partly: bool,
+        allow_gaps: bool,
     ) -> None:
         """Move the shards at the lowest position forward to the next higher one."""
-        assert following.text is not None
+        assert next_higher.text is not None
         if not self._reader.resumes:
-            raise _expired(board, self._reader, first.stored)
+            raise _expired_error(board, self._reader, lowest.stored)
         await self._retries.call(self._reader.open)
-        self._ensure_same(board, first, following)
-        self._boards.commits.go_back(board, first.text)
-        self._boards.positions[board] = first.stored.position
-        stored, end = first.stored, following.stored.position
+        self._ensure_same(board, lowest, next_higher)
+        self._boards.commits.begin_leveling(board, lowest.text)
+        self._boards.positions[board] = lowest.stored.position
+        stored, end = lowest.stored, next_higher.stored.position
         while stored.position < end:
             messages = await self._read(board, stored)
             state = await self._retries.call(self._reader.open)
-            self._ensure_same(board, first, following)
-            if self._is_gone(stored, state) and not partly:
-                raise _expired(board, self._reader, stored)
+            self._ensure_same(board, lowest, next_higher)
+            if self._may_be_removed(stored, state) and not allow_gaps:
+                raise _expired_error(board, self._reader, stored)
             messages = [message for message in messages if message.position <= end]
             if not messages:
                 break
             rows = self._rows.rows_of(board, messages, self._boards.positions)
             await self._boards.feed_again(board, stored.position, rows)
-            stored = self._reader.stored(messages[-1].position)
-        await self._boards.commits.submit(board, (), following.text)
+            stored = self._reader.stored_position(messages[-1].position)
+        await self._boards.commits.submit(board, (), next_higher.text)
 
     async def _read(self, board: str, stored: StoredPosition) -> Sequence[Message]:
         read = partial(self._reader.read, stored.position, self._batch, wait=False)
         try:
             return await self._retries.call(read)
         except SourceExpired as error:
-            raise _expired(board, self._reader, stored) from error
+            raise _expired_error(board, self._reader, stored) from error
 
     def _ensure_same(self, board: str, *positions: ShardPosition) -> None:
         for each in positions:
-            if each.text is not None and (misfit := self._reader.misfit(each.stored)) is not None:
+            if (
+                each.text is not None
+                and (mismatch := self._reader.mismatch(each.stored)) is not None
+            ):
                 raise SourceDiverged(
                     f"{self._reader.name} is not the stream that a shard of {board!r} has counted: "
-                    f"{misfit}"
+                    f"{mismatch}"
                 )
 
-    def _is_gone(self, stored: StoredPosition, state: StreamState) -> bool:
+    def _may_be_removed(self, stored: StoredPosition, state: StreamState) -> bool:
         """Return whether the stream may have removed messages after a position."""
         if stored.position == ZERO:
             return not state.is_whole
         if self._reader.is_expired(stored):
             return True
-        return not (stored.mark or state.is_whole) and state.oldest > stored.position
+        return not (stored.check_value or state.is_whole) and state.oldest > stored.position
 
 
-def _expired(board: str, reader: StreamReader, stored: StoredPosition) -> SourceShardExpired:
+def _expired_error(board: str, reader: StreamReader, stored: StoredPosition) -> SourceShardExpired:
     return SourceShardExpired(
         f"{reader.name} no longer keeps all messages after {stored.at}, and a shard of "
         f"{board!r} lost the events that it had counted since"

@@ -67,7 +67,7 @@ class LineBuffer:
         message = self._message(rest, 0)
         return [] if message is None else [message]
 
-    def has_whole_rest(self) -> bool:
+    def has_complete_rest(self) -> bool:
         """Return whether the last, unterminated line is a complete JSON document."""
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             msgspec.json.decode(self._bytes)
@@ -109,15 +109,15 @@ class FileReader:
         self._identity, self._size = _identity(info), info.st_size
         return StreamState(self._identity, ZERO, StreamPosition(self._last_line_end()))
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
-        return StoredPosition(self._identity, str(position), self._mark(position.major))
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
+        return StoredPosition(self._identity, str(position), self._head_hash(position.major))
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         if stored.stream != self._identity:
             return "its device and inode are not those of the file that was read before"
         if stored.position.major > self._size:
             return f"it has {self._size:,} bytes, and {stored.position.major:,} were read before"
-        if stored.mark != self._mark(stored.position.major):
+        if stored.check_value != self._head_hash(stored.position.major):
             return "its first bytes are not those that were read before"
         return None
 
@@ -137,7 +137,7 @@ class FileReader:
                 self._lines.feed(chunk)
             self._ensure_same()
             if not wait:
-                return self._lines.take_rest() if self._lines.has_whole_rest() else []
+                return self._lines.take_rest() if self._lines.has_complete_rest() else []
             await self._sleep(POLL_SECONDS)
         return []
 
@@ -164,7 +164,7 @@ class FileReader:
             if _identity(self._path.stat()) != self._identity:
                 raise SourceDiverged(f"{self.name} was replaced by another file while it was read")
 
-    def _mark(self, offset: int) -> str:
+    def _head_hash(self, offset: int) -> str:
         head = os.pread(self._descriptor, min(_HEAD, offset), 0)
         return blake2b(head, digest_size=8).hexdigest()
 
@@ -172,9 +172,9 @@ class FileReader:
         end = self._size
         while end:
             start = max(0, end - _CHUNK)
-            place = os.pread(self._descriptor, end - start, start).rfind(b"\n")
-            if place >= 0:
-                return start + place + 1
+            index = os.pread(self._descriptor, end - start, start).rfind(b"\n")
+            if index >= 0:
+                return start + index + 1
             end = start
         return 0
 
@@ -195,7 +195,7 @@ class PipeReader:
         self._identity = f"pipe:{run}"
         self._lines = LineBuffer()
         self._chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue()
-        self._wanted = threading.Semaphore(0)
+        self._requested = threading.Semaphore(0)
         self._pending: list[Message] = []
         self._begun = False
 
@@ -203,13 +203,13 @@ class PipeReader:
         if not self._begun:
             self._begun = True
             loop = asyncio.get_running_loop()
-            threading.Thread(target=self._follow, args=(loop,), daemon=True).start()
+            threading.Thread(target=self._read_chunks, args=(loop,), daemon=True).start()
         return StreamState(self._identity, ZERO, ZERO)
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
         return StoredPosition(self._identity, str(position))
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         return None if stored.stream == self._identity else "the position is from another run"
 
     def is_expired(self, stored: StoredPosition) -> bool:
@@ -221,7 +221,7 @@ class PipeReader:
             self._pending = self._lines.take(limit)
             if self._pending:
                 break
-            self._wanted.release()
+            self._requested.release()
             chunk = await self._chunks.get()
             if isinstance(chunk, OSError):
                 raise SourceUnreadable(f"{self.name}: {chunk.strerror or chunk}") from chunk
@@ -237,10 +237,10 @@ class PipeReader:
     async def close(self) -> None:
         pass
 
-    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _read_chunks(self, loop: asyncio.AbstractEventLoop) -> None:
         chunk: bytes | OSError = b"\n"
         while chunk and not isinstance(chunk, OSError):
-            self._wanted.acquire()
+            self._requested.acquire()
             try:
                 chunk = self._read(_CHUNK)
             except OSError as error:

@@ -53,7 +53,7 @@ MappedEvent = tuple[object, object, object, str | None, dict[str, str] | None]
 """Member, value, at, id and labels, for `submit_many`."""
 
 
-class Foreign(Exception):  # noqa: N818 (says what the message is, not what went wrong)
+class ForeignMessage(Exception):  # noqa: N818 (says what the message is, not what went wrong)
     """A message is for a board that the source does not feed."""
 
 
@@ -65,9 +65,9 @@ class Field(Struct, frozen=True):
 
     def read(self, fields: Fields) -> object:
         """Return the value of the field in a message, None if the message does not have it."""
-        whole = ".".join(self.path)
-        if whole in fields:
-            return fields[whole]
+        full_name = ".".join(self.path)
+        if full_name in fields:
+            return fields[full_name]
         value: object = fields
         for name in self.path:
             if not isinstance(value, Mapping):
@@ -84,16 +84,16 @@ class Expression(Struct, frozen=True):
 
     pieces: tuple[str | Field, ...]
     optional: bool = False
-    plain: str = ""
+    field_name: str = ""
     """The name of the field, if the expression is a single top-level field without a pattern."""
 
     def evaluate(self, fields: Fields) -> object:
         """Return the value of a single field unchanged, or the concatenated text of several pieces.
         Return None if a field of an optional expression is missing. Raises MissingField,
         Foreign."""
-        if self.plain and (value := fields.get(self.plain)):
+        if self.field_name and (value := fields.get(self.field_name)):
             return value
-        values = [_piece(piece, fields) for piece in self.pieces]
+        values = [_evaluate(piece, fields) for piece in self.pieces]
         for piece, value in zip(self.pieces, values, strict=True):
             if value is None or (value == "" and self.optional):
                 if self.optional:
@@ -133,7 +133,7 @@ class EventMapping(Struct, frozen=True):
         value. Raises MissingField and the errors of members, times, ids and labels."""
         try:
             return self._event_of(fields, taken_ms)
-        except Foreign as error:
+        except ForeignMessage as error:
             raise InvalidEvent(str(error)) from None
 
     def _event_of(self, fields: Fields, taken_ms: int | None) -> MappedEvent:
@@ -151,10 +151,10 @@ class EventMapping(Struct, frozen=True):
     def _labels(self, fields: Fields) -> dict[str, str]:
         if self.labels is None and not self.label:
             return {}
-        whole = None if self.labels is None else self.labels.evaluate(fields)
-        if whole is not None and not isinstance(whole, Mapping):
-            raise InvalidLabel(f"expected labels as an object, got {safe_repr(whole)}")
-        labels = dict(whole or {})
+        mapped = None if self.labels is None else self.labels.evaluate(fields)
+        if mapped is not None and not isinstance(mapped, Mapping):
+            raise InvalidLabel(f"expected labels as an object, got {safe_repr(mapped)}")
+        labels = dict(mapped or {})
         labels |= {name: each.evaluate(fields) for name, each in self.label}
         return {
             name: _text(value, InvalidLabel)
@@ -214,18 +214,20 @@ def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
     place = 0
     while place < len(text):
         match = _ITEM.match(text, place)
-        name, equals, right = ("", "", "") if match is None else match[1].partition("=")
+        name, equals, expression = ("", "", "") if match is None else match[1].partition("=")
         if match is None or not equals:
             raise InvalidTemplate(f"expected name=FIELD at {safe_repr(text[place : place + 40])}")
-        right = right.strip()
-        if right.startswith('"') and right.endswith('"') and len(right) > 1:
-            yield _item(name, (right[1:-1],))
-        elif "{" in right:
-            yield _item(name, _pieces(right))
-        elif _PLAIN.fullmatch(right):
-            yield _item(name, (_field(right),))
+        expression = expression.strip()
+        if expression.startswith('"') and expression.endswith('"') and len(expression) > 1:
+            yield _item(name, (expression[1:-1],))
+        elif "{" in expression:
+            yield _item(name, _parse_pieces(expression))
+        elif _PLAIN.fullmatch(expression):
+            yield _item(name, (_parse_field(expression),))
         else:
-            raise InvalidTemplate(f"expected a field for {safe_repr(name)}, got {safe_repr(right)}")
+            raise InvalidTemplate(
+                f"expected a field for {safe_repr(name)}, got {safe_repr(expression)}"
+            )
         place = match.end()
 
 
@@ -248,7 +250,7 @@ def _json_items(text: str) -> Iterator[tuple[str, Expression]]:
 def _json_pieces(name: str, value: object) -> tuple[str | Field, ...]:
     if not isinstance(value, str):
         raise InvalidTemplate(f"expected text for {safe_repr(name)}, got {safe_repr(value)}")
-    return _pieces(value)
+    return _parse_pieces(value)
 
 
 def _item(name: str, pieces: tuple[str | Field, ...]) -> tuple[str, Expression]:
@@ -261,27 +263,27 @@ def _item(name: str, pieces: tuple[str | Field, ...]) -> tuple[str, Expression]:
         )
     if optional and name in ("board", "member", "value"):
         raise InvalidTemplate(f"every event needs its {name}: remove the ? after it")
-    return name, Expression(pieces, optional, _plain(pieces))
+    return name, Expression(pieces, optional, _field_name(pieces))
 
 
-def _plain(pieces: tuple[str | Field, ...]) -> str:
+def _field_name(pieces: tuple[str | Field, ...]) -> str:
     piece = pieces[0]
     if len(pieces) > 1 or isinstance(piece, str) or len(piece.path) > 1 or "*" in piece.modifier:
         return ""
     return piece.path[0]
 
 
-def _pieces(text: str) -> tuple[str | Field, ...]:
+def _parse_pieces(text: str) -> tuple[str | Field, ...]:
     """Split a text that has fields in braces into texts and fields."""
-    rest = _FIELD.sub("", text)
-    if "{" in rest or "}" in rest:
+    outside_fields = _FIELD.sub("", text)
+    if "{" in outside_fields or "}" in outside_fields:
         raise InvalidTemplate(f"a brace is not closed in {safe_repr(text)}")
     split = _FIELD.split(text)
-    pieces = [_field(part) if i % 2 else part for i, part in enumerate(split)]
+    pieces = [_parse_field(part) if i % 2 else part for i, part in enumerate(split)]
     return tuple(piece for piece in pieces if piece != "") or ("",)
 
 
-def _field(text: str) -> Field:
+def _parse_field(text: str) -> Field:
     path, bar, modifier = text.partition("|")
     names = tuple(path.strip().split("."))
     if not all(names) or (bar and modifier.count("*") != 1 and modifier not in _UNITS_PER_SECOND):
@@ -296,7 +298,7 @@ def _ensure_units(at: Expression | None) -> None:
         raise InvalidTemplate("expected one field for at, with s, ms, us or ns after its bar")
 
 
-def _piece(piece: str | Field, fields: Fields) -> object:
+def _evaluate(piece: str | Field, fields: Fields) -> object:
     if isinstance(piece, str):
         return piece
     value = piece.read(fields)
@@ -305,7 +307,7 @@ def _piece(piece: str | Field, fields: Fields) -> object:
     before, _, after = piece.modifier.partition("*")
     text = _as_text(value)
     if len(text) < len(before + after) or not (text.startswith(before) and text.endswith(after)):
-        raise Foreign(f"{piece} is {safe_repr(text)} and not of the form {piece.modifier!r}")
+        raise ForeignMessage(f"{piece} is {safe_repr(text)} and not of the form {piece.modifier!r}")
     return text[len(before) : len(text) - len(after)]
 
 
@@ -318,12 +320,12 @@ def _as_text(value: object) -> str:
     raise InvalidEvent(f"expected text or a number, got {safe_repr(value)}")
 
 
-def _text(value: object, refusal: type[LaurelsError]) -> str:
+def _text(value: object, error_type: type[LaurelsError]) -> str:
     """Return an id as text. An integer, which many programs use as an id, becomes its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise refusal(f"expected text or an integer, got {safe_repr(value)}")
+        raise error_type(f"expected text or an integer, got {safe_repr(value)}")
     return value
 
 

@@ -8,7 +8,7 @@ from laurels.flows.attempts import FlowAttempts, seconds_failing
 from laurels.model.validation import shorten
 from laurels.wire.sources import SourceReport
 
-MOST_NAMES = 20
+MAX_NAMES = 20
 """The maximum number of names of unknown boards that are kept, so that they do not fill the
 memory."""
 
@@ -56,7 +56,7 @@ class SourceMetrics(FlowAttempts):
         """Count messages for a board that does not exist; its name may be any text."""
         self.unknown += messages
         board = shorten(board.encode(errors="backslashreplace").decode(), _NAME_CHARACTERS)
-        if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:
+        if board in self.unknown_boards or len(self.unknown_boards) < MAX_NAMES:
             self.unknown_boards[board] += messages
 
     def report(self, name: str, now_ms: int) -> SourceReport:

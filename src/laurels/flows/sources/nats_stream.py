@@ -139,14 +139,14 @@ class NatsReader:
     def __init__(self, address: str) -> None:
         if find_spec("nats") is None:
             raise MissingNats("nats-py is not installed")
-        self._url, self.name, self._stream = _divided(address)
+        self._url, self.name, self._stream = _split_address(address)
         self._client: Client | None = None
         self._inbox: _Inbox | None = None
         self._reply = ""
         self._requests = 0
         self._consumer: _Consumer | None = None
         self._info = _StreamInfo()
-        self._forgiven = 0
+        self._loss_reported_to = 0
         """The sequence number up to which the loss of messages was already reported."""
 
     async def open(self) -> StreamState:
@@ -156,10 +156,10 @@ class NatsReader:
         newest = StreamPosition(state.last_seq)
         return StreamState(self._identity, oldest, newest, is_whole=oldest == ZERO)
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
         return StoredPosition(self._identity, str(position))
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         if stored.stream != self._identity:
             return f"it is {self._identity}, and {stored.stream} was read before"
         last = self._info.state.last_seq
@@ -168,10 +168,10 @@ class NatsReader:
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:
-        gone = self._info.state.first_seq - 1
-        if stored.position == ZERO or gone <= stored.position.major:
+        last_removed = self._info.state.first_seq - 1
+        if stored.position == ZERO or last_removed <= stored.position.major:
             return False
-        self._forgiven = gone
+        self._loss_reported_to = last_removed
         return True
 
     async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
@@ -193,7 +193,7 @@ class NatsReader:
         try:
             info = await self._stream_info()
             if (at := info.ts) is None:  # NATS before 2.10: a new consumer has the server's time
-                at = (await self._made_consumer(info.state.last_seq, _SHORT_NS)).created
+                at = (await self._create_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
             raise
@@ -218,14 +218,14 @@ class NatsReader:
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"
         self._requests += 1
         reply = f"{self._reply}.{self._requests}"
-        await self._within(client.publish(subject, msgspec.json.encode(request), reply=reply))
+        await self._await_call(client.publish(subject, msgspec.json.encode(request), reply=reply))
         messages: list[Message] = []
         while len(messages) < request["batch"]:
-            message = inbox.take() or await self._within(inbox.next(TIMEOUT_SECONDS))
+            message = inbox.take() or await self._await_call(inbox.next(TIMEOUT_SECONDS))
             if message.headers and "Status" in message.headers and not message.reply:
                 if message.subject != reply:
                     continue
-                self._judge(message.headers["Status"])
+                self._handle_status(message.headers["Status"])
                 break
             delivery = _delivery(message)
             if delivery.consumer != consumer.name:
@@ -244,7 +244,7 @@ class NatsReader:
             )
         return messages
 
-    def _judge(self, status: str) -> None:
+    def _handle_status(self, status: str) -> None:
         """Drop the consumer if the server reports that it no longer exists."""
         if status not in ("404", "408"):
             self._consumer = None
@@ -253,15 +253,15 @@ class NatsReader:
         """Return a consumer that continues after a message."""
         if self._consumer is not None and self._consumer.sequence == after:
             return self._consumer
-        made = await self._made_consumer(after, _INACTIVE_NS)
-        if made.error is not None:
+        created = await self._create_consumer(after, _INACTIVE_NS)
+        if created.error is not None:
             await self._ensure_same(after)
-            raise SourceUnavailable(f"{self.name} refused a consumer: {made.error.description}")
+            raise SourceUnavailable(f"{self.name} refused a consumer: {created.error.description}")
         await self._ensure_same(after)
-        self._consumer = _Consumer(made.name, after)
+        self._consumer = _Consumer(created.name, after)
         return self._consumer
 
-    async def _made_consumer(self, after: int, inactive_ns: int) -> _ConsumerInfo:
+    async def _create_consumer(self, after: int, inactive_ns: int) -> _ConsumerInfo:
         """Create a consumer that continues after a message; the server removes it when it is not
         used."""
         start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
@@ -302,15 +302,15 @@ class NatsReader:
         """Raise SourceExpired if messages after a position were removed because they were the
         oldest of the stream; the deletion of single messages is not an error."""
         await self._ensure_same(after)
-        gone = self._info.state.first_seq - 1
-        if gone > max(after, self._forgiven):
+        last_removed = self._info.state.first_seq - 1
+        if last_removed > max(after, self._loss_reported_to):
             raise SourceExpired(f"{self.name} no longer keeps all messages after {after:,}")
 
     # Calls to the server
 
     async def _api(self, verb: str, body: object, kind: type[T]) -> T:
         client, _ = await self._connected()
-        answer = await self._within(
+        answer = await self._await_call(
             client.request(f"$JS.API.{verb}", msgspec.json.encode(body), timeout=TIMEOUT_SECONDS)
         )
         return msgspec.json.decode(answer.data, type=kind)
@@ -320,7 +320,7 @@ class NatsReader:
             import nats  # noqa: PLC0415 (the package is optional)
 
             inbox = _Inbox()
-            self._client = await self._within(
+            self._client = await self._await_call(
                 nats.connect(
                     servers=[self._url],
                     allow_reconnect=False,
@@ -332,11 +332,11 @@ class NatsReader:
                 )
             )
             self._reply = self._client.new_inbox()
-            await self._within(self._client.subscribe(f"{self._reply}.*", cb=inbox.put))
+            await self._await_call(self._client.subscribe(f"{self._reply}.*", cb=inbox.put))
             self._inbox = inbox
         return self._client, self._inbox
 
-    async def _within(self, call: Any) -> Any:
+    async def _await_call(self, call: Any) -> Any:
         """Await a call of the library. Raises SourceUnavailable for its errors and timeouts."""
         from nats.errors import Error  # noqa: PLC0415 (the package is optional)
 
@@ -344,11 +344,11 @@ class NatsReader:
             return await asyncio.wait_for(call, 2 * TIMEOUT_SECONDS)
         except (Error, OSError, TimeoutError) as error:
             await self.close()
-            why = str(error) or type(error).__name__
-            raise SourceUnavailable(f"{self.name} does not answer: {why}") from error
+            reason = str(error) or type(error).__name__
+            raise SourceUnavailable(f"{self.name} does not answer: {reason}") from error
 
 
-def _divided(address: str) -> tuple[str, str, str]:
+def _split_address(address: str) -> tuple[str, str, str]:
     """Return the URL of the server, the address without user and password, and the stream."""
     try:
         parts = urlsplit(address)

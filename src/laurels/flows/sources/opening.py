@@ -42,11 +42,11 @@ def open_reader(
     ensure_path(address, InvalidStream)
     path = Path(address)
     if is_pipe(path):
-        return PipeReader(address, _late_opened(path), run)
+        return PipeReader(address, _lazy_reader(path), run)
     return FileReader(path, sleep)
 
 
-def _late_opened(path: Path) -> Callable[[int], bytes]:
+def _lazy_reader(path: Path) -> Callable[[int], bytes]:
     """Return a function that reads from a path. The path is opened at the first call, since opening
     a pipe waits for its writer."""
     descriptors: list[int] = []

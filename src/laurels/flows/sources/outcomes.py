@@ -10,7 +10,7 @@ from laurels.errors import LaurelsError
 from .mapping import MappedEvent
 from .metrics import SourceMetrics
 from .reader import Message, StreamPosition
-from .rejects import Rejects, refusal, reject
+from .rejects import Rejects, code_and_text, rejected_message
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -33,7 +33,7 @@ class MessageOutcomes:
         self._source = source
         self._rejects = rejects
 
-    def note(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
+    def count(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
         """Count the outcomes of events; write those that the board refused to the rejects."""
         metrics = self.metrics
         if receipts is None:
@@ -52,9 +52,9 @@ class MessageOutcomes:
         write them to the rejects."""
         lines = []
         for message, board, error in rejects:
-            code, why = refusal(error)
+            code, text = code_and_text(error)
             self.metrics.reasons[code] += 1
-            lines.append(reject(self._source, self.stream, message, board, code, why))
+            lines.append(rejected_message(self._source, self.stream, message, board, code, text))
         self._rejects.write(lines)
 
     def rows_after(self, rows: list[Row], position: StreamPosition) -> list[Row]:

@@ -34,11 +34,11 @@ def plain_decoder(mapping: EventMapping) -> PlainDecoder | None:
     Return None if the mapping cannot be decoded in this way."""
     parts = {"board": mapping.board, "member": mapping.member, "at": mapping.at}
     parts |= {"id": mapping.id, "labels": mapping.labels}
-    used = {name: each for name, each in parts.items() if each is not None}
+    mapped = {name: each for name, each in parts.items() if each is not None}
     if mapping.label or len(mapping.values) != 1:
         return None
-    used["value"] = mapping.values[0]
-    names = {part: each.plain for part, each in used.items()}
+    mapped["value"] = mapping.values[0]
+    names = {part: each.field_name for part, each in mapped.items()}
     if not all(names.values()) or SUBJECT in names.values():
         return None
     if len(set(names.values())) < len(names):
@@ -48,16 +48,18 @@ def plain_decoder(mapping: EventMapping) -> PlainDecoder | None:
         ("member", str),
         ("value", int),
     ]
-    absent: dict[str, None] = {}
+    unmapped: dict[str, None] = {}
     for part, kind in (("at", int), ("id", str), ("labels", dict[str, str])):
-        if part not in used:
-            absent[part] = None
-        elif used[part].optional:
+        if part not in mapped:
+            unmapped[part] = None
+        elif mapped[part].optional:
             fields.append((part, kind | None, None))
         else:
             fields.append((part, kind))
-    made: Any = msgspec.defstruct("PlainMessage", fields, rename=names, namespace=absent, gc=False)
-    return msgspec.json.Decoder(made)
+    message_type: Any = msgspec.defstruct(
+        "PlainMessage", fields, rename=names, namespace=unmapped, gc=False
+    )
+    return msgspec.json.Decoder(message_type)
 
 
 class EventParser:
@@ -70,16 +72,19 @@ class EventParser:
         self._unit = "" if mapping.at is None else mapping.at.modifier
         self._needs_id = mapping.id is not None and not mapping.id.optional
 
-    def plain(self, messages: Sequence[Message]) -> Sequence[PlainMessage | None]:
+    def decode(self, messages: Sequence[Message]) -> Sequence[PlainMessage | None]:
         """Return the parts of each message, None for a message that the plain decoder does not
         accept."""
         if self._decoder is None:
             return [None] * len(messages)
-        if len(messages) > 1 and (together := self._together(self._decoder, messages)) is not None:
-            return together
-        return [self._single(self._decoder, message) for message in messages]
+        if (
+            len(messages) > 1
+            and (decoded := self._decode_lines(self._decoder, messages)) is not None
+        ):
+            return decoded
+        return [self._decode_one(self._decoder, message) for message in messages]
 
-    def _together(
+    def _decode_lines(
         self, decoder: PlainDecoder, messages: Sequence[Message]
     ) -> Sequence[PlainMessage] | None:
         """Return the parts of messages, decoded in one call as one line each; None if some of them
@@ -97,12 +102,12 @@ class EventParser:
         try:
             if not lines.isascii():
                 lines.decode()
-            plain = decoder.decode_lines(lines)
+            decoded = decoder.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return plain if len(plain) == len(messages) else None
+        return decoded if len(decoded) == len(messages) else None
 
-    def _single(self, decoder: PlainDecoder, message: Message) -> PlainMessage | None:
+    def _decode_one(self, decoder: PlainDecoder, message: Message) -> PlainMessage | None:
         raw = message.raw
         if message.fields is not None or len(raw) > MESSAGE_LIMIT:
             return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from .arrivals import BOARDS_A_SECOND, NOTE_SECONDS
+from .arrivals import BOARDS_A_SECOND, REPORT_SECONDS
 from .reader import ZERO, StreamPosition, StreamReader
 
 
@@ -26,7 +26,7 @@ class Progress:
         self.passed_ms: int | None = None
         self._reader = reader
         self._now_ms = now_ms
-        self._noted_ms = now_ms()
+        self._reported_ms = now_ms()
 
     @property
     def place(self) -> StreamPlace:
@@ -46,20 +46,20 @@ class Progress:
         """Move forward to a place."""
         self.at, self.passed_ms = place
 
-    def is_note_due(self, boards: int) -> bool:
+    def is_report_due(self, boards: int) -> bool:
         """Return whether the next report to this many boards is due."""
-        seconds = max(NOTE_SECONDS, boards / BOARDS_A_SECOND)
-        return abs(self._now_ms() - self._noted_ms) >= seconds * 1_000
+        seconds = max(REPORT_SECONDS, boards / BOARDS_A_SECOND)
+        return abs(self._now_ms() - self._reported_ms) >= seconds * 1_000
 
-    def note(self) -> None:
+    def record_report(self) -> None:
         """Record that the boards get a report now."""
-        self._noted_ms = self._now_ms()
+        self._reported_ms = self._now_ms()
 
-    def text(self, end: StreamPlace, before_ms: int | None) -> str:
+    def encode(self, end: StreamPlace, before_ms: int | None) -> str:
         """Return a place as text to store. Its time is at least `before_ms`, the time that is
         stored now, unless that is ahead of the clock."""
         passed_ms = end.passed_ms
         if before_ms is not None:
             passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)
-        stored = replace(self._reader.stored(end.position), passed_ms=passed_ms)
+        stored = replace(self._reader.stored_position(end.position), passed_ms=passed_ms)
         return msgspec.json.encode(stored).decode()

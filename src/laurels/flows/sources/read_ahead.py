@@ -27,16 +27,16 @@ class ReadAhead:
                 return messages
             # Messages may have arrived since, so only a new call can show that none is pending.
         elif ahead is not None:
-            await _cancelled(ahead[1])
+            await _cancel(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)
 
     async def drop(self) -> None:
         """Cancel the read in advance."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            await _cancelled(ahead[1])
+            await _cancel(ahead[1])
 
 
-async def _cancelled(task: "asyncio.Task[Sequence[Message]]") -> None:
+async def _cancel(task: "asyncio.Task[Sequence[Message]]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

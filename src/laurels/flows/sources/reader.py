@@ -70,17 +70,17 @@ class StreamState(Struct, frozen=True):
     is_whole: bool = True
 
 
-class StoredPosition(Struct, frozen=True, omit_defaults=True):
+class StoredPosition(Struct, frozen=True, omit_defaults=True, rename={"check_value": "mark"}):
     """The position up to which a board has counted a stream, in the form that the board stores.
 
-    `mark` describes the stream up to this position, in the reader's own form; the reader compares
-    it to notice that the stream is another one. Everything that the stream took before `passed_ms`
-    has been counted; see `core.stream_time`.
+    `check_value` describes the stream up to this position, for example by its number of entries; a
+    reader compares it to notice that the stream was replaced. Everything that the stream took
+    before `passed_ms` has been counted; see `core.stream_time`.
     """
 
     stream: str
     at: str
-    mark: str = ""
+    check_value: str = ""
     passed_ms: int | None = None
 
     @property
@@ -113,13 +113,13 @@ class StreamReader(Protocol):
         """Whether the stream has ended, so that no message will follow."""
 
     async def open(self) -> StreamState:
-        """Connect if necessary, and return the current state of the stream, with which `misfit` and
-        `is_expired` compare positions. Raises StreamMissing, SourceUnreadable."""
+        """Connect if necessary, and return the current state of the stream, with which `mismatch`
+        and `is_expired` compare positions. Raises StreamMissing, SourceUnreadable."""
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
         """Return a position in its stored form."""
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         """Return a text that explains why a stored position does not belong to the stream, None if
         it does."""
 

@@ -66,7 +66,7 @@ class EntryCounts:
     ) -> None:
         self._single = single or {}
         self._messages = messages
-        self._before = before
+        self._entries_before = before
         self._earlier = earlier
         if earlier is not None:
             earlier._earlier = None
@@ -79,7 +79,7 @@ class EntryCounts:
         """Return the count up to a position, None if it is not known; O(log messages)."""
         at = bisect_left(self._messages, position, key=_position_of)
         if at < len(self._messages) and self._messages[at].position == position:
-            return self._before + at + 1
+            return self._entries_before + at + 1
         if position in self._single or self._earlier is None:
             return self._single.get(position)
         return self._earlier.up_to(position)
@@ -111,12 +111,12 @@ class RedisStreamReader:
         is_whole = info.added > 0 and not info.removed
         return StreamState(self._identity, info.oldest, info.newest, is_whole)
 
-    def stored(self, position: StreamPosition) -> StoredPosition:
+    def stored_position(self, position: StreamPosition) -> StoredPosition:
         count = self._counts.up_to(position)
-        mark = "" if count is None else str(count)
-        return StoredPosition(self._identity, str(position), mark)
+        check_value = "" if count is None else str(count)
+        return StoredPosition(self._identity, str(position), check_value)
 
-    def misfit(self, stored: StoredPosition) -> str | None:
+    def mismatch(self, stored: StoredPosition) -> str | None:
         info = self._info or StreamInfo()
         if stored.stream != self._identity:
             return f"the position belongs to {stored.stream}"
@@ -124,14 +124,15 @@ class RedisStreamReader:
             return "the stream no longer exists"
         if stored.position > info.newest:
             return f"its newest id is {info.newest}, and {stored.at} was read before"
-        if info.added < int(stored.mark or 0):
-            return f"it has had {info.added:,} entries, and {int(stored.mark):,} were read before"
+        if info.added < int(stored.check_value or 0):
+            count = int(stored.check_value)
+            return f"it has had {info.added:,} entries, and {count:,} were read before"
         return None
 
     def is_expired(self, stored: StoredPosition) -> bool:
-        if not stored.mark or self._info is None:
+        if not stored.check_value or self._info is None:
             return False
-        count = int(stored.mark)
+        count = int(stored.check_value)
         self._counts.begin(stored.position, count)
         return self._info.removed > count
 
@@ -178,12 +179,12 @@ class RedisStreamReader:
             return None
         if kind != "stream":
             raise StreamMissing(f"expected a stream at {self.name}, got a key of type {kind}")
-        answer = _paired(await self._command(b"XINFO", b"STREAM", self._key))
+        answer = _as_dict(await self._command(b"XINFO", b"STREAM", self._key))
         first, added = answer.get(b"first-entry"), int(answer.get(b"entries-added", 0))
         newest = _position(answer[b"last-generated-id"])
         return StreamInfo(
             newest=newest,
-            oldest=_before(_position(first[0])) if first else newest,
+            oldest=_entries_before(_position(first[0])) if first else newest,
             added=added,
             removed=max(0, added - int(answer[b"length"])),
         )
@@ -234,9 +235,9 @@ def _messages(answer: Any) -> list[Message]:
     numbers = _numbers(b"[%b]" % ids.replace(b"-", b","))
     times = numbers[::2]
     positions = list(map(StreamPosition, times, numbers[1::2]))
-    singles = [entry[0][1] for _, entry in pairs if type(entry) is list and len(entry) == 1]
-    if len([each for each in singles if each.startswith(b"{")]) == len(pairs):
-        return list(map(Message, positions, singles, times))
+    only_values = [entry[0][1] for _, entry in pairs if type(entry) is list and len(entry) == 1]
+    if len([each for each in only_values if each.startswith(b"{")]) == len(pairs):
+        return list(map(Message, positions, only_values, times))
     return [
         _message(position, entry) for position, (_, entry) in zip(positions, pairs, strict=True)
     ]
@@ -247,7 +248,7 @@ def _position_of(message: Message) -> StreamPosition:
 
 
 def _message(position: StreamPosition, entry: Any) -> Message:
-    pairs = _paired(entry)
+    pairs = _as_dict(entry)
     if len(pairs) == 1:
         (only,) = pairs.values()
         if only.lstrip().startswith(b"{"):
@@ -265,7 +266,7 @@ def _decoded(pairs: Mapping[bytes, Any], errors: str) -> dict[str, str]:
     }
 
 
-def _paired(answer: Any) -> dict[bytes, Any]:
+def _as_dict(answer: Any) -> dict[bytes, Any]:
     """Return the pairs of an answer as a dict; the form of the answer depends on the protocol."""
     if isinstance(answer, Mapping):
         return dict(answer)
@@ -279,7 +280,7 @@ def _position(id: bytes) -> StreamPosition:
     return StreamPosition(int(major), int(minor))
 
 
-def _before(position: StreamPosition) -> StreamPosition:
+def _entries_before(position: StreamPosition) -> StreamPosition:
     """Return the position right before an entry."""
     if position.minor:
         return StreamPosition(position.major, position.minor - 1)

@@ -58,10 +58,10 @@ class JsonRejects:
         if not rejects:
             return
         if self._file is None:
-            self._written = _stored(self._path)
+            self._written = _stored_keys(self._path)
             self._file = os.fdopen(open_output(self._path, APPEND), "ab")
-        fresh = [each for each in rejects if _key(each) not in self._written]
-        self._file.write(b"".join([msgspec.json.encode(each) + b"\n" for each in fresh]))
+        new = [each for each in rejects if _key(each) not in self._written]
+        self._file.write(b"".join([msgspec.json.encode(each) + b"\n" for each in new]))
         self._file.flush()
 
     def close(self) -> None:
@@ -70,20 +70,20 @@ class JsonRejects:
             self._file = None
 
 
-def reject(
-    source: str, stream: str, message: Message, board: str | None, code: str, why: str
+def rejected_message(
+    source: str, stream: str, message: Message, board: str | None, code: str, error_text: str
 ) -> RejectedMessage:
     """Return the line for a message; a long message is cut to its first MiB."""
     text = message.raw[:MESSAGE_LIMIT].decode(errors="backslashreplace")
-    return RejectedMessage(source, stream, str(message.position), board, code, why, text)
+    return RejectedMessage(source, stream, str(message.position), board, code, error_text, text)
 
 
-def refusal(error: LaurelsError) -> tuple[str, str]:
+def code_and_text(error: LaurelsError) -> tuple[str, str]:
     """Return the code and the message of an error."""
     return error.code, " ".join(str(error).split())
 
 
-def _stored(path: Path) -> set[tuple[str, str, str]]:
+def _stored_keys(path: Path) -> set[tuple[str, str, str]]:
     """Return the keys of the lines in the file; add a line break if a kill has cut off the last
     line."""
     keys: set[tuple[str, str, str]] = set()

@@ -15,10 +15,10 @@ def retire(lb: Leaderboards, settings: SourceSettings) -> list[str]:
     source may run again later. Raises PositionMoved if it is running now."""
     retired = []
     for board in lb.boards():
-        text = lb.position(board.name, settings.key) if settings.takes(board.name) else None
+        text = lb.position(board.name, settings.key) if settings.feeds(board.name) else None
         if text is None or passed_ms(text) is None:
             continue
-        without = msgspec.json.encode(replace(decode_position(text), passed_ms=None)).decode()
-        lb.submit_many(board.name, [], position=(settings.key, without, text))
+        new_text = msgspec.json.encode(replace(decode_position(text), passed_ms=None)).decode()
+        lb.submit_many(board.name, [], position=(settings.key, new_text, text))
         retired.append(board.name)
     return retired

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from laurels.errors import LaurelsError
 
-from .mapping import EventMapping, Fields, Foreign, MappedEvent, fields_of
+from .mapping import EventMapping, Fields, ForeignMessage, MappedEvent, fields_of
 from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes, Row
 from .plain_messages import EventParser
@@ -24,7 +24,7 @@ class RowReader:
         self._settings = settings
         self._now_ms = now_ms
 
-    def divided(
+    def rows_by_board(
         self,
         messages: Sequence[Message],
         positions: Mapping[str, StreamPosition],
@@ -34,18 +34,18 @@ class RowReader:
         messages at or before the position of their board, or for boards that the source does not
         feed, are left out and counted as such."""
         rows: dict[str, list[Row]] = {}
-        afters: dict[str, StreamPosition | None] = {}
+        board_positions: dict[str, StreamPosition | None] = {}
         # The rows of boards whose position the batch has passed. All further messages for such a
         # board are later, so a plain one with only a member and a value needs no other check.
-        passed: dict[str, list[Row]] = {}
+        past_position: dict[str, list[Row]] = {}
         now_ms = self._now_ms()
         malformed = []
-        for message, plain in zip(messages, self._parser.plain(messages), strict=True):
+        for message, plain in zip(messages, self._parser.decode(messages), strict=True):
             taken_ms = message.at_ms
             arrived_ms = taken_ms if taken_ms is None or taken_ms <= now_ms else now_ms
             if (
                 plain is not None
-                and (board_rows := passed.get(plain.board)) is not None
+                and (board_rows := past_position.get(plain.board)) is not None
                 and plain.at is None
                 and plain.id is None
                 and plain.labels is None
@@ -61,23 +61,23 @@ class RowReader:
                     board = self._mapping.board_of(fields)
                 else:
                     board = plain.board
-                if board not in afters:
-                    takes = self._settings.takes(board)
-                    afters[board] = positions.get(board, ZERO) if takes else None
+                if board not in board_positions:
+                    feeds = self._settings.feeds(board)
+                    board_positions[board] = positions.get(board, ZERO) if feeds else None
                     rows[board] = []
-                after = afters[board]
-                if after is None:
+                position = board_positions[board]
+                if position is None:
                     outcomes.metrics.foreign += 1
                     continue
-                if message.position <= after:
+                if message.position <= position:
                     outcomes.metrics.repeated += 1
                     continue
-                passed[board] = rows[board]
+                past_position[board] = rows[board]
                 if plain is None:
                     event = self._mapping.event_of(fields, arrived_ms)
                 else:
                     event = self._parser.event(plain, arrived_ms)
-            except Foreign:
+            except ForeignMessage:
                 outcomes.metrics.foreign += 1
             except LaurelsError as error:
                 malformed.append((message, board, error))
@@ -92,4 +92,4 @@ class RowReader:
         """Return the messages for one board after its position, with their events. Outcomes are not
         counted, since these messages were read before."""
         uncounted = MessageOutcomes(self._settings.name, SourceMetrics(), NoRejects())
-        return self.divided(messages, positions, uncounted).get(board, [])
+        return self.rows_by_board(messages, positions, uncounted).get(board, [])

@@ -24,10 +24,10 @@ from laurels.errors.sources import SourceDiverged, SourceExpired, SourceShardExp
 from laurels.flows.retries import FlowRetryPolicy, Sleep
 from laurels.model.windows.kinds import Window
 
-from .arrivals import refused_from
+from .arrivals import next_refusal_ms
 from .feeding import BoardFeed
 from .lag_warnings import LagWarnings
-from .leveling import Leveling
+from .leveling import ShardLeveler
 from .mapping import EventMapping
 from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes, Row
@@ -88,8 +88,10 @@ class SourceRunner:
         self._show_progress = progress
         self._stopping = StopSignal()
         self._now_ms = now_ms
-        self._report_waiting = waiting
-        self._retries = FlowRetryPolicy(self._stopping.pausing(sleep), self._note_failure)
+        self._on_wait = waiting
+        self._retries = FlowRetryPolicy(
+            self._stopping.interruptible_sleep(sleep), self._record_failure
+        )
         self._progress = Progress(reader, now_ms)
         self._ahead = ReadAhead(reader, settings.batch)
         self._rows = RowReader(mapping, settings, now_ms)
@@ -104,7 +106,7 @@ class SourceRunner:
             progress=self._progress,
             outcomes=self._outcomes,
         )
-        self._leveling = Leveling(
+        self._leveling = ShardLeveler(
             self._boards,
             reader,
             self._rows,
@@ -114,8 +116,8 @@ class SourceRunner:
             report=lambda error: waiting(error, 0.0),
         )
         self._lag_warnings = LagWarnings(settings.name, warn)
-        self._idle = 0
-        self._begins_again = False
+        self._idle_reads = 0
+        self._is_restart = False
 
     def stop(self) -> None:
         """End the run: immediately while it waits, otherwise after the commit in progress."""
@@ -130,7 +132,7 @@ class SourceRunner:
                     await self._follow()
                 except ShardsDiffer:
                     await self._ahead.drop()
-                    self._begins_again = True
+                    self._is_restart = True
                 else:
                     break
         except Stopped:
@@ -141,10 +143,10 @@ class SourceRunner:
     async def _follow(self) -> None:
         """Count messages as they arrive. Raises ShardsDiffer."""
         is_last = False
-        while not self._stopping.wanted:
-            is_due = is_last or self._progress.is_note_due(len(self._boards.positions))
+        while not self._stopping.is_requested:
+            is_due = is_last or self._progress.is_report_due(len(self._boards.positions))
             time_ms = await self._retries.call(self._reader.time_ms) if is_due else None
-            messages = await self._next()
+            messages = await self._read_batch()
             if len(messages) == self._settings.batch and self._reader.resumes:
                 self._ahead.begin(messages[-1].position)
             await self._count(messages)
@@ -154,14 +156,14 @@ class SourceRunner:
                     break
                 is_last = self._settings.until_end
             if is_due:
-                await self._note_time()
+                await self._report_progress()
             self.metrics.succeed()
-        await self._note_time()
+        await self._report_progress()
         await self._advance(most=len(self._boards.positions))
 
-    def _note_failure(self, error: LaurelsError, seconds: float) -> None:
+    def _record_failure(self, error: LaurelsError, seconds: float) -> None:
         self.metrics.fail(error, self._now_ms(), seconds)
-        self._report_waiting(error, seconds)
+        self._on_wait(error, seconds)
 
     # The beginning of a run
 
@@ -170,83 +172,83 @@ class SourceRunner:
         self._outcomes.stream = state.identity
         self._boards.positions.clear()
         boards = await self._retries.call(self._lb.boards)
-        self._boards.windows.know(boards)
-        names = [board.name for board in boards if self._settings.takes(board.name)]
+        self._boards.windows.set_boards(boards)
+        names = [board.name for board in boards if self._settings.feeds(board.name)]
         for first in range(0, len(names), BOARDS_AT_ONCE):
-            share = names[first : first + BOARDS_AT_ONCE]
-            await _all(self._learn(board, state) for board in share)
+            group = names[first : first + BOARDS_AT_ONCE]
+            await _await_all(self._read_first_position(board, state) for board in group)
         starts = self._boards.positions.values()
         newest = state.newest if self._settings.begin == "now" else ZERO
         self._move(StreamPlace(min(starts, default=newest), None))
 
-    async def _learn(self, board: str, state: StreamState) -> None:
+    async def _read_first_position(self, board: str, state: StreamState) -> None:
         self._boards.positions[board] = await self._first_position(board, state)
 
     async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
         """Return the position after which a board counts messages in this run."""
         begin = self._settings.begin
-        may_skip = begin is not None and not self._begins_again
+        may_skip = begin is not None and not self._is_restart
         first = ZERO
         if begin == "now":
-            first = self._progress.at if self._begins_again else state.newest
+            first = self._progress.at if self._is_restart else state.newest
         try:
-            stored = await self._stored(board)
+            stored = await self._stored_position(board)
         except ShardsDiffer as error:
             try:
-                partly = may_skip and begin == "start"
-                stored = await self._leveling.run(board, error, partly=partly)
+                allow_gaps = may_skip and begin == "start"
+                stored = await self._leveling.run(board, error, allow_gaps=allow_gaps)
             except (SourceDiverged, SourceShardExpired):
                 if not may_skip:
                     raise
                 await self._boards.set(board, first)
                 return first
-        why: LaurelsError | None = None
+        position_error: LaurelsError | None = None
         if stored is not None and self._reader.resumes:
-            if (misfit := self._reader.misfit(stored)) is not None:
-                why = SourceDiverged(
-                    f"{self._reader.name} is not the stream that {board!r} has counted: {misfit}"
+            if (mismatch := self._reader.mismatch(stored)) is not None:
+                position_error = SourceDiverged(
+                    f"{self._reader.name} is not the stream that {board!r} has counted: {mismatch}"
                 )
             elif self._reader.is_expired(stored):
-                why = SourceExpired(
+                position_error = SourceExpired(
                     f"{self._reader.name} no longer keeps all messages after {stored.at}, "
                     f"the last one that {board!r} has counted"
                 )
             else:
                 return stored.position
-        if why is not None and not may_skip:
-            raise why
-        if isinstance(why, SourceExpired) and begin == "start" and stored is not None:
+        if position_error is not None and not may_skip:
+            raise position_error
+        if isinstance(position_error, SourceExpired) and begin == "start" and stored is not None:
             return stored.position
         if stored is not None or begin == "now":
             await self._boards.reset(board, first)
         return first
 
-    async def _stored(self, board: str) -> StoredPosition | None:
-        text = await self._boards.commits.learn(board)
+    async def _stored_position(self, board: str) -> StoredPosition | None:
+        text = await self._boards.commits.read_position(board)
         return None if text is None else decode_position(text)
 
     # Reading
 
-    async def _next(self) -> Sequence[Message]:
+    async def _read_batch(self) -> Sequence[Message]:
         wait = not self._settings.until_end
         read = partial(self._ahead.read, self._progress.at, wait=wait)
 
         async def attempt() -> Sequence[Message]:
-            return await self._stopping.unless(read())
+            return await self._stopping.interruptible(read())
 
         return await self._retries.call(attempt)
 
     async def _count(self, messages: Sequence[Message]) -> None:
         """Count a batch and move to its end."""
         if not messages:
-            self._idle += 1
-            if self._idle % IDLE_READS == 0:
+            self._idle_reads += 1
+            if self._idle_reads % IDLE_READS == 0:
                 await self._advance(most=ADVANCED_AT_ONCE)
             return
         self.metrics.read += len(messages)
         self.metrics.batches += 1
         end = messages[-1].position
-        divide = partial(self._rows.divided, messages, self._boards.positions, self._outcomes)
+        divide = partial(self._rows.rows_by_board, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
         await self._look_up(boards)
         board_rows = [
@@ -254,8 +256,8 @@ class SourceRunner:
         ]
         place = self._progress.place_after(end, _latest(messages))
         for first in range(0, len(board_rows), BOARDS_AT_ONCE):
-            share = board_rows[first : first + BOARDS_AT_ONCE]
-            await _all(self._boards.feed(board, rows, place) for board, rows in share)
+            group = board_rows[first : first + BOARDS_AT_ONCE]
+            await _await_all(self._boards.feed(board, rows, place) for board, rows in group)
         self._move(place)
         if self.metrics.batches % ADVANCE_EVERY == 0:
             await self._advance(most=ADVANCED_AT_ONCE)
@@ -268,15 +270,15 @@ class SourceRunner:
         if not new:
             return
         if len(new) > _LOOKED_UP_SINGLY:
-            there = {board.name for board in await self._retries.call(self._lb.boards)}
+            existing = {board.name for board in await self._retries.call(self._lb.boards)}
         else:
-            there = {board for board in new if await self._is_there(board)}
+            existing = {board for board in new if await self._exists(board)}
         for board in new:
-            if board in there:
-                stored = await self._stored(board)
-                fits = stored is not None and self._reader.misfit(stored) is None
+            if board in existing:
+                stored = await self._stored_position(board)
+                is_same_stream = stored is not None and self._reader.mismatch(stored) is None
                 self._boards.positions[board] = (
-                    stored.position if stored is not None and fits else ZERO
+                    stored.position if stored is not None and is_same_stream else ZERO
                 )
                 boards[board] = self._outcomes.rows_after(
                     boards[board], self._boards.positions[board]
@@ -284,7 +286,7 @@ class SourceRunner:
             else:
                 self.metrics.skip_unknown(board, len(boards[board]))
 
-    async def _is_there(self, board: str) -> bool:
+    async def _exists(self, board: str) -> bool:
         try:
             await self._retries.call(partial(self._lb.get, board))
         except LaurelsError as error:
@@ -300,12 +302,12 @@ class SourceRunner:
         first."""
         if not self._reader.resumes:
             return
-        behind = sorted(
+        lagging = sorted(
             (position, board)
             for board, position in self._boards.positions.items()
             if position < self._progress.at
         )
-        for _, board in behind[:most]:
+        for _, board in lagging[:most]:
             await self._boards.move(board, self._progress.place)
 
     def _move(self, place: StreamPlace) -> None:
@@ -313,10 +315,10 @@ class SourceRunner:
         self._progress.move(place)
         self.metrics.position, self.metrics.passed_ms = str(place.position), place.passed_ms
 
-    async def _note_time(self) -> None:
+    async def _report_progress(self) -> None:
         """Report the run's place in the stream to the boards with periods or steps that may become
         final by this."""
-        self._progress.note()
+        self._progress.record_report()
         place = self._progress.place
         if not self._reader.resumes or place.passed_ms is None:
             return
@@ -331,11 +333,11 @@ class SourceRunner:
                 place.passed_ms,
                 self._now_ms(),
             )
-            if self._waits_for(board, windows, place.passed_ms):
+            if self._may_wait_for(board, windows, place.passed_ms):
                 due.append(board)
         for first in range(0, len(due), BOARDS_AT_ONCE):
-            share = due[first : first + BOARDS_AT_ONCE]
-            await _all(self._boards.move(board, place) for board in share)
+            group = due[first : first + BOARDS_AT_ONCE]
+            await _await_all(self._boards.move(board, place) for board in group)
 
     async def _windows(self, board: str) -> Sequence[Window]:
         """Return the windows of a board whose periods or steps end; none for a deleted board."""
@@ -345,12 +347,12 @@ class SourceRunner:
             self._boards.forget(board)
             return ()
 
-    def _waits_for(self, board: str, windows: Sequence[Window], until_ms: int) -> bool:
+    def _may_wait_for(self, board: str, windows: Sequence[Window], until_ms: int) -> bool:
         """Return whether one of the windows may be waiting for the source to reach a time."""
         passed_ms = self._boards.commits.passed_ms(board)
         if passed_ms is None:
             return bool(windows)
-        return refused_from(windows, passed_ms) <= until_ms
+        return next_refusal_ms(windows, passed_ms) <= until_ms
 
 
 def _latest(messages: Sequence[Message]) -> int | None:
@@ -359,7 +361,7 @@ def _latest(messages: Sequence[Message]) -> int | None:
     return max([each.at_ms for each in messages if each.at_ms is not None], default=None)
 
 
-async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _await_all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Await all calls; then raise the first error, if any."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):

@@ -29,6 +29,6 @@ class SourceSettings(Struct, frozen=True):
         """The key under which boards store this source's positions."""
         return POSITION_PREFIX + self.name
 
-    def takes(self, board: str) -> bool:
+    def feeds(self, board: str) -> bool:
         """Return whether the source feeds boards of this name."""
         return self.boards is None or matches(self.boards, board)

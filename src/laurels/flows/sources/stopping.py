@@ -20,14 +20,14 @@ class StopSignal:
         self._event = asyncio.Event()
 
     @property
-    def wanted(self) -> bool:
+    def is_requested(self) -> bool:
         return self._event.is_set()
 
     def request(self) -> None:
         """Request the end of the run."""
         self._event.set()
 
-    async def unless(self, call: Coroutine[Any, Any, T]) -> T:
+    async def interruptible(self, call: Coroutine[Any, Any, T]) -> T:
         """Return the result of a call. If the end of the run is requested first, cancel the call
         and raise Stopped."""
         task = asyncio.ensure_future(call)
@@ -42,11 +42,11 @@ class StopSignal:
                 each.cancel()
             await asyncio.gather(task, stopping, return_exceptions=True)
 
-    def pausing(self, sleep: Sleep) -> Sleep:
+    def interruptible_sleep(self, sleep: Sleep) -> Sleep:
         """Return a sleep that raises Stopped as soon as the end of the run is requested."""
 
         async def pause(seconds: float) -> None:
-            await self.unless(_awaited(sleep(seconds)))
+            await self.interruptible(_awaited(sleep(seconds)))
 
         return pause
 

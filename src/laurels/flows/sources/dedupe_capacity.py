@@ -11,12 +11,12 @@ from typing import Protocol
 from laurels.api.aio import AsyncLeaderboards
 
 
-class WithEvent(Protocol):
+class HasEvent(Protocol):
     @property
     def event(self) -> tuple[object, object, object, str | None, object]: ...
 
 
-class DedupeRoom:
+class DedupeCapacity:
     """Keeps a lower bound of the number of ids that each board can still remember, so that boards
     seldom have to be queried."""
 
@@ -24,15 +24,15 @@ class DedupeRoom:
         self._lb = lb
         self._free: dict[str, int] = {}
 
-    async def fits(self, board: str, rows: Sequence[WithEvent]) -> bool:
+    async def can_remember(self, board: str, rows: Sequence[HasEvent]) -> bool:
         """Return whether the board can remember the ids of all rows; if so, reserve room for
         them."""
-        wanted = len([row for row in rows if row.event[3] is not None])
-        if wanted > self._free.get(board, 0):
+        new_ids = len([row for row in rows if row.event[3] is not None])
+        if new_ids > self._free.get(board, 0):
             remembered = (await self._lb.stats(board)).remembered
-            most = (await self._lb.get(board)).dedupe_max
-            self._free[board] = max(0, most - remembered)
-        if wanted > self._free.get(board, 0):
+            max_ids = (await self._lb.get(board)).dedupe_max
+            self._free[board] = max(0, max_ids - remembered)
+        if new_ids > self._free.get(board, 0):
             return False
-        self._free[board] = self._free.get(board, 0) - wanted
+        self._free[board] = self._free.get(board, 0) - new_ids
         return True
