@@ -26,7 +26,7 @@ from laurels.core.mending import StoredEntry, entry_columns
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.reconcile import Reconciling, Side
+from laurels.flows.ledger.reconcile import BoardReconciler, Side
 
 STEP_SECONDS = 0.01
 CHANGES = (
@@ -130,7 +130,7 @@ async def measured(url: str, side: Side, members: int, rate: int, corruptions: i
             some = min(100, corruptions - outcome.corrupted)
             outcome.corrupted += await asyncio.to_thread(run.corrupt, side, some)
             before = time.perf_counter()
-            done = await Reconciling(lb, *dialect_of(url), side).run("b")
+            done = await BoardReconciler(lb, *dialect_of(url), side).run("b")
             outcome.seconds += time.perf_counter() - before
             outcome.mended += done.mended
         outcome.events = run.count / (time.perf_counter() - began)
@@ -138,7 +138,7 @@ async def measured(url: str, side: Side, members: int, rate: int, corruptions: i
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await sink(lb, url, until_end=True)[0].run()
-        last = await Reconciling(lb, *dialect_of(url)).run("b")
+        last = await BoardReconciler(lb, *dialect_of(url)).run("b")
         outcome.wrong = await run.wrong() + last.differing + last.waiting
         return outcome
 

@@ -11,7 +11,7 @@ import nats
 
 import laurels
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.rows import restored
+from laurels.flows.ledger.rows import unescape
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.runner import Parking, SinkOptions, SinkRunner
 from laurels.model.labels import labels_text
@@ -77,7 +77,7 @@ def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Rankings
     ):
         score = tuple([dialect.score(s, scale) for s, scale in zip(scores, scales, strict=False)])
         assert scores[len(scales) :] == [None] * (4 - len(scales))
-        stored.setdefault((window, period, restored(scope)), {})[restored(member)] = score
+        stored.setdefault((window, period, unescape(scope)), {})[unescape(member)] = score
     return stored
 
 

@@ -17,7 +17,7 @@ import laurels
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
 from laurels.flows.ledger import target as ledger_target
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.rows import GENERATION_BITS, escaped, restored
+from laurels.flows.ledger.rows import GENERATION_BITS, escape, unescape
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.target import SinkPage
 
@@ -129,7 +129,7 @@ def test_a_ledger_has_the_same_content_as_the_store(
             if not any(defined.scopes):
                 stored = rows(url, f"SELECT member, data FROM {prefix_of(url)}member_data")
                 assert {
-                    restored(member): msgspec.json.decode(data) for member, data in stored
+                    unescape(member): msgspec.json.decode(data) for member, data in stored
                 } == data_of_members
 
     asyncio.run(play())
@@ -227,7 +227,7 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("step", ["_write", "_retire"])
+@pytest.mark.parametrize("step", ["_write", "_delete_expired"])
 def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
     """A page is interrupted after its position was written, or after its rows were written. In both
     cases the transaction is undone, and the page is written when the sink sends it again."""
@@ -304,8 +304,8 @@ def test_a_database_that_is_down_delays_changes_and_loses_none(
 
 @pytest.mark.parametrize("text", [*ODD_MEMBERS, "", "\\\\0", "\\0\0", "\0\\"])
 def test_escaped_texts_round_trip(text: str) -> None:
-    assert restored(escaped(text)) == text
-    assert "\0" not in escaped(text)
+    assert unescape(escape(text)) == text
+    assert "\0" not in escape(text)
 
 
 def test_a_file_of_sqlite_is_readable_by_its_owner_only(tmp_path: Path) -> None:

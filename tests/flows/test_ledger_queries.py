@@ -136,7 +136,7 @@ def test_a_board_with_an_odd_name_can_have_a_view(
     assert main(["sink", "view", "Odd-1.0", "--to", url, "--name", "odd"]) == 0
     assert capsys.readouterr().out == "odd\n"
     dialect, prefix = dialect_of(url)
-    names = ", ".join([dialect.quoted(name) for name in ("score_1", "A.b-c", "score_3", "select")])
+    names = ", ".join([dialect.quote(name) for name in ("score_1", "A.b-c", "score_3", "select")])
     assert result_of(url, f"SELECT member, {names} FROM odd") == [("ann", 1, 2, 3, 4)]
     assert main(["sink", "view", "none", "--to", url]) == 2
     assert "[no_ledger]" in capsys.readouterr().err

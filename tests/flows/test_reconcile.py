@@ -19,8 +19,8 @@ from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.errors.sinks import SinkBehind
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.locked import LockedRows
-from laurels.flows.ledger.reconcile import Reconciled, Reconciling, Side
-from laurels.flows.ledger.rows import escaped
+from laurels.flows.ledger.reconcile import BoardReconciler, ReconcileResult, Side
+from laurels.flows.ledger.rows import escape
 from laurels.model.labels import scope_named
 from tests.conftest import Scaled
 from tests.counts import covering
@@ -35,8 +35,8 @@ Corrupt = Callable[[Random], None]
 
 async def reconciled(
     lb: laurels.AsyncLeaderboards, url: str, mend: Side | None = None, **more: Any
-) -> Reconciled:
-    return await Reconciling(lb, *dialect_of(url), mend, **more).run("b")
+) -> ReconcileResult:
+    return await BoardReconciler(lb, *dialect_of(url), mend, **more).run("b")
 
 
 def stored_rankings(lb: laurels.Leaderboards) -> list[tuple[str, str | None, Any, list[str]]]:
@@ -288,7 +288,7 @@ class History:
             ]
         )
         change = change.replace("{}", f"{{}}{table}")
-        run_in(self._url, f"{change} WHERE board = 'b' AND member = %s", escaped(member))
+        run_in(self._url, f"{change} WHERE board = 'b' AND member = %s", escape(member))
 
 
 @pytest.mark.parametrize("mend", ["ledger", "store"])

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import laurels
 from laurels.errors.sinks import SinkBehind, TargetRefused
-from laurels.flows.sinks.metrics import problem_of
+from laurels.flows.sinks.metrics import describe_problems
 from laurels.flows.sinks.round import ROUND_SECONDS
 from laurels.flows.sinks.runner import SinkOptions, SinkRunner
 from laurels.flows.sinks.status import reset
@@ -121,11 +121,11 @@ def test_a_running_sink_continues_at_a_position_that_was_reset() -> None:
         target.positions["b"] = (await lb.changes("c", after="now")).cursor
         await retried.pass_seconds(2 * ROUND_SECONDS)
         assert isinstance(sink.failed["b"], SinkBehind)
-        assert problem_of([sink.metrics.report("s", NOW_MS)]) is not None
+        assert describe_problems([sink.metrics.report("s", NOW_MS)]) is not None
         target.refused.clear()
         await reset(lb, target, OPTIONS, initial=False)
         await retried.pass_seconds(2 * ROUND_SECONDS)
-        assert problem_of([sink.metrics.report("s", NOW_MS)]) is None
+        assert describe_problems([sink.metrics.report("s", NOW_MS)]) is None
         assert not sink.failed
         await lb.submit("b", "late", 1)
         await retried.pass_seconds(1)

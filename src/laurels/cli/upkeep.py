@@ -12,8 +12,8 @@ from laurels.api.recording import AdministrativeCall
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import describe
 from laurels.flows.ledger.rebuild import rebuild as rebuild_from
-from laurels.flows.ledger.rebuild import sentence
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
@@ -137,7 +137,7 @@ def _rebuild_from(
         put_json(made)
     else:
         for each in made:
-            put_line(sentence(each))
+            put_line(describe(each))
     return 0
 
 

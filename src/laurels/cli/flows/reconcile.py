@@ -10,7 +10,12 @@ import laurels
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.show import Side, put_json, put_line, put_table
 from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.reconcile import EntryDifference, Reconciled, Reconciling, sentence
+from laurels.flows.ledger.reconcile import (
+    BoardReconciler,
+    EntryDifference,
+    ReconcileResult,
+    describe,
+)
 
 NO = 1
 
@@ -56,9 +61,9 @@ def reconcile(
     """
     dialect, prefix = dialect_of(ledger)
 
-    async def run() -> Reconciled:
+    async def run() -> ReconcileResult:
         async with laurels.open_async(at, create=False) as lb:
-            return await Reconciling(lb, dialect, prefix, mend).run(board)
+            return await BoardReconciler(lb, dialect, prefix, mend).run(board)
 
     result = asyncio.run(run())
     if json:
@@ -68,7 +73,7 @@ def reconcile(
     return NO if result.remaining or result.waiting else 0
 
 
-def _put(result: Reconciled) -> None:
+def _put(result: ReconcileResult) -> None:
     rows = [
         *map(_row, result.differences),
         *[(e.member, "data", e.ledger or "-", e.store or "-") for e in result.data_differences],
@@ -79,7 +84,7 @@ def _put(result: Reconciled) -> None:
     ]
     if rows:
         put_table(_COLUMNS, rows)
-    put_line(sentence(result))
+    put_line(describe(result))
 
 
 def _row(each: EntryDifference) -> tuple[str, ...]:

@@ -44,10 +44,10 @@ class _Contents(Struct):
 def compare(source: BoardContents, target: BoardContents, board: str) -> CopyCheck:
     """Compare a board in two stores, and return the result."""
     for _ in range(ATTEMPTS - 1):
-        check = _compared(_contents(source, board), _contents(target, board))
+        check = _compare_contents(_contents(source, board), _contents(target, board))
         if not check.differences:
             return check
-    return _compared(_contents(source, board), _contents(target, board))
+    return _compare_contents(_contents(source, board), _contents(target, board))
 
 
 def _contents(store: BoardContents, board: str) -> _Contents:
@@ -75,7 +75,7 @@ def _add(contents: _Contents, piece: Piece) -> None:
             contents.data |= items
 
 
-def _compared(source: _Contents, target: _Contents) -> CopyCheck:
+def _compare_contents(source: _Contents, target: _Contents) -> CopyCheck:
     rules = Board.from_json(source.origin.definition).rules()
     changed = {
         window
@@ -84,12 +84,12 @@ def _compared(source: _Contents, target: _Contents) -> CopyCheck:
     }
     rankings = [name for name in source.rows if name[0] == "ranking" and name[1] not in changed]
     since_ms = max(source.origin.now_ms, target.origin.now_ms) - rules.dedupe_ms
-    ids = [_since(each.ids, since_ms) for each in (source, target)]
+    ids = [_accepted_since(each.ids, since_ms) for each in (source, target)]
     differences = [
-        *_origins(source.origin, target.origin),
-        *_rows(source, target, changed),
-        *_differ("event ids", ids[0], ids[1]),
-        *_differ("member data", source.data, target.data),
+        *_origin_differences(source.origin, target.origin),
+        *_row_differences(source, target, changed),
+        *_count_difference("event ids", ids[0], ids[1]),
+        *_count_difference("member data", source.data, target.data),
     ]
     return CopyCheck(
         rankings=len(rankings),
@@ -106,11 +106,11 @@ def _compared(source: _Contents, target: _Contents) -> CopyCheck:
     )
 
 
-def _since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
+def _accepted_since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
     return {key: accepted_ms for key, accepted_ms in ids.items() if accepted_ms > since_ms}
 
 
-def _origins(source: Origin, target: Origin) -> Iterable[str]:
+def _origin_differences(source: Origin, target: Origin) -> Iterable[str]:
     for what in ("definition", "uid", "positions", "running"):
         in_source, in_target = getattr(source, what), getattr(target, what)
         if what == "positions":  # sinks continue in the copy
@@ -123,22 +123,22 @@ def _without_sinks(positions: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in positions.items() if not name.startswith(SINK_PREFIX)}
 
 
-def _rows(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[str]:
+def _row_differences(source: _Contents, target: _Contents, changed: set[str]) -> Iterable[str]:
     for name in sorted(source.rows.keys() | target.rows.keys()):
         kind, window, instance, scope = name
         if kind == "ranking" and window in changed:
             continue
         in_source, in_target = source.rows.get(name, (0, 0)), target.rows.get(name, (0, 0))
         if in_source != in_target:
-            of = f"{kind} of {window}, {instance}{f', {scope}' if scope else ''}"
+            structure = f"{kind} of {window}, {instance}{f', {scope}' if scope else ''}"
             yield (
-                f"{of}: the source has {in_source[0]:,} rows, the copy {in_target[0]:,}"
+                f"{structure}: the source has {in_source[0]:,} rows, the copy {in_target[0]:,}"
                 if in_source[0] != in_target[0]
-                else f"{of}: some of its {in_source[0]:,} rows differ"
+                else f"{structure}: some of its {in_source[0]:,} rows differ"
             )
 
 
-def _differ(
+def _count_difference(
     what: str, source: Mapping[bytes, object], target: Mapping[bytes, object]
 ) -> Iterable[str]:
     if source != target:

@@ -23,7 +23,7 @@ GROUP_BYTES = 1 << 20
 """The total size of the pieces that are written together; a larger piece is written alone."""
 
 
-def unreported(doing: str, rows: int) -> None:
+def ignore_progress(doing: str, rows: int) -> None:
     """Ignore progress reports."""
 
 
@@ -43,7 +43,7 @@ def copy_board(
     source: BoardContents,
     target: BoardCopies,
     board: str,
-    report: Callable[[str, int], None] = unreported,
+    report: Callable[[str, int], None] = ignore_progress,
 ) -> CopiedBoard:
     """Copy a board and compare the copy; `report` is called with the current stage and the number
     of rows written so far. Raises NameTaken, CopyRefused, BoardChanging."""
@@ -86,7 +86,7 @@ def write_copy(
             target.give_up(board)
         target.begin(origin)
         rows = 0
-        for pieces in _gathered(source.pieces(board)):
+        for pieces in _grouped(source.pieces(board)):
             target.put(board, pieces)
             rows += sum([piece.size for piece in pieces if isinstance(piece, RankingRows)])
             report("copying", rows)
@@ -96,7 +96,7 @@ def write_copy(
     raise BoardChanging(f"the board {board!r} was written while it was copied")
 
 
-def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _grouped(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
     """Yield pieces in groups to be written together, since a board may have many small ones."""
     group: list[Piece] = []
     size = nbytes = 0

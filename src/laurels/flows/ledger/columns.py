@@ -30,7 +30,7 @@ class LedgerEntries(Struct, frozen=True):
     last_ms: "array[int] | None"
 
 
-def gathered(
+def entries_by_ranking(
     rows: Sequence[tuple[Any, ...]], scales: Sequence[int], score: Callable[[Any, int], Any]
 ) -> list[LedgerEntries]:
     """Return the entries in some rows, in columns, grouped by ranking. `score` is
@@ -38,7 +38,9 @@ def gathered(
     by_ranking: dict[RankingName, list[tuple[Any, ...]]] = {}
     for row in rows:
         by_ranking.setdefault((row[1], row[2], row[3]), []).append(row)
-    return [_entries(name, some, scales, score) for name, some in by_ranking.items()]
+    return [
+        _entries(name, ranking_rows, scales, score) for name, ranking_rows in by_ranking.items()
+    ]
 
 
 def _entries(
@@ -73,6 +75,6 @@ def _times(column: Sequence[Any]) -> "array[int] | None":
     if None in column:
         return None
     if not all(type(value) is int for value in column):
-        wrong = next(value for value in column if type(value) is not int)
-        raise InvalidEntry(f"expected a time in milliseconds, got {safe_repr(wrong)}")
+        invalid = next(value for value in column if type(value) is not int)
+        raise InvalidEntry(f"expected a time in milliseconds, got {safe_repr(invalid)}")
     return array("q", column)

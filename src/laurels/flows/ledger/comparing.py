@@ -23,7 +23,7 @@ from .reading import EntryReader, LedgerBoard, LedgerReader
 from .rows import BUCKETS, RankingName, bucket_of, scope_text
 
 PAGE = 10_000
-MOST_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 """The maximum number of entries of one side that are in memory at a time."""
 _MASK = (1 << 63) - 1
 
@@ -48,10 +48,10 @@ def value_of(entry: StoredEntry, dialect: Dialect) -> Value | None:
     if entry.score is None:
         return None
     parts = entry.score if isinstance(entry.score, tuple) else (entry.score,)
-    return (*map(dialect.kept, parts), entry.reached_ms, entry.last_ms)
+    return (*map(dialect.after_round_trip, parts), entry.reached_ms, entry.last_ms)
 
 
-class _Sums:
+class _BucketSums:
     """The number of entries in each bucket, and the sum of their hashes."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class _Sums:
         self.hashes[bucket] = (self.hashes[bucket] + int.from_bytes(digest, "big")) & _MASK
 
 
-class Comparing:
+class LedgerComparer:
     """Compares a board of a store with its ledger."""
 
     def __init__(self, lb: AsyncLeaderboards, dialect: Dialect, prefix: str, board: str) -> None:
@@ -77,45 +77,45 @@ class Comparing:
 
     async def run(self) -> LedgerComparison:
         """Compare all entries of both sides, and return those that seem to differ."""
-        store, ledger = _Sums(), _Sums()
-        async for key, value in self._store():
+        store, ledger = _BucketSums(), _BucketSums()
+        async for key, value in self._store_entries():
             store.add(key, value)
-        async for key, value in self._ledger():
+        async for key, value in self._ledger_entries():
             ledger.add(key, value)
-        wrong = [
+        differing_buckets = [
             bucket
             for bucket in range(BUCKETS)
             if store.counts[bucket] != ledger.counts[bucket]
             or store.hashes[bucket] != ledger.hashes[bucket]
         ]
         differing: list[Key] = []
-        for group in _groups(wrong, ledger.counts, store.counts):
+        for group in _groups(differing_buckets, ledger.counts, store.counts):
             differing += await self._compare(group)
         return LedgerComparison(differing, sum(store.counts), self._labels)
 
     async def _compare(self, buckets: set[int]) -> list[Key]:
         """Return the keys of the entries in these buckets that differ."""
         unmatched: dict[Key, Value] = {}
-        async for key, value in self._ledger():
+        async for key, value in self._ledger_entries():
             if bucket_of(key[0]) in buckets:
                 unmatched[key] = value
         differing: list[Key] = []
-        async for key, value in self._store():
+        async for key, value in self._store_entries():
             if bucket_of(key[0]) in buckets and unmatched.pop(key, None) != value:
                 differing.append(key)
         return [*differing, *unmatched]
 
-    async def _store(self) -> AsyncIterator[tuple[Key, Value]]:
+    async def _store_entries(self) -> AsyncIterator[tuple[Key, Value]]:
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)
         while True:
             for change in page.changes:
                 if change.kind == "initial":
-                    yield self._of_change(change)
+                    yield self._entry_of_change(change)
             if is_last(page):
                 return
             page = await self._lb.changes(self._board, after=page.cursor, limit=PAGE)
 
-    def _of_change(self, change: Change) -> tuple[Key, Value]:
+    def _entry_of_change(self, change: Change) -> tuple[Key, Value]:
         (ranking,) = change.rankings
         assert change.member is not None
         entry = StoredEntry(change.member, ranking.score, ranking.reached_ms, ranking.last_ms)
@@ -126,7 +126,7 @@ class Comparing:
             self._labels[scope] = ranking.labels or {}
         return (change.member, (ranking.window, ranking.period or "", scope)), value
 
-    async def _ledger(self) -> AsyncIterator[tuple[Key, Value]]:
+    async def _ledger_entries(self) -> AsyncIterator[tuple[Key, Value]]:
         reader = LedgerReader(self._dialect, self._prefix)
         await asyncio.to_thread(reader.open)
         try:
@@ -158,7 +158,7 @@ def _groups(buckets: Sequence[int], *counts: Sequence[int]) -> Iterator[set[int]
     size = 0
     for bucket in buckets:
         more = max(count[bucket] for count in counts)
-        if group and size + more > MOST_ENTRIES:
+        if group and size + more > MAX_ENTRIES:
             yield group
             group, size = set(), 0
         group.add(bucket)

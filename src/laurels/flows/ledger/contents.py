@@ -32,7 +32,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .columns import LedgerEntries
 from .reading import EntryReader, LedgerBoard, LedgerReader
-from .rows import restored
+from .rows import unescape
 
 DATA_AT_ONCE = 1_000
 
@@ -72,7 +72,9 @@ class LedgerContents:
         ledger_board = self._board(board)
         clock = self._clock()
         now_ms = ledger_board.time(clock)
-        rolls = [rolling_state(0, window, now_ms) for window in ledger_board.rules.windows.values()]
+        rolling_states = [
+            rolling_state(0, window, now_ms) for window in ledger_board.rules.windows.values()
+        ]
         return Origin(
             definition=ledger_board.ledger.definition.to_json(),
             uid=ledger_board.uid,
@@ -82,7 +84,7 @@ class LedgerContents:
             event_time=clock.event_time,
             floors={},
             positions=ledger_board.positions,
-            running={roll.ranking.key.window: roll.running for roll in rolls if roll},
+            running={state.ranking.key.window: state.running for state in rolling_states if state},
             shown={},
             ends=ledger_board.ends,
         )
@@ -107,7 +109,7 @@ class LedgerContents:
                     yield rows
         for values in self._ledger.data(board):
             for first in range(0, len(values), DATA_AT_ONCE):
-                yield _values(values[first : first + DATA_AT_ONCE])
+                yield _member_values(values[first : first + DATA_AT_ONCE])
             counts.data += len(values)
 
     def missing(self, board: str) -> list[str]:
@@ -131,7 +133,7 @@ class LedgerContents:
 
     def _read(self, name: str) -> "_Board":
         ledger = self._ledger.board(name)
-        cursor = _cursor(ledger)
+        cursor = _change_cursor(ledger)
         positions = {
             source: text
             for source, text in self._ledger.positions(name).items()
@@ -167,7 +169,7 @@ class _Board(Struct, frozen=True):
         return MIN_MS if self.ledger.newest_ms is None else self.ledger.newest_ms
 
 
-def _cursor(board: LedgerBoard) -> ChangeCursor:
+def _change_cursor(board: LedgerBoard) -> ChangeCursor:
     """Return the position of the sink in the changes of a board. Raises LedgerIncomplete if the
     sink has not yet written all current entries."""
     position = board.position
@@ -182,7 +184,7 @@ def _cursor(board: LedgerBoard) -> ChangeCursor:
         return decode_cursor(f"{new_uid()}~0-0-e")
 
 
-def _values(values: list[tuple[str, str]]) -> MemberValues:
+def _member_values(values: list[tuple[str, str]]) -> MemberValues:
     items = [(member_bytes(member), _json(text)) for member, text in values]
     return MemberValues([(member, data) for member, data in items if data is not None])
 
@@ -249,7 +251,7 @@ def _members(entries: LedgerEntries) -> tuple[bytes, bytes]:
     if b"\\" in members:
         ends = list(accumulate(lengths))
         texts = [members[end - size : end] for end, size in zip(ends, lengths, strict=True)]
-        originals = [restored(text.decode()).encode() for text in texts]
+        originals = [unescape(text.decode()).encode() for text in texts]
         members, lengths = b"".join(originals), list(map(len, originals))
     if not 0 < min(lengths) <= max(lengths) <= MAX_ID_BYTES:
         raise InvalidEntry("expected members of 1 to 128 bytes")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
 
-from .columns import LedgerEntries, gathered
+from .columns import LedgerEntries, entries_by_ranking
 from .rows import COLUMNS
 
 CONNECT_SECONDS = 10
@@ -40,7 +40,7 @@ class Dialect(Protocol):
     table_end: str
     """The options after the columns in CREATE TABLE."""
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         """Return a name as a quoted identifier, which may have any case and characters."""
 
     def connect(self, *, create: bool = True) -> Any:
@@ -78,7 +78,7 @@ class Dialect(Protocol):
     def score(self, value: Any, scale: int) -> Any:
         """Return a number from the database as an int, or as a Decimal with `scale` places."""
 
-    def kept(self, value: Any) -> Any:
+    def after_round_trip(self, value: Any) -> Any:
         """Return a number as it is after it was stored and read: the database may store it only
         approximately."""
 
@@ -94,14 +94,16 @@ def driver(name: str) -> Any:
 
 
 @contextmanager
-def named_errors(passing: tuple[type[Exception], ...], final: type[Exception]) -> Iterator[None]:
+def translated_errors(
+    temporary: tuple[type[Exception], ...], permanent: type[Exception]
+) -> Iterator[None]:
     """Translate errors of a driver: those that may be temporary into TargetUnavailable, all others
     into TargetRefused."""
     try:
         yield
-    except passing as error:
+    except temporary as error:
         raise TargetUnavailable(f"the database failed: {_message_of(error)}") from error
-    except final as error:
+    except permanent as error:
         raise TargetRefused(f"the database refused: {_message_of(error)}") from error
 
 
@@ -109,7 +111,7 @@ def _message_of(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def bare(kind: str) -> str:
+def without_collation(kind: str) -> str:
     """Return an SQL type without its collation."""
     return kind.split(" ", maxsplit=1)[0]
 
@@ -120,4 +122,4 @@ def entries_by_row(
     """Implementation of `Dialect.entries` for a database that cannot return whole columns."""
     statement = f"SELECT {ENTRY} FROM {table} WHERE board = %s"
     for rows in dialect.stream(connection, statement, (board,), size):
-        yield gathered(rows, scales, dialect.score)
+        yield entries_by_ranking(rows, scales, dialect.score)

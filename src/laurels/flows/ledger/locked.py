@@ -12,15 +12,15 @@ from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.model.rules import Rules
 
 from .dialects import ENTRY, Dialect, Row
-from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escaped, restored
+from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escape, unescape
 from .tables import Tables
 
 
-class LedgerPlace(Struct, frozen=True):
+class SinkPosition(Struct, frozen=True):
     """The position of a board's sink, and the generation of the rows that it writes."""
 
     sink: str
-    position: str
+    cursor: str
     generation: int
 
 
@@ -41,7 +41,7 @@ class LockedRows:
             if self._connection is None:
                 self._connection = self._dialect.connect(create=False)
 
-    def lock(self) -> LedgerPlace:
+    def lock(self) -> SinkPosition:
         """Begin a transaction, and return the position at which the sink waits until the
         transaction ends. Raises NoLedger, LedgerIncomplete."""
         sinks = self._tables.name("sinks")
@@ -61,17 +61,17 @@ class LockedRows:
                 raise LedgerIncomplete(
                     f"the sink {sink!r} has not written every current entry of {self._board!r}"
                 )
-            return LedgerPlace(sink, position, int(generation))
+            return SinkPosition(sink, position, int(generation))
 
     def rows(self, members: Sequence[str]) -> list[Row]:
         """Return the rows of these members in all rankings."""
-        places = ", ".join(["%s"] * len(members))
+        placeholders = ", ".join(["%s"] * len(members))
         with self._transaction():
             return list(
                 self._execute(
                     f"SELECT {ENTRY} FROM {self._tables.name('scores')} "
-                    f"WHERE board = %s AND member IN ({places})",
-                    *(self._board, *map(escaped, members)),
+                    f"WHERE board = %s AND member IN ({placeholders})",
+                    *(self._board, *map(escape, members)),
                 ).fetchall()
             )
 
@@ -87,7 +87,7 @@ class LockedRows:
             scores = (*parts, *[None] * (COLUMNS - len(parts)))
             rows.append(
                 (
-                    *(self._board, escaped(entry.member), window, period, scope, *scores),
+                    *(self._board, escape(entry.member), window, period, scope, *scores),
                     *(entry.reached_ms, entry.last_ms, start_ms, bucket_of(entry.member)),
                     generation << GENERATION_BITS,
                 )
@@ -100,27 +100,27 @@ class LockedRows:
 
     def data(self, members: Sequence[str]) -> dict[str, str]:
         """Return the data of members in the ledger, as JSON."""
-        places = ", ".join(["%s"] * len(members))
+        placeholders = ", ".join(["%s"] * len(members))
         with self._transaction():
             rows = self._execute(
                 f"SELECT member, data FROM {self._tables.name('member_data')} "
-                f"WHERE board = %s AND member IN ({places})",
-                *(self._board, *map(escaped, members)),
+                f"WHERE board = %s AND member IN ({placeholders})",
+                *(self._board, *map(escape, members)),
             ).fetchall()
-        return {restored(member): text for member, text in rows}
+        return {unescape(member): text for member, text in rows}
 
     def write_data(self, data: Mapping[str, str | None], generation: int) -> None:
         """Replace the data of members in the ledger; None deletes the data."""
         table, version = self._tables.name("member_data"), generation << GENERATION_BITS
         rows: list[Row] = [
-            (self._board, escaped(member), text, version)
+            (self._board, escape(member), text, version)
             for member, text in data.items()
             if text is not None
         ]
         with self._transaction():
             # Without this the upsert would leave rows of higher versions unchanged.
-            gone = [(self._board, escaped(member)) for member in data]
-            self._dialect.delete(self._connection, table, ("board", "member"), gone)
+            keys = [(self._board, escape(member)) for member in data]
+            self._dialect.delete(self._connection, table, ("board", "member"), keys)
             if rows:
                 self._dialect.upsert(self._connection, table, self._tables.member_data, 2, rows)
 
@@ -132,19 +132,19 @@ class LockedRows:
                 "WHERE board = %s",
                 self._board,
             ).fetchall()
-        return {restored(source): restored(text) for source, text in rows}
+        return {unescape(source): unescape(text) for source, text in rows}
 
     def write_positions(self, positions: Mapping[str, str | None], generation: int) -> None:
         """Replace positions of sources in the ledger; None deletes a position."""
         table, version = self._tables.name("source_positions"), generation << GENERATION_BITS
         rows: list[Row] = [
-            (self._board, escaped(source), escaped(text), version)
+            (self._board, escape(source), escape(text), version)
             for source, text in positions.items()
             if text is not None
         ]
         with self._transaction():
-            gone = [(self._board, escaped(source)) for source in positions]
-            self._dialect.delete(self._connection, table, ("board", "source"), gone)
+            keys = [(self._board, escape(source)) for source in positions]
+            self._dialect.delete(self._connection, table, ("board", "source"), keys)
             if rows:
                 types = self._tables.source_positions
                 self._dialect.upsert(self._connection, table, types, 2, rows)
@@ -156,7 +156,7 @@ class LockedRows:
                 self._connection,
                 self._tables.name("scores"),
                 ("board", "member", "window_name", "period", "scope"),
-                [(self._board, escaped(member), *name) for member, name in keys],
+                [(self._board, escape(member), *name) for member, name in keys],
             )
 
     def unlock(self) -> None:

@@ -13,14 +13,14 @@ from .dialects import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
     Row,
-    bare,
     driver,
     entries_by_row,
-    named_errors,
+    translated_errors,
+    without_collation,
 )
 
 _json = msgspec.json.Encoder()
-_ROOM_BYTES = 1 << 16
+_RESERVED_BYTES = 1 << 16
 """The part of a packet that is reserved for the statement itself, without the JSON of its rows."""
 
 
@@ -36,7 +36,7 @@ class MariaDB:
 
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self._driver = driver("pymysql")
-        self._most_bytes = 1 << 20
+        self._max_document_bytes = 1 << 20
         """The maximum size of a JSON document that the server accepts, read at each connection."""
         parts = urlsplit(url)
         try:
@@ -49,7 +49,7 @@ class MariaDB:
             raise InvalidTarget(
                 "expected mysql://USER:PASSWORD@HOST:PORT/DATABASE, got no database"
             )
-        self._place: dict[str, Any] = {
+        self._connect_arguments: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": port,
             "user": unquote(parts.username or "root"),
@@ -57,21 +57,21 @@ class MariaDB:
             "database": unquote(parts.path[1:]),
         }
         if "socket" in options:
-            self._place["unix_socket"] = options.pop("socket")
+            self._connect_arguments["unix_socket"] = options.pop("socket")
         if "ssl_ca" in options:
-            self._place["ssl_ca"] = options.pop("ssl_ca")
+            self._connect_arguments["ssl_ca"] = options.pop("ssl_ca")
         if options:
             raise InvalidTarget(
                 f"expected the parameters prefix, socket or ssl_ca, got {sorted(options)[0]}"
             )
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         return f"`{name}`"
 
     def connect(self, *, create: bool = True) -> Any:
         with self.errors():
             connection = self._driver.connect(
-                **self._place,
+                **self._connect_arguments,
                 charset="utf8mb4",
                 connect_timeout=CONNECT_SECONDS,
                 read_timeout=ANSWER_SECONDS,
@@ -80,7 +80,7 @@ class MariaDB:
             )
             self.execute(connection, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
             max_packet = self.execute(connection, "SELECT @@max_allowed_packet").fetchone()[0]
-            self._most_bytes = max(1, int(max_packet) - _ROOM_BYTES)
+            self._max_document_bytes = max(1, int(max_packet) - _RESERVED_BYTES)
             return connection
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
@@ -95,44 +95,44 @@ class MariaDB:
         statement with many rows; a column with the same value in all rows is sent once. A document
         that does not fit in one packet is divided."""
         names = list(types)
-        chosen: list[str] = []
+        expressions: list[str] = []
         fields: list[str] = []
         values: list[Any] = []
         columns: list[Sequence[Any]] = []
         for name, kind, column in zip(names, types.values(), zip(*rows, strict=True), strict=True):
             if name != names[1] and len(set(column)) == 1:
-                chosen.append("%s")
+                expressions.append("%s")
                 values.append(column[0])
                 continue
             number = len(columns)
-            chosen.append(f"u.c{number}")
-            fields.append(f"c{number} {_of_json(kind)} PATH '$[{number}]' ERROR ON ERROR")
+            expressions.append(f"u.c{number}")
+            fields.append(f"c{number} {_json_table_type(kind)} PATH '$[{number}]' ERROR ON ERROR")
             columns.append(column)
         newer = f"VALUES(version) >= {table}.version"
         sets = ", ".join(
             [f"{name} = IF({newer}, VALUES({name}), {table}.{name})" for name in names[key:]]
         )
         document = _json.encode(list(zip(*columns, strict=True)))
-        if len(rows) > 1 and _escaped_bytes(document) > self._most_bytes:
+        if len(rows) > 1 and _escaped_bytes(document) > self._max_document_bytes:
             half = len(rows) // 2
             self.upsert(connection, table, types, key, rows[:half])
             self.upsert(connection, table, types, key, rows[half:])
             return
         self.execute(
             connection,
-            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(expressions)} "
             f"FROM JSON_TABLE(%s, '$[*]' COLUMNS ({', '.join(fields)})) AS u "
             f"ON DUPLICATE KEY UPDATE {sets}",
             [*values, document.decode()],
         )
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
-        one = f"({', '.join(['%s'] * len(columns))})"
+        row_placeholder = f"({', '.join(['%s'] * len(columns))})"
         for start in range(0, len(rows), 500):
-            some = rows[start : start + 500]
-            places = ", ".join([one] * len(some))
-            statement = f"DELETE FROM {table} WHERE ({', '.join(columns)}) IN ({places})"
-            self.execute(connection, statement, [value for row in some for value in row])
+            group = rows[start : start + 500]
+            placeholders = ", ".join([row_placeholder] * len(group))
+            statement = f"DELETE FROM {table} WHERE ({', '.join(columns)}) IN ({placeholders})"
+            self.execute(connection, statement, [value for row in group for value in row])
 
     def begin_snapshot(self, connection: Any) -> None:
         self.execute(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
@@ -153,16 +153,16 @@ class MariaDB:
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else round(value, scale)
 
-    def kept(self, value: Any) -> Any:
+    def after_round_trip(self, value: Any) -> Any:
         return value
 
     def errors(self) -> Any:
-        passing = (
+        temporary = (
             self._driver.OperationalError,
             self._driver.InterfaceError,
             self._driver.InternalError,
         )
-        return named_errors(passing, self._driver.Error)
+        return translated_errors(temporary, self._driver.Error)
 
 
 def _escaped_bytes(document: bytes) -> int:
@@ -171,8 +171,8 @@ def _escaped_bytes(document: bytes) -> int:
     return len(document) + sum(map(document.count, (b'"', b"'", b"\\")))
 
 
-def _of_json(kind: str) -> str:
+def _json_table_type(kind: str) -> str:
     """Return the type of a column in JSON_TABLE. Text needs the character set of JSON there, which
     may not be that of the database."""
-    name = bare(kind)
+    name = without_collation(kind)
     return f"{name} CHARACTER SET utf8mb4" if name in ("varchar(300)", "longtext") else name

@@ -35,7 +35,7 @@ class DataDifference(Struct, frozen=True):
     store: str | None
 
 
-class DataReconciling:
+class DataReconciler:
     """Compares the data of a board's members with its ledger."""
 
     def __init__(
@@ -66,7 +66,7 @@ class DataReconciling:
         candidates: dict[str, None] = {}
         async for members in self._candidates():
             candidates |= dict.fromkeys(members)
-        return await in_rounds(list(candidates), lambda some: self._check(some, mend), sleep)
+        return await in_rounds(list(candidates), lambda group: self._check(group, mend), sleep)
 
     async def _candidates(self) -> AsyncIterator[list[str]]:
         """Yield members whose data seems to differ."""
@@ -78,7 +78,7 @@ class DataReconciling:
                 self.compared += len(page)
                 for first in range(0, len(page), AT_ONCE):
                     rows = dict(page[first : first + AT_ONCE])
-                    store = await self._stored(list(rows))
+                    store = await self._store_data(list(rows))
                     yield [member for member in rows if rows[member] != store.get(member)]
         finally:
             await asyncio.to_thread(reader.close)
@@ -96,11 +96,11 @@ class DataReconciling:
             }
             members = list(texts)
             for first in range(0, len(members), AT_ONCE):
-                some = members[first : first + AT_ONCE]
+                group = members[first : first + AT_ONCE]
                 await asyncio.to_thread(self._rows.open)
-                rows = await asyncio.to_thread(self._rows.data, some)
+                rows = await asyncio.to_thread(self._rows.data, group)
                 await asyncio.to_thread(self._rows.unlock)
-                yield [member for member in some if rows.get(member) != texts[member]]
+                yield [member for member in group if rows.get(member) != texts[member]]
             if is_last(page):
                 return
             page = await self._lb.changes(self._board, after=page.cursor, limit=PAGE)
@@ -109,42 +109,44 @@ class DataReconciling:
         """Check members again, and mend the differences; return the members that have to be checked
         once more."""
         try:
-            place = await asyncio.to_thread(self._rows.lock)
+            position = await asyncio.to_thread(self._rows.lock)
             ledger = await asyncio.to_thread(self._rows.data, members)
-            store = await self._stored(members)
-            changed = await changed_since(self._lb, self._board, place)
+            store = await self._store_data(members)
+            changed = await changed_since(self._lb, self._board, position)
             settled = [member for member in members if member not in changed.members]
-            wrong = [each for each in settled if ledger.get(each) != store.get(each)]
+            differing = [each for each in settled if ledger.get(each) != store.get(each)]
             for member in settled:
                 if member not in self.mended:
                     self.differing.pop(member, None)
-            for member in wrong:
+            for member in differing:
                 self.differing[member] = DataDifference(
                     member, ledger.get(member), store.get(member)
                 )
-            if mend == "ledger" and wrong:
-                data = {member: store.get(member) for member in wrong}
-                await asyncio.to_thread(self._rows.write_data, data, place.generation)
-                self.mended.update(wrong)
+            if mend == "ledger" and differing:
+                data = {member: store.get(member) for member in differing}
+                await asyncio.to_thread(self._rows.write_data, data, position.generation)
+                self.mended.update(differing)
         finally:
             await asyncio.to_thread(self._rows.unlock)
-        again = [member for member in members if member in changed.members]
+        undecided = [member for member in members if member in changed.members]
         if mend == "store":
             # All at once, so that the store can join the writes into few commits.
-            mends = (self._mend_store(each, ledger.get(each), store.get(each)) for each in wrong)
+            mends = (
+                self._mend_store(each, ledger.get(each), store.get(each)) for each in differing
+            )
             outcomes = await asyncio.gather(*mends, return_exceptions=True)
-            for member, outcome in zip(wrong, outcomes, strict=True):
+            for member, outcome in zip(differing, outcomes, strict=True):
                 if isinstance(outcome, BaseException):
                     raise outcome
                 if not outcome:
-                    again.append(member)
-        return again
+                    undecided.append(member)
+        return undecided
 
     async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
         """Set the data of a member in the store to that of the ledger, unless it has changed since
         the comparison; return False if it has to be checked again."""
         try:
-            await self._lb.set_data(self._board, member, _read(wanted), before=_read(before))
+            await self._lb.set_data(self._board, member, _decode(wanted), before=_decode(before))
         except DataMoved:
             return False
         except (LaurelsError, msgspec.DecodeError) as error:
@@ -154,7 +156,7 @@ class DataReconciling:
         self.mended.add(member)
         return True
 
-    async def _stored(self, members: Sequence[str]) -> dict[str, str]:
+    async def _store_data(self, members: Sequence[str]) -> dict[str, str]:
         """Return the data of members in the store, as JSON."""
         possible = [member for member in members if is_member(member)]
         entries = await self._lb.entries(
@@ -168,5 +170,5 @@ def json_text(data: Any) -> str:
     return (data_bytes(data) or b"").decode()
 
 
-def _read(text: str | None) -> Any:
+def _decode(text: str | None) -> Any:
     return None if text is None else msgspec.json.decode(text)

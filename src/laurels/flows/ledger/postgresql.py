@@ -11,7 +11,14 @@ from laurels.errors.ledger import InvalidEntry
 from laurels.errors.sinks import InvalidTarget
 
 from .columns import LedgerEntries
-from .dialects import ANSWER_SECONDS, CONNECT_SECONDS, Row, bare, driver, named_errors
+from .dialects import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Row,
+    driver,
+    translated_errors,
+    without_collation,
+)
 
 T = TypeVar("T")
 
@@ -50,7 +57,7 @@ class PostgreSQL:
         self._url = url
         self._options = options
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         return f'"{name}"'
 
     def connect(self, *, create: bool = True) -> Any:
@@ -85,22 +92,22 @@ class PostgreSQL:
         that the board does not have). These values are sent once, which is 1.5 times as fast as
         sending all columns as arrays."""
         names = list(types)
-        chosen: list[str] = []
+        expressions: list[str] = []
         arrays: list[tuple[str, list[str | None]]] = []
         values: list[str | None] = []
         for name, kind, column in zip(names, types.values(), zip(*rows, strict=True), strict=True):
             texts = [None if each is None else str(each) for each in column]
             if name != names[1] and len(set(texts)) == 1:
-                chosen.append(f"%s::text::{bare(kind)}")
+                expressions.append(f"%s::text::{without_collation(kind)}")
                 values.append(texts[0])
             else:
-                chosen.append(f"u.c{len(arrays)}")
-                arrays.append((f"%s::text[]::{bare(kind)}[]", texts))
+                expressions.append(f"u.c{len(arrays)}")
+                arrays.append((f"%s::text[]::{without_collation(kind)}[]", texts))
         columns = ", ".join([f"c{i}" for i in range(len(arrays))])
         unnested = ", ".join([array for array, _ in arrays])
         sets = ", ".join([f"{name} = excluded.{name}" for name in names[key:]])
         statement = (
-            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(chosen)} "
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(expressions)} "
             f"FROM unnest({unnested}) AS u({columns}) "
             f"ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
             f"WHERE {table}.version <= excluded.version"
@@ -131,17 +138,19 @@ class PostgreSQL:
         """Yield entries in columns. The database concatenates the members and the numbers of each
         ranking, so that this process gets whole columns instead of a tuple for each row. A page has
         all entries of a range of members."""
-        whole = _columns_of(table, scales)
-        after, beyond = "", ">="
+        select = _columns_of(table, scales)
+        after, comparison = "", ">="
         while True:
             last_row = connection.execute(
-                f"SELECT member FROM {table} WHERE board = %s AND member {beyond} %s "
+                f"SELECT member FROM {table} WHERE board = %s AND member {comparison} %s "
                 "ORDER BY board, member, window_name, period, scope OFFSET %s LIMIT 1",
                 [board, after, size - 1],
             ).fetchone()
-            until, upto = ([], "") if last_row is None else ([last_row[0]], " AND member <= %s")
+            until, upper_bound = (
+                ([], "") if last_row is None else ([last_row[0]], " AND member <= %s")
+            )
             rows = connection.execute(
-                f"{whole} WHERE board = %s AND member {beyond} %s{upto} "
+                f"{select} WHERE board = %s AND member {comparison} %s{upper_bound} "
                 "GROUP BY window_name, period, scope",
                 [board, after, *until],
                 binary=True,
@@ -149,24 +158,24 @@ class PostgreSQL:
             yield [_entries(row, len(scales)) for row in rows]
             if last_row is None:
                 return
-            after, beyond = last_row[0], ">"
+            after, comparison = last_row[0], ">"
 
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else value
 
-    def kept(self, value: Any) -> Any:
+    def after_round_trip(self, value: Any) -> Any:
         return value
 
     def errors(self) -> Any:
         driver = self._driver
-        passing = (
+        temporary = (
             driver.OperationalError,
             driver.InterfaceError,
             # These occur after a failover, and if the server ends idle sessions.
             driver.errors.ReadOnlySqlTransaction,
             driver.errors.IdleInTransactionSessionTimeout,
         )
-        return named_errors(passing, driver.Error)
+        return translated_errors(temporary, driver.Error)
 
 
 def _until_silent(

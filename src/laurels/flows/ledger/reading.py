@@ -15,7 +15,7 @@ from laurels.model.rules import Rules
 
 from .columns import LedgerEntries
 from .dialects import ENTRY, Dialect, Row
-from .rows import is_cut, labels_in, restored, scope_text
+from .rows import labels_in, may_be_shortened, scope_text, unescape
 from .tables import VERSION, Tables
 
 PAGE = 10_000
@@ -45,13 +45,13 @@ class EntryReader:
         """Return the entry in a row; without a score if the row has none."""
         values = row[4 : 4 + len(self._scales)]
         if None in values:  # not written by a sink
-            return StoredEntry(restored(row[0]))
+            return StoredEntry(unescape(row[0]))
         parts = [
             self._score(value, scale) if scale or value == int(value) else Decimal(str(value))
             for value, scale in zip(values, self._scales, strict=True)
         ]
         score = parts[0] if len(parts) == 1 else tuple(parts)
-        return StoredEntry(restored(row[0]), score, row[-2], row[-1])
+        return StoredEntry(unescape(row[0]), score, row[-2], row[-1])
 
     def labels(self, scope: str) -> dict[str, str] | None:
         """Return the labels of a scope, by its text in the ledger; None if the text is shortened
@@ -63,10 +63,10 @@ class EntryReader:
         return self._labels[scope]
 
     def _read(self, scope: str) -> dict[str, str] | None:
-        if (kept := self._scopes.get(scope)) is not None:
-            return kept
+        if (stored_labels := self._scopes.get(scope)) is not None:
+            return stored_labels
         labels = labels_in(scope)
-        return None if is_cut(scope) and scope_text(labels) != scope else labels
+        return None if may_be_shortened(scope) and scope_text(labels) != scope else labels
 
 
 class LedgerReader:
@@ -84,7 +84,7 @@ class LedgerReader:
         self._connection = self._dialect.connect(create=False)
         try:
             with self._dialect.errors():
-                version = self._one(f"SELECT max(version) FROM {self._name('ledger')}")[0]
+                version = self._first_row(f"SELECT max(version) FROM {self._name('ledger')}")[0]
                 self._connection.commit()
                 self._dialect.begin_snapshot(self._connection)
         except (TargetRefused, TargetUnavailable) as error:
@@ -116,7 +116,7 @@ class LedgerReader:
                 f"SELECT sink, position, generation FROM {self._name('sinks')} WHERE board = %s",
                 name,
             ).fetchall()
-            newest = self._one(
+            newest = self._first_row(
                 f"SELECT max(reached_at), max(last_at), max(period_start) "
                 f"FROM {self._name('scores')} WHERE board = %s",
                 name,
@@ -131,7 +131,7 @@ class LedgerReader:
     def positions(self, board: str) -> dict[str, str]:
         """Return the positions of a board's sources, by name."""
         return {
-            restored(name): restored(text)
+            unescape(name): unescape(text)
             for name, text in self._pairs("source_positions", "source, position", board)
         }
 
@@ -139,14 +139,16 @@ class LedgerReader:
         """Yield pages of the members with data and their data as JSON."""
         statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
         for page in self._stream(statement, board):
-            yield [(restored(member), text) for member, text in page]
+            yield [(unescape(member), text) for member, text in page]
 
     def reader(self, board: LedgerBoard) -> EntryReader:
         """Return an `EntryReader` for the rows of a board."""
-        cut: list[Row] = []
+        shortened: list[Row] = []
         if self._version > 1:
-            cut = self._pairs("scopes", "scope, labels", board.definition.name)
-        scopes = {scope: msgspec.json.decode(labels, type=dict[str, str]) for scope, labels in cut}
+            shortened = self._pairs("scopes", "scope, labels", board.definition.name)
+        scopes = {
+            scope: msgspec.json.decode(labels, type=dict[str, str]) for scope, labels in shortened
+        }
         return EntryReader(self._dialect, board.definition.rules(), scopes)
 
     def rows(self, board: LedgerBoard) -> Iterator[list[Row]]:
@@ -171,7 +173,7 @@ class LedgerReader:
         with self._dialect.errors():
             yield from self._dialect.stream(self._connection, statement, (board,), PAGE)
 
-    def _one(self, statement: str, *row: Any) -> Row:
+    def _first_row(self, statement: str, *row: Any) -> Row:
         first_row: Row = self._execute(statement, *row).fetchone()
         return first_row
 

@@ -52,14 +52,16 @@ def rebuild(
     names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]
     if not names:
         raise NoLedger("the ledger has no board of these names")
-    made = {name: _is_made(contents, target, name) for name in names}
+    exists = {name: _exists(contents, target, name) for name in names}
     return [
-        RebuiltBoard(name, was_done=True) if made[name] else _make(contents, target, name, progress)
+        RebuiltBoard(name, was_done=True)
+        if exists[name]
+        else _create(contents, target, name, progress)
         for name in names
     ]
 
 
-def _is_made(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
+def _exists(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
     """Return whether the target already has this board. Raises RebuildTaken if it has another board
     of that name."""
     try:
@@ -68,7 +70,7 @@ def _is_made(contents: LedgerContents, target: BoardCopies, name: str) -> bool:
         raise RebuildTaken(f"there is another board {name!r}") from error
 
 
-def _make(
+def _create(
     contents: LedgerContents,
     target: BoardCopies,
     name: str,
@@ -90,19 +92,19 @@ def _make(
     )
 
 
-def sentence(made: RebuiltBoard) -> str:
+def describe(result: RebuiltBoard) -> str:
     """Return a sentence about the result."""
-    if made.was_done:
-        return f"{made.board}: made already"
-    parts = [f"{made.board}: {made.entries:,} entries"]
-    if made.data:
-        parts.append(f"the data of {made.data:,} members")
-    if made.sources:
-        parts.append(f"the positions of {', '.join(made.sources)}")
-    if made.expired:
-        parts.append(f"left out {made.expired:,} entries of periods that are no longer kept")
-    if made.left_out:
-        parts.append(f"left out {made.left_out:,} entries whose labels the ledger does not have")
-    if made.empty:
-        parts.append(f"{', '.join(made.empty)} begin empty")
+    if result.was_done:
+        return f"{result.board}: made already"
+    parts = [f"{result.board}: {result.entries:,} entries"]
+    if result.data:
+        parts.append(f"the data of {result.data:,} members")
+    if result.sources:
+        parts.append(f"the positions of {', '.join(result.sources)}")
+    if result.expired:
+        parts.append(f"left out {result.expired:,} entries of periods that are no longer kept")
+    if result.left_out:
+        parts.append(f"left out {result.left_out:,} entries whose labels the ledger does not have")
+    if result.empty:
+        parts.append(f"{', '.join(result.empty)} begin empty")
     return "; ".join(parts)

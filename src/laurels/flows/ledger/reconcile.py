@@ -17,13 +17,13 @@ from msgspec import Struct
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.mending import StoredEntry
 
-from .comparing import Comparing, Key
+from .comparing import Key, LedgerComparer
 from .dialects import Dialect
 from .locked import LockedRows
-from .member_data import DataDifference, DataReconciling
+from .member_data import DataDifference, DataReconciler
 from .rounds import Sleep, in_rounds
 from .sides import BoardSides
-from .source_positions import PositionDifference, PositionReconciling
+from .source_positions import PositionDifference, PositionReconciler
 
 Side = Literal["ledger", "store"]
 LISTED = 20
@@ -41,7 +41,7 @@ class EntryDifference(Struct, frozen=True):
     store: StoredEntry | None
 
 
-class Reconciled(Struct, frozen=True):
+class ReconcileResult(Struct, frozen=True):
     """The result for one board. `entries` is the number of entries in the store, `data` the number
     of members with data in the ledger. `differing`, `mended` and `waiting` count entries, data and
     positions of sources together: those that differed, those that were mended, and those that could
@@ -64,7 +64,7 @@ class Reconciled(Struct, frozen=True):
         return self.differing - self.mended
 
 
-class Reconciling:
+class BoardReconciler:
     """Compares a board with its ledger, and mends the side `mend`, if there is one."""
 
     def __init__(
@@ -81,30 +81,30 @@ class Reconciling:
         self._mend = mend
         self._sleep = sleep
 
-    async def run(self, name: str) -> Reconciled:
+    async def run(self, name: str) -> ReconcileResult:
         """Compare a board. Raises NoLedger, LedgerIncomplete, SinkBehind, ChangesNotKept."""
         definition = await self._lb.get(name)
-        comparison = await Comparing(self._lb, self._dialect, self._prefix, name).run()
+        comparison = await LedgerComparer(self._lb, self._dialect, self._prefix, name).run()
         rows = LockedRows(self._dialect, self._prefix, name, definition.rules())
         sides = BoardSides(self._lb, self._dialect, definition, comparison.labels, rows)
         entries = _Entries(sides, self._mend)
-        data = DataReconciling(self._lb, self._dialect, self._prefix, definition, rows)
-        positions = PositionReconciling(self._lb, name, rows)
+        data = DataReconciler(self._lb, self._dialect, self._prefix, definition, rows)
+        positions = PositionReconciler(self._lb, name, rows)
         try:
-            left = await in_rounds(comparison.differing, entries.check, self._sleep)
-            data_left = await data.run(self._mend, self._sleep)
-            positions_left = await positions.run(self._mend, self._sleep)
+            undecided = await in_rounds(comparison.differing, entries.check, self._sleep)
+            undecided_data = await data.run(self._mend, self._sleep)
+            undecided_positions = await positions.run(self._mend, self._sleep)
         finally:
             await asyncio.to_thread(rows.close)
-        return Reconciled(
+        return ReconcileResult(
             name,
             comparison.entries,
             data.compared,
             len(entries.differing) + len(data.differing) + len(positions.differing),
             len(entries.mended) + len(data.mended) + len(positions.mended),
-            len([key for key in left if key not in entries.differing])
-            + len([member for member in data_left if member not in data.differing])
-            + len(positions_left),
+            len([key for key in undecided if key not in entries.differing])
+            + len([member for member in undecided_data if member not in data.differing])
+            + len(undecided_positions),
             tuple(entries.differing.values())[:LISTED],
             tuple(data.differing.values())[:LISTED],
             tuple(positions.differing.values())[:LISTED],
@@ -126,30 +126,30 @@ class _Entries:
         board = self._board
         try:
             read = await board.read(keys)
-            wrong = [key for key in read.settled if board.differs(read, key)]
+            differing = [key for key in read.settled if board.differs(read, key)]
             for key in read.settled:
-                if key not in wrong and key not in self.mended:
+                if key not in differing and key not in self.mended:
                     self.differing.pop(key, None)
-            for key in wrong:
+            for key in differing:
                 member, (window, period, scope) = key
                 self.differing[key] = EntryDifference(
                     *(member, window, period or None, scope),
                     read.ledger.get(key),
                     read.store.get(key),
                 )
-            if self._mend == "ledger" and wrong:
-                await board.mend_ledger(read, wrong)
-                self.mended.update(wrong)
+            if self._mend == "ledger" and differing:
+                await board.mend_ledger(read, differing)
+                self.mended.update(differing)
         finally:
             await board.unlock()
-        if self._mend != "store" or not wrong:
+        if self._mend != "store" or not differing:
             return read.waiting
-        done = await board.mend_store(read, wrong)
-        self.mended.update(done)
-        return [*read.waiting, *[key for key in wrong if key not in done]]
+        mended = await board.mend_store(read, differing)
+        self.mended.update(mended)
+        return [*read.waiting, *[key for key in differing if key not in mended]]
 
 
-def sentence(result: Reconciled) -> str:
+def describe(result: ReconcileResult) -> str:
     """Return a sentence about the result."""
     compared = f"{result.entries:,} entries"
     if result.data:

@@ -12,7 +12,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.sinks import SinkBehind
 
-from .locked import LedgerPlace
+from .locked import SinkPosition
 
 T = TypeVar("T")
 AT_ONCE = 200
@@ -25,20 +25,20 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 async def in_rounds(
-    left: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
+    undecided: Sequence[T], check: Callable[[Sequence[T]], Awaitable[list[T]]], sleep: Sleep
 ) -> list[T]:
     """Check items in rounds: the items that `check` returns are checked again in the next round.
     Return those that are still undecided after the last round."""
     for number in range(ROUNDS):
-        if number and left:
+        if number and undecided:
             await sleep(WAIT_SECONDS)
-        again: list[T] = []
-        for first in range(0, len(left), AT_ONCE):
-            again += await check(left[first : first + AT_ONCE])
-        left = again
-        if not left:
+        next_round: list[T] = []
+        for first in range(0, len(undecided), AT_ONCE):
+            next_round += await check(undecided[first : first + AT_ONCE])
+        undecided = next_round
+        if not undecided:
             break
-    return list(left)
+    return list(undecided)
 
 
 class ChangedSince(Struct, frozen=True):
@@ -48,11 +48,11 @@ class ChangedSince(Struct, frozen=True):
     sources: set[str]
 
 
-async def changed_since(lb: AsyncLeaderboards, board: str, place: LedgerPlace) -> ChangedSince:
+async def changed_since(lb: AsyncLeaderboards, board: str, position: SinkPosition) -> ChangedSince:
     """Return the members and sources of a board with changes after the position of its ledger.
     Raises SinkBehind."""
     changed = ChangedSince(set(), set())
-    after, more = place.position, True
+    after, more = position.cursor, True
     try:
         while more:
             page = await lb.changes(board, after=after, limit=CHANGES)
@@ -62,5 +62,5 @@ async def changed_since(lb: AsyncLeaderboards, board: str, place: LedgerPlace) -
             )
             after, more = page.cursor, page.more
     except (ChangesExpired, CursorDiverged) as error:
-        raise SinkBehind(f"the sink {place.sink!r}: {error.what}") from error
+        raise SinkBehind(f"the sink {position.sink!r}: {error.what}") from error
     return changed

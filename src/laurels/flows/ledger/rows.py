@@ -65,7 +65,7 @@ def bucket_of(member: str) -> int:
 def is_kept_source(source: str) -> bool:
     """Return whether a ledger keeps the position of a source: not if its name is too long for a
     key of MariaDB."""
-    return len(escaped(source)) <= MAX_SOURCE
+    return len(escape(source)) <= MAX_SOURCE
 
 
 def is_member(member: str) -> bool:
@@ -76,13 +76,13 @@ def is_member(member: str) -> bool:
         return False
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text with NUL and backslash escaped, since PostgreSQL refuses the character NUL.
-    `restored` is the inverse."""
+    `unescape` is the inverse."""
     return text.replace("\\", "\\\\").replace("\0", "\\0") if "\\" in text or "\0" in text else text
 
 
-def restored(text: str) -> str:
+def unescape(text: str) -> str:
     """Return the original text from an escaped one."""
     if "\\" not in text:
         return text
@@ -93,13 +93,13 @@ def scope_text(labels: dict[str, str] | None) -> str:
     """Return the text of a scope in the ledger; a very long one is shortened."""
     if not labels:
         return ""
-    text = escaped(labels_text(labels))
+    text = escape(labels_text(labels))
     if len(text) <= MAX_SCOPE:
         return text
     return f"{text[: MAX_SCOPE - 9]}~{crc32(text.encode()):08x}"
 
 
-def is_cut(scope: str) -> bool:
+def may_be_shortened(scope: str) -> bool:
     """Return whether the text of a scope may be shortened. The labels of shortened scopes are in
     the table `scopes`."""
     return len(scope) == MAX_SCOPE and scope[-9] == "~"
@@ -107,7 +107,7 @@ def is_cut(scope: str) -> bool:
 
 def labels_in(scope: str) -> dict[str, str]:
     """Return the labels in the text of a scope that is not shortened."""
-    return labels_of(restored(scope))
+    return labels_of(unescape(scope))
 
 
 def version_of(change: Change, generation: int) -> int:
@@ -127,11 +127,11 @@ def flush_of(
     rankings: dict[tuple[str, str | None], _Ranking] = {}
     """The rankings of the scope of all events that have occurred."""
     for change in changes:
-        if (block_of := change.id.rpartition("/")[0]) != block:  # has the sequence number
-            block, version = block_of, version_of(change, generation)
+        if (change_block := change.id.rpartition("/")[0]) != block:  # has the sequence number
+            block, version = change_block, version_of(change, generation)
         kind, member = change.kind, change.member
         if member is None:
-            _note_board(flush, change)
+            _add_board_change(flush, change)
         elif kind == "remove":
             _remove(flush, member)
         elif kind == "data":
@@ -144,8 +144,8 @@ def flush_of(
             for entry in change.rankings:
                 if entry.labels:
                     ranking = _ranking(flush, entry, start_of)
-                elif (known := rankings.get((entry.window, entry.period))) is not None:
-                    ranking = known
+                elif (cached := rankings.get((entry.window, entry.period))) is not None:
+                    ranking = cached
                 else:
                     ranking = _ranking(flush, entry, start_of)
                     rankings[entry.window, entry.period] = ranking
@@ -153,7 +153,7 @@ def flush_of(
     return flush
 
 
-def _note_board(flush: Flush, change: Change) -> None:
+def _add_board_change(flush: Flush, change: Change) -> None:
     """Note a change of the board that belongs to no member."""
     if change.kind in ("create", "change"):
         flush.defines = True
@@ -168,7 +168,7 @@ def _ranking(flush: Flush, entry: ChangedRanking, start_of: Callable[[str, str],
     scope whose text is shortened."""
     period = entry.period or ""
     scope = scope_text(entry.labels)
-    if is_cut(scope):
+    if may_be_shortened(scope):
         flush.scopes[scope] = entry.labels or {}
     start_ms = start_of(entry.window, period) if period else None
     return (entry.window, period, scope), start_ms

@@ -19,17 +19,17 @@ from laurels.model.board import Board
 
 from .comparing import Key, value_of
 from .dialects import Dialect
-from .locked import LedgerPlace, LockedRows
+from .locked import LockedRows, SinkPosition
 from .reading import EntryReader
 from .rounds import changed_since
 from .rows import RankingName, is_member
 
 
-class EntriesRead(Struct, frozen=True):
+class EntrySnapshot(Struct, frozen=True):
     """Entries of both sides as of one position. `settled` are the keys of members without changes
     after it, which can be compared; `waiting` are those of members with such changes."""
 
-    place: LedgerPlace
+    position: SinkPosition
     settled: list[Key]
     waiting: list[Key]
     ledger: dict[Key, StoredEntry]
@@ -54,10 +54,10 @@ class BoardSides:
         self._labels = labels
         self._rows = rows
 
-    async def read(self, keys: Sequence[Key]) -> EntriesRead:
+    async def read(self, keys: Sequence[Key]) -> EntrySnapshot:
         """Read entries of both sides as of the ledger's position, at which its sink waits until
         `unlock` is called."""
-        place = await asyncio.to_thread(self._rows.lock)
+        position = await asyncio.to_thread(self._rows.lock)
         members = list(dict.fromkeys(member for member, _ in keys))
         rows = await asyncio.to_thread(self._rows.rows, members)
         reader = EntryReader(self._dialect, self._rules, self._labels)
@@ -65,11 +65,11 @@ class BoardSides:
         for row in rows:
             entry = reader.entry(row)
             ledger[entry.member, (row[1], row[2], row[3])] = entry
-        store, gone = await self._stored(keys)
-        changed = (await changed_since(self._lb, self._name, place)).members
-        kept = [key for key in keys if key not in gone]
-        return EntriesRead(
-            place,
+        store, expired = await self._store_entries(keys)
+        changed = (await changed_since(self._lb, self._name, position)).members
+        kept = [key for key in keys if key not in expired]
+        return EntrySnapshot(
+            position,
             [key for key in kept if key[0] not in changed],
             [key for key in kept if key[0] in changed],
             ledger,
@@ -79,47 +79,51 @@ class BoardSides:
     async def unlock(self) -> None:
         await asyncio.to_thread(self._rows.unlock)
 
-    def differs(self, read: EntriesRead, key: Key) -> bool:
+    def differs(self, read: EntrySnapshot, key: Key) -> bool:
         """Return whether an entry differs between the ledger and the store."""
         return self._value(read.ledger.get(key)) != self._value(read.store.get(key))
 
     def _value(self, entry: StoredEntry | None) -> object:
         return None if entry is None else value_of(entry, self._dialect)
 
-    async def mend_ledger(self, read: EntriesRead, wrong: Sequence[Key]) -> None:
+    async def mend_ledger(self, read: EntrySnapshot, differing: Sequence[Key]) -> None:
         """Write the entries of the store into the ledger."""
-        gone = [key for key in wrong if key not in read.store]
-        if gone:
-            await asyncio.to_thread(self._rows.delete, gone)
-        for name, keys in _by_ranking([key for key in wrong if key in read.store]).items():
+        absent = [key for key in differing if key not in read.store]
+        if absent:
+            await asyncio.to_thread(self._rows.delete, absent)
+        for name, keys in _by_ranking([key for key in differing if key in read.store]).items():
             entries = [read.store[key] for key in keys]
-            await asyncio.to_thread(self._rows.write, name, entries, read.place.generation)
+            await asyncio.to_thread(self._rows.write, name, entries, read.position.generation)
 
-    async def mend_store(self, read: EntriesRead, wrong: Sequence[Key]) -> set[Key]:
+    async def mend_store(self, read: EntrySnapshot, differing: Sequence[Key]) -> set[Key]:
         """Write the entries of the ledger into the store in one call, except those that have
         changed in the store since they were read; return the keys of those written. If the store
         refuses the call because no ranking can have one of the entries, the others are written
         without it."""
-        rankings = [self._replacing(read, name, keys) for name, keys in _by_ranking(wrong).items()]
+        rankings = [
+            self._replacement(read, name, keys) for name, keys in _by_ranking(differing).items()
+        ]
         try:
             done = await self._lb.mend(self._name, rankings)
         except LaurelsError as error:
             if error.status not in (400, 404):
                 raise
-            half = len(wrong) // 2
+            half = len(differing) // 2
             if not half:
                 return set()
-            first = await self.mend_store(read, wrong[:half])
-            return first | await self.mend_store(read, wrong[half:])
-        if done == len(wrong):
-            return set(wrong)
-        store, _ = await self._stored(wrong)
+            first = await self.mend_store(read, differing[:half])
+            return first | await self.mend_store(read, differing[half:])
+        if done == len(differing):
+            return set(differing)
+        store, _ = await self._store_entries(differing)
         return {
-            key for key in wrong if self._value(store.get(key)) == self._value(read.ledger.get(key))
+            key
+            for key in differing
+            if self._value(store.get(key)) == self._value(read.ledger.get(key))
         }
 
-    def _replacing(
-        self, read: EntriesRead, name: RankingName, keys: Sequence[Key]
+    def _replacement(
+        self, read: EntrySnapshot, name: RankingName, keys: Sequence[Key]
     ) -> RankingEntries:
         """Return the command that replaces the entries of a ranking in the store by those of the
         ledger, unless they have changed since they were read."""
@@ -129,14 +133,14 @@ class BoardSides:
         labels = self._labels.get(scope, {})
         return RankingEntries(window, period or None, labels, wanted, expected)
 
-    async def _stored(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
+    async def _store_entries(self, keys: Sequence[Key]) -> tuple[dict[Key, StoredEntry], set[Key]]:
         """Return the entries of the store, and the keys in periods that the store no longer
         keeps."""
-        stored: dict[Key, StoredEntry] = {}
-        gone: set[Key] = set()
-        for name, of_ranking in _by_ranking(keys).items():
+        entries_by_key: dict[Key, StoredEntry] = {}
+        expired: set[Key] = set()
+        for name, ranking_keys in _by_ranking(keys).items():
             window, period, scope = name
-            members = [member for member, _ in of_ranking if is_member(member)]
+            members = [member for member, _ in ranking_keys if is_member(member)]
             try:
                 entries = await self._lb.entries(
                     self._name,
@@ -146,12 +150,12 @@ class BoardSides:
                     labels=self._labels.get(scope, {}),
                 )
             except PeriodExpired:
-                gone.update(of_ranking)
+                expired.update(ranking_keys)
             except (UnknownWindow, UnknownPeriod, UnknownScope, PeriodFuture):
                 continue  # no ranking of the store has this name
             else:
-                stored |= {(e.member, name): e for e in entries if e.score is not None}
-        return stored, gone
+                entries_by_key |= {(e.member, name): e for e in entries if e.score is not None}
+        return entries_by_key, expired
 
 
 def _by_ranking(keys: Sequence[Key]) -> dict[RankingName, list[Key]]:

@@ -25,7 +25,7 @@ class PositionDifference(Struct, frozen=True):
     store: str | None
 
 
-class PositionReconciling:
+class PositionReconciler:
     """Compares the positions of a board's sources with its ledger."""
 
     def __init__(self, lb: AsyncLeaderboards, board: str, rows: LockedRows) -> None:
@@ -41,34 +41,34 @@ class PositionReconciling:
         await asyncio.to_thread(self._rows.open)
         ledger = await asyncio.to_thread(self._rows.positions)
         await asyncio.to_thread(self._rows.unlock)
-        store = await self._stored()
+        store = await self._store_positions()
         differing = [each for each in ledger | store if ledger.get(each) != store.get(each)]
-        return await in_rounds(differing, lambda some: self._check(some, mend), sleep)
+        return await in_rounds(differing, lambda group: self._check(group, mend), sleep)
 
     async def _check(self, sources: Sequence[str], mend: str | None) -> list[str]:
         try:
-            place = await asyncio.to_thread(self._rows.lock)
+            position = await asyncio.to_thread(self._rows.lock)
             ledger = await asyncio.to_thread(self._rows.positions)
-            store = await self._stored()
-            changed = await changed_since(self._lb, self._board, place)
-            wrong = []
+            store = await self._store_positions()
+            changed = await changed_since(self._lb, self._board, position)
+            differing = []
             for source in sources:
                 self.differing.pop(source, None)
                 if source in changed.sources or ledger.get(source) == store.get(source):
                     continue
-                wrong.append(source)
+                differing.append(source)
                 self.differing[source] = PositionDifference(
                     source, ledger.get(source), store.get(source)
                 )
-            if mend == "ledger" and wrong:
-                positions = {source: store.get(source) for source in wrong}
-                await asyncio.to_thread(self._rows.write_positions, positions, place.generation)
-                self.mended.update(wrong)
+            if mend == "ledger" and differing:
+                positions = {source: store.get(source) for source in differing}
+                await asyncio.to_thread(self._rows.write_positions, positions, position.generation)
+                self.mended.update(differing)
         finally:
             await asyncio.to_thread(self._rows.unlock)
         return [source for source in sources if source in changed.sources]
 
-    async def _stored(self) -> dict[str, str]:
+    async def _store_positions(self) -> dict[str, str]:
         positions = await self._lb.positions(self._board)
         return {
             source: text

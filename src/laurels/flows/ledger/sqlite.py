@@ -12,7 +12,7 @@ from laurels.errors.sinks import TargetUnavailable
 from laurels.stores.local.files.private_files import FILE_MODE
 
 from .columns import LedgerEntries
-from .dialects import Row, entries_by_row, named_errors
+from .dialects import Row, entries_by_row, translated_errors
 
 
 class SQLite:
@@ -28,7 +28,7 @@ class SQLite:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         return f'"{name}"'
 
     def connect(self, *, create: bool = True) -> Any:
@@ -90,13 +90,13 @@ class SQLite:
     def score(self, value: Any, scale: int) -> Any:
         return int(value) if not scale else Decimal(f"{value:.{scale}f}")
 
-    def kept(self, value: Any) -> Any:
+    def after_round_trip(self, value: Any) -> Any:
         if not isinstance(value, Decimal):
             return value
         return self.score(float(value), -int(value.as_tuple().exponent))
 
     def errors(self) -> Any:
-        return named_errors((sqlite3.OperationalError,), sqlite3.Error)
+        return translated_errors((sqlite3.OperationalError,), sqlite3.Error)
 
 
 def _plain(row: Sequence[Any]) -> Row:

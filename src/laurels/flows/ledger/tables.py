@@ -91,21 +91,21 @@ class Tables(Struct, frozen=True):
 
     def statements(self) -> list[str]:
         """Return the statements that create missing tables."""
-        made = [
-            self._table("scores", self.scores, 5),
-            self._table("member_data", self.member_data, 2),
-            self._table("source_positions", self.source_positions, 2),
-            self._table("scopes", self.scopes, 2),
-            self._table("boards", self.boards, 1),
-            self._table("sinks", self.sinks, 2),
+        statements = [
+            self._create_table("scores", self.scores, 5),
+            self._create_table("member_data", self.member_data, 2),
+            self._create_table("source_positions", self.source_positions, 2),
+            self._create_table("scopes", self.scopes, 2),
+            self._create_table("boards", self.boards, 1),
+            self._create_table("sinks", self.sinks, 2),
         ]
         ledger = self.name("ledger")
-        return [*made, f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)"]
+        return [*statements, f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)"]
 
-    def _table(self, table: str, columns: dict[str, str], key: int) -> str:
-        written = ", ".join([f"{name} {kind}" for name, kind in columns.items()])
+    def _create_table(self, table: str, columns: dict[str, str], key: int) -> str:
+        definitions = ", ".join([f"{name} {kind}" for name, kind in columns.items()])
         keys = ", ".join(list(columns)[:key])
         return (
-            f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({written}, PRIMARY KEY ({keys})) "
+            f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({definitions}, PRIMARY KEY ({keys})) "
             f"{self.dialect.table_end}"
         )

@@ -21,7 +21,7 @@ from laurels.model.rules import Rules
 from laurels.timeline.instants import MIN_MS
 
 from .dialects import Dialect, Row
-from .rows import GENERATION_BITS, Flush, bucket_of, escaped, flush_of
+from .rows import GENERATION_BITS, Flush, bucket_of, escape, flush_of
 from .tables import VERSION, Tables
 
 T = TypeVar("T")
@@ -52,8 +52,8 @@ class LedgerTarget:
         self._sink = sink
         self._definition = definition
         self._now_ms = now_ms
-        self._thread = ThreadPoolExecutor(1, "laurels-ledger")
-        self._preparing = ThreadPoolExecutor(1, "laurels-ledger-rows")
+        self._database_thread = ThreadPoolExecutor(1, "laurels-ledger")
+        self._row_thread = ThreadPoolExecutor(1, "laurels-ledger-rows")
         self._connection: Any = None
         self._boards: dict[str, _BoardState] = {}
 
@@ -84,8 +84,8 @@ class LedgerTarget:
         await self._in_thread(lambda: self._reset(board, position))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._thread.shutdown)
-        await asyncio.to_thread(self._preparing.shutdown)
+        await asyncio.to_thread(self._database_thread.shutdown)
+        await asyncio.to_thread(self._row_thread.shutdown)
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -97,9 +97,9 @@ class LedgerTarget:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: self._connected(work))
+        return await loop.run_in_executor(self._database_thread, lambda: self._in_transaction(work))
 
-    def _connected(self, work: Callable[[], T]) -> T:
+    def _in_transaction(self, work: Callable[[], T]) -> T:
         """Call `work` in a transaction and return its result; disconnect after an error."""
         if self._connection is None:
             self._connection = self._dialect.connect()
@@ -158,18 +158,18 @@ class LedgerTarget:
             )
         if page.restarts or not generation:
             generation += 1
-        self._move_on(page, generation)
+        self._move_position(page, generation)
         for flush in self._flushes(page.changes, generation, board_state):
             self._write(page.board, flush, generation)
             if flush.defines or not board_state.is_written:
-                self._define(page.board, board_state, generation)
+                self._write_definition(page.board, board_state, generation)
             if flush.ends_initial:
-                self._drop_older(page.board, generation)
+                self._delete_older(page.board, generation)
             board_state.is_written = True
         board_state.latest_ms = max(
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
-        self._retire(page.board, board_state)
+        self._delete_expired(page.board, board_state)
 
     def _flushes(
         self, changes: Sequence[Change], generation: int, board_state: "_BoardState"
@@ -181,16 +181,16 @@ class LedgerTarget:
             for first in range(0, len(changes), CHANGES_A_SHARE)
         ]
 
-        def prepare(share: Sequence[Change]) -> Future[Flush]:
-            return self._preparing.submit(flush_of, share, generation, board_state.start_of)
+        def begin(share: Sequence[Change]) -> Future[Flush]:
+            return self._row_thread.submit(flush_of, share, generation, board_state.start_of)
 
-        prepared = prepare(shares[0])
+        next_flush = begin(shares[0])
         for share in shares[1:]:
-            flush, prepared = prepared.result(), prepare(share)
+            flush, next_flush = next_flush.result(), begin(share)
             yield flush
-        yield prepared.result()
+        yield next_flush.result()
 
-    def _move_on(self, page: SinkPage, generation: int) -> None:
+    def _move_position(self, page: SinkPage, generation: int) -> None:
         """Move the stored position from the beginning of the page to its end. The row of the
         position is locked until the transaction ends."""
         table = self._tables.name("sinks")
@@ -207,10 +207,10 @@ class LedgerTarget:
                 *(page.board, self._sink, page.after, generation, now_ms),
             )
             return
-        same = "position IS NULL" if page.before is None else "position = %s"
+        condition = "position IS NULL" if page.before is None else "position = %s"
         moved = self._execute(
             f"UPDATE {table} SET position = %s, generation = %s, updated_at = %s "
-            f"WHERE board = %s AND sink = %s AND {same}",
+            f"WHERE board = %s AND sink = %s AND {condition}",
             *(page.after, generation, now_ms, page.board, self._sink),
             *(() if page.before is None else (page.before,)),
         )
@@ -219,23 +219,23 @@ class LedgerTarget:
 
     def _write(self, board: str, flush: Flush, generation: int) -> None:
         name = self._tables.name
-        gone: list[Row] = []
+        deleted: list[Row] = []
         rows: list[Row] = []
         for member, entries in flush.entries.items():
-            written = escaped(member)
+            escaped_member = escape(member)
             bucket = bucket_of(member)
             for (window, period, scope), row in entries.items():
-                key = (board, written, window, period, scope)
+                key = (board, escaped_member, window, period, scope)
                 if row is None:
-                    gone.append(key)
+                    deleted.append(key)
                     continue
                 times = row.reached_at, row.last_at, row.period_start
                 rows.append((*key, *row.scores, *times, bucket, row.version))
-        removed: list[Row] = [(board, escaped(member)) for member in flush.removed]
+        removed: list[Row] = [(board, escape(member)) for member in flush.removed]
         version = generation << GENERATION_BITS
-        data = [(board, escaped(m), text, v) for m, (text, v) in flush.data.items()]
+        data = [(board, escape(m), text, v) for m, (text, v) in flush.data.items()]
         positions: list[Row] = [
-            (board, escaped(source), escaped(text), version)
+            (board, escape(source), escape(text), version)
             for source, text in flush.positions.items()
         ]
         scopes: list[Row] = [
@@ -244,7 +244,7 @@ class LedgerTarget:
         ]
         self._delete("scores", ("board", "member"), removed)
         self._delete("member_data", ("board", "member"), removed)
-        self._delete("scores", tuple(list(self._tables.scores)[:5]), gone)
+        self._delete("scores", tuple(list(self._tables.scores)[:5]), deleted)
         self._upsert("scores", self._tables.scores, 5, rows)
         self._upsert("member_data", self._tables.member_data, 2, data)
         self._upsert("source_positions", self._tables.source_positions, 2, positions)
@@ -261,15 +261,15 @@ class LedgerTarget:
     def _upsert(self, table: str, types: dict[str, str], key: int, rows: list[Row]) -> None:
         """Insert or update rows, in statements of up to ROWS_A_STATEMENT rows."""
         for start in range(0, len(rows), ROWS_A_STATEMENT):
-            some = rows[start : start + ROWS_A_STATEMENT]
-            self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
+            group = rows[start : start + ROWS_A_STATEMENT]
+            self._dialect.upsert(self._connection, self._tables.name(table), types, key, group)
 
-    def _define(self, board: str, board_state: "_BoardState", generation: int) -> None:
+    def _write_definition(self, board: str, board_state: "_BoardState", generation: int) -> None:
         definition = board_state.definition
-        row = (board, escaped(definition.title), definition.to_json().decode(), generation)
+        row = (board, escape(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
 
-    def _drop_older(self, board: str, generation: int) -> None:
+    def _delete_older(self, board: str, generation: int) -> None:
         """Delete the rows of older generations, once all current entries have been written."""
         for table in ("scores", "member_data"):
             self._execute(
@@ -277,17 +277,17 @@ class LedgerTarget:
                 *(board, generation << GENERATION_BITS),
             )
 
-    def _retire(self, board: str, board_state: "_BoardState") -> None:
+    def _delete_expired(self, board: str, board_state: "_BoardState") -> None:
         """Delete the rows of periods that the board no longer keeps, if a period has ended."""
         for window, oldest_ms in board_state.oldest().items():
-            if board_state.retired.get(window) == oldest_ms:
+            if board_state.deleted_before_ms.get(window) == oldest_ms:
                 continue
             self._execute(
                 f"DELETE FROM {self._tables.name('scores')} "
                 f"WHERE board = %s AND window_name = %s AND period_start < %s",
                 *(board, window, oldest_ms),
             )
-            board_state.retired[window] = oldest_ms
+            board_state.deleted_before_ms[window] = oldest_ms
 
     def _reset(self, board: str, position: str | None) -> None:
         self._execute(
@@ -303,7 +303,7 @@ class _BoardState:
     def __init__(self, definition: Board) -> None:
         self.definition = definition
         self.is_written = False
-        self.retired: dict[str, int] = {}
+        self.deleted_before_ms: dict[str, int] = {}
         self.latest_ms = MIN_MS
         """The board's own time, as known from its changes; in event time it is not that of the
         clock."""

@@ -37,13 +37,13 @@ def view_name(prefix: str, board: str, name: str | None = None) -> str:
 def column_names(board: Board) -> list[str]:
     """Return the names of a board's columns in its view: their own, or `score_N` if the view
     already has such a column. The comparison ignores case, as some databases do."""
-    taken = {*ENTRY}
+    used_names = {*ENTRY}
     names = []
     for number, column in enumerate(board.columns, 1):
         name = column.name
-        if name.lower() in taken:
+        if name.lower() in used_names:
             name = f"score_{number}"
-        taken.add(name.lower())
+        used_names.add(name.lower())
         names.append(name)
     return names
 
@@ -58,7 +58,7 @@ def make_view(dialect: Dialect, prefix: str, board: str, name: str | None = None
     if not is_name(definition.name) or definition.name != board:
         raise NoLedger(f"the definition of {board!r} in the ledger is that of another board")
     scores = [
-        f"score_{number} AS {dialect.quoted(column)}"
+        f"score_{number} AS {dialect.quote(column)}"
         for number, column in enumerate(column_names(definition), 1)
     ]
     columns = ", ".join([*ENTRY[:4], *scores, *ENTRY[4:]])

@@ -189,8 +189,8 @@ class SinkRunner:
         await self._sleep(seconds)
 
     def _start_readers(self, names: Iterable[str], *, retry_failed: bool = False) -> None:
-        """Start a reader for each board that has none. With `retry_failed` this includes boards on which
-        the sink has stopped, since an operator may have removed the cause, such as a missing
+        """Start a reader for each board that has none. With `retry_failed` this includes boards on
+        which the sink has stopped, since an operator may have removed the cause, such as a missing
         permission or a lost position."""
         for name in names:
             if name not in self._readers and (retry_failed or name not in self.failed):
@@ -274,7 +274,7 @@ class SinkRunner:
                 self._report(f"{board}: {error}")
             self.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.has_progressed:  # the failures since the first one are one
+            if not reader.has_progressed:  # count repeated failures from the first one on
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._now_ms(), seconds)
