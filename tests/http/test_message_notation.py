@@ -14,8 +14,8 @@ import pytest
 import laurels
 from laurels.model.validation import quoted, safe_repr
 from laurels.server.requests.bodies import SMALL
-from laurels.wire.notation import MOST_ESCAPED, json_notation
-from laurels.wire.requests import MOST_FAULT
+from laurels.wire.notation import MAX_ESCAPED, json_notation
+from laurels.wire.requests import MAX_MESSAGE
 from tests.serving import JSON, Served
 
 BOARD = {"columns": [{"name": "gold", "max": 9}], "scopes": [[], ["room"]]}
@@ -149,11 +149,11 @@ def test_values_are_written_in_the_notation_of_json(value: object, expected: str
 def test_only_the_beginning_of_a_long_text_is_escaped() -> None:
     written = json_notation({"\u2028" * 1_000_000: 1})
     assert written.startswith('{"' + "\\u2028" * 900)
-    assert len(written) < 6 * MOST_ESCAPED + 10
+    assert len(written) < 6 * MAX_ESCAPED + 10
 
 
 def test_a_field_with_a_long_name_is_not_repeated_as_a_whole(http: httpx.Client) -> None:
     sent = {"rankings": [{"w" * 1_000_000: "all"}]}
     answer = http.post("/v1/boards/gifts/mend", json=sent)
     assert answer.json()["code"] == "invalid_body"
-    assert len(answer.text) < 10 * MOST_FAULT
+    assert len(answer.text) < 10 * MAX_MESSAGE

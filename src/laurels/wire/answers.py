@@ -146,7 +146,7 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
     what = without_paths(error.what) if status >= SERVER_ERROR else error.what
     return Problem(
         type=f"/docs#{error.code}",
-        title=_meaning(type(error)),
+        title=_summary_of(type(error)),
         status=status,
         code=error.code,
         detail=f"{what}; {error.advice}",
@@ -161,7 +161,7 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
     )
 
 
-def _meaning(kind: type[Any]) -> str:
+def _summary_of(kind: type[Any]) -> str:
     return (kind.__doc__ or "").splitlines()[0]
 
 
@@ -173,11 +173,11 @@ def drop_frames(error: BaseException) -> None:
     all its body, would then stay in memory until the garbage collector runs, which is rare.
     O(number of errors in the chain).
     """
-    left: list[BaseException | None] = [error]
+    pending: list[BaseException | None] = [error]
     seen: set[BaseException] = set()
-    while left:
-        each = left.pop()
+    while pending:
+        each = pending.pop()
         if each is not None and each not in seen:  # a chain of errors may be circular
             seen.add(each)
             each.__traceback__ = None
-            left += each.__cause__, each.__context__
+            pending += each.__cause__, each.__context__

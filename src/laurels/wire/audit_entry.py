@@ -93,12 +93,12 @@ class MemoryAudit:
     def _newest(self, before: str | None, limit: int) -> Iterator[AuditEntry]:
         older_than = None if before is None else int(before.partition("-")[0])
         numbers = range(self._added, 0, -1)
-        for number, written in zip(numbers, reversed(self._entries), strict=False):
+        for number, encoded in zip(numbers, reversed(self._entries), strict=False):
             if limit <= 0:
                 return
             if older_than is None or number < older_than:
                 limit -= 1
-                yield replace(msgspec.json.decode(written, type=AuditEntry), id=str(number))
+                yield replace(msgspec.json.decode(encoded, type=AuditEntry), id=str(number))
 
     def close(self) -> None:
         with self._lock:

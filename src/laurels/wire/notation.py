@@ -8,7 +8,7 @@ import msgspec
 
 from laurels.model.validation import shorten
 
-MOST_ESCAPED = 1_000
+MAX_ESCAPED = 1_000
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -30,5 +30,5 @@ def json_notation(value: object) -> str:
         return repr(value)
     if text.isprintable():
         return text
-    cut = shorten(text, MOST_ESCAPED)
+    cut = shorten(text, MAX_ESCAPED)
     return "".join([c if c.isprintable() else json.dumps(c)[1:-1] for c in cut])

@@ -61,8 +61,8 @@ def read_labels(text: str | None) -> LabelPairs:
     parameter there are none. Raises InvalidQuery, InvalidLabel."""
     labels: dict[str, str] = {}
     for part in text.split(",") if text else ():
-        name, is_there, value = part.partition("=")
-        if not is_there or not name:
+        name, separator, value = part.partition("=")
+        if not separator or not name:
             raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {safe_repr(text)}")
         if name in labels:
             raise InvalidQuery(f"expected each label once, got {safe_repr(name)} twice")
@@ -114,10 +114,10 @@ def read_parameters(raw: str) -> Mapping[str, str]:
     parameters: dict[str, str] = {}
     is_escaped = "%" in raw or "+" in raw
     for part in raw.split("&") if raw else ():
-        name, is_there, value = part.partition("=")
+        name, separator, value = part.partition("=")
         if is_escaped:
-            name, value = _text(name), _text(value)
-        if not is_there:
+            name, value = _decode_form_text(name), _decode_form_text(value)
+        if not separator:
             raise InvalidQuery(f"expected a value for the parameter {safe_repr(name)}, got none")
         if name in parameters:
             raise InvalidQuery(f"expected the parameter {safe_repr(name)} once, got it twice")
@@ -125,7 +125,7 @@ def read_parameters(raw: str) -> Mapping[str, str]:
     return parameters
 
 
-def _text(raw: str) -> str:
+def _decode_form_text(raw: str) -> str:
     return unquoted(raw.replace("+", " "))
 
 

@@ -79,11 +79,11 @@ def error_of(status: int, content: bytes) -> LaurelsError:
     try:
         kind = by_code(document.code)
     except KeyError:
-        return _of_family(status, document)
+        return _error_of_family(status, document)
     return kind(document.what)
 
 
-def _of_family(status: int, document: _Problem) -> LaurelsError:
+def _error_of_family(status: int, document: _Problem) -> LaurelsError:
     family = _FAMILIES.get(status, Fault if status >= 500 else InvalidInput)
     error = family(document.what)
     vars(error).update(

@@ -35,7 +35,7 @@ T = TypeVar("T")
 LABELS = "The labels of a scope of the board, values percent-encoded: room=42, or gender=f,room=42"
 
 
-class _Form(NamedTuple):
+class _Conversion(NamedTuple):
     """The conversion between fields of one type and parameters, which are first decoded as the type
     `kind`."""
 
@@ -45,18 +45,20 @@ class _Form(NamedTuple):
     default: Any = None
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
-_FORMS: Mapping[Any, _Form] = {
-    LabelPairs: _Form(Annotated[str, Meta(description=LABELS)] | None, read_labels, write_labels),
-    LabelPairs | None: _Form(
+_CONVERSIONS: Mapping[Any, _Conversion] = {
+    LabelPairs: _Conversion(
+        Annotated[str, Meta(description=LABELS)] | None, read_labels, write_labels
+    ),
+    LabelPairs | None: _Conversion(
         str | None, lambda text: None if text is None else read_labels(text), write_labels
     ),
-    LabelNames: _Form(str, read_label_names, write_label_names, ""),
-    Bound | None: _Form(str | None, read_bound, write_bound),
-    Percentile: _Form(str, _as_it_is, write_percentile, NODEFAULT),
+    LabelNames: _Conversion(str, read_label_names, write_label_names, ""),
+    Bound | None: _Conversion(str | None, read_bound, write_bound),
+    Percentile: _Conversion(str, _unchanged, write_percentile, NODEFAULT),
 }
 """The conversions of the field types that need one."""
 
@@ -64,7 +66,7 @@ _FORMS: Mapping[Any, _Form] = {
 class _Parameter(NamedTuple):
     field: str
     name: str
-    form: _Form
+    conversion: _Conversion
 
 
 class _Parameters(NamedTuple):
@@ -80,18 +82,18 @@ def _parameters(kind: type[Struct]) -> _Parameters:
     each, fields = list[_Parameter](), list[Any]()
     for info in msgspec.structs.fields(kind):
         if info.name != getattr(kind, "body", None):
-            form = _FORMS.get(hints[info.name]) or _plain(info)
-            each.append(_Parameter(info.name, info.encode_name, form))
-            default = () if form.default is NODEFAULT else (form.default,)
-            fields.append((info.encode_name, form.kind, *default))
+            conversion = _CONVERSIONS.get(hints[info.name]) or _without_conversion(info)
+            each.append(_Parameter(info.name, info.encode_name, conversion))
+            default = () if conversion.default is NODEFAULT else (conversion.default,)
+            fields.append((info.encode_name, conversion.kind, *default))
     name = f"{kind.__name__}Parameters"
-    made = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-    return _Parameters(made, each)
+    parameter_type = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+    return _Parameters(parameter_type, each)
 
 
-def _plain(info: FieldInfo) -> _Form:
+def _without_conversion(info: FieldInfo) -> _Conversion:
     """Return the conversion of a field that is a number, text or a flag: none."""
-    return _Form(info.type, _as_it_is, _as_it_is, info.default)
+    return _Conversion(info.type, _unchanged, _unchanged, info.default)
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
@@ -128,7 +130,7 @@ def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
 def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
     """Convert the parameters of a query to its fields, by name."""
     return {
-        each.field: each.form.read(getattr(parameters, each.name))
+        each.field: each.conversion.read(getattr(parameters, each.name))
         for each in _parameters(kind).each
     }
 
@@ -137,7 +139,7 @@ def query_target(board: object, query: Query[Any]) -> str:
     """Return the path and query string for a query about a board. Raises UnknownBoard for a name
     that no board can have, and InvalidQuery for text that is not Unicode."""
     parameters = {
-        each.name: each.form.write(getattr(query, each.field))
+        each.name: each.conversion.write(getattr(query, each.field))
         for each in _parameters(type(query)).each
     }
     return target(board_path(board, query.path), **parameters)

@@ -31,7 +31,7 @@ class RemoteReceipts(Receipts):
         self.window = receipts[0].window if receipts else window
         self.offset = receipts[-1].offset if receipts else offset
         self._statuses = Counter([receipt.status for receipt in receipts])
-        self._late = _late(receipts) if late is None else dict(late)
+        self._late_by_window = _late_by_window(receipts) if late is None else dict(late)
 
     @property
     def applied(self) -> int:
@@ -51,7 +51,7 @@ class RemoteReceipts(Receipts):
 
     @property
     def late(self) -> dict[str, int]:
-        return self._late
+        return self._late_by_window
 
     def _receipt(self, i: int, *, strict: bool = False) -> Receipt:
         if strict and (error := self.error(i)) is not None:
@@ -77,7 +77,9 @@ class RemoteReceipts(Receipts):
             changed[i] = replace(
                 changed[i], member=members[i], reason=error.code, message=str(error)
             )
-        return RemoteReceipts(changed, window=self.window, offset=self.offset, late=self._late)
+        return RemoteReceipts(
+            changed, window=self.window, offset=self.offset, late=self._late_by_window
+        )
 
 
 def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
@@ -93,5 +95,5 @@ def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
     return RemoteReceipts(receipts, window=window, offset=offset, late=late)
 
 
-def _late(receipts: Iterable[Receipt]) -> dict[str, int]:
+def _late_by_window(receipts: Iterable[Receipt]) -> dict[str, int]:
     return dict(Counter(window for receipt in receipts for window in receipt.refused_windows))

@@ -36,7 +36,7 @@ from laurels.model.validation import expectation, names_in_short, safe_repr, sho
 from .parameters import read_parameters
 
 MAX_BATCH = 10_000
-MOST_FAULT = 300
+MAX_MESSAGE = 300
 """The maximum number of characters of a message about an invalid body. The message may quote a
 field name of any length."""
 _UNKNOWN = "Object contains unknown field"
@@ -146,19 +146,19 @@ def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
     single = kind != NDJSON and _is_object(raw, kind)
     try:
         if kind == MSGPACK:
-            read = [_one_packed.decode(raw)] if single else _many_packed.decode(raw)
+            decoded = [_one_packed.decode(raw)] if single else _many_packed.decode(raw)
         elif kind == NDJSON:
-            read = _one.decode_lines(raw)
+            decoded = _one.decode_lines(raw)
         else:
-            read = [_one.decode(raw)] if single else _many.decode(raw)
+            decoded = [_one.decode(raw)] if single else _many.decode(raw)
         normalized: list[Any] = [
             (each.member, tuple(each.value) if type(each.value) is list else each.value)
             if each.at is None and each.id is None and each.labels is None
-            else (each.member, _value(each.value), each.at, each.id, each.labels)
-            for each in read
+            else (each.member, _tuple_of_columns(each.value), each.at, each.id, each.labels)
+            for each in decoded
         ]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        normalized = _as_they_are(document(raw, kind), single=single)
+        normalized = _with_parsed_times(document(raw, kind), single=single)
     ensure_count(len(normalized))
     return normalized, single
 
@@ -169,38 +169,44 @@ def ensure_count(count: int) -> None:
         raise BatchTooLong(f"expected at most {MAX_BATCH:,} events, got {count:,}")
 
 
-def _as_they_are(read: Any, *, single: bool) -> list[Any]:
+def _with_parsed_times(decoded: Any, *, single: bool) -> list[Any]:
     """Return decoded events with their times parsed. They may have any form, since the board checks
     each of them."""
-    if not single and not isinstance(read, list):
-        raise InvalidBody(f"expected an event or a list of events, got {safe_repr(read)}")
-    return [timed(event) for event in ([read] if single else read)]
+    if not single and not isinstance(decoded, list):
+        raise InvalidBody(f"expected an event or a list of events, got {safe_repr(decoded)}")
+    return [timed(event) for event in ([decoded] if single else decoded)]
 
 
 def timed(event: Any) -> Any:
     """Return an event with an `at` in RFC 3339 parsed and the values of columns as a tuple.
     Anything of another form is returned unchanged."""
     if isinstance(event, dict) and isinstance(event.get("at"), str):
-        return {**event, "at": _time(event["at"]), **_columns(event)}
+        return {**event, "at": _parse_time(event["at"]), **_with_tuple(event)}
     if isinstance(event, dict):
-        return {**event, **_columns(event)}
+        return {**event, **_with_tuple(event)}
     if isinstance(event, list):
         if len(event) < 2 or len(event) > 5:
             return event
         member, value, at, id, labels = (*event, None, None, None)[:5]
-        return member, _value(value), _time(at) if isinstance(at, str) else at, id, labels
+        return (
+            member,
+            _tuple_of_columns(value),
+            _parse_time(at) if isinstance(at, str) else at,
+            id,
+            labels,
+        )
     return event
 
 
-def _columns(event: dict[Any, Any]) -> dict[str, Any]:
-    return {"value": _value(event["value"])} if "value" in event else {}
+def _with_tuple(event: dict[Any, Any]) -> dict[str, Any]:
+    return {"value": _tuple_of_columns(event["value"])} if "value" in event else {}
 
 
-def _value(value: Any) -> Any:
+def _tuple_of_columns(value: Any) -> Any:
     return tuple(value) if type(value) is list else value
 
 
-def _time(text: str) -> Any:
+def _parse_time(text: str) -> Any:
     """Parse a time in RFC 3339. Other text is returned unchanged, and the board refuses it."""
     try:
         return msgspec.convert(text, datetime)
@@ -214,53 +220,53 @@ def _is_object(raw: bytes, kind: str) -> bool:
     return raw.lstrip(b" \t\r\n")[:1] == b"{"
 
 
-def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsError]) -> T:
+def _decoded(decode: Callable[[bytes], T], raw: bytes, error_type: type[LaurelsError]) -> T:
     try:
         return decode(raw)
     except msgspec.ValidationError as error:
         raise ValueOutOfRange("a number has more digits than any score") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
-        raise refusal(str(error)) from error
+        raise error_type(str(error)) from error
     except RecursionError as error:
         raise JsonTooDeep("the body is nested too deeply") from error
 
 
-def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
+def fields(decoded: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
     """Return the values of the named fields of an object in a body, in order; None for an optional
     field that is absent. Raises InvalidBody."""
-    if not isinstance(read, dict):
-        raise InvalidBody(f"expected an object, got {safe_repr(read)}")
-    if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
+    if not isinstance(decoded, dict):
+        raise InvalidBody(f"expected an object, got {safe_repr(decoded)}")
+    if unknown := sorted(str(name) for name in decoded.keys() - set(names) - set(optional)):
         raise InvalidBody(f"unknown fields: {names_in_short(unknown)}")
-    if missing := [name for name in names if name not in read]:
+    if missing := [name for name in names if name not in decoded]:
         raise InvalidBody(f"missing fields: {', '.join(missing)}")
-    return [read.get(name) for name in (*names, *optional)]
+    return [decoded.get(name) for name in (*names, *optional)]
 
 
-def typed(read: Any, form: type[Q]) -> Q:
+def typed(decoded: Any, form: type[Q]) -> Q:
     """Convert a decoded document to a record of the type `form`. Raises InvalidBody."""
     try:
-        return msgspec.convert(read, form)
+        return msgspec.convert(decoded, form)
     except msgspec.ValidationError as error:
-        raise InvalidBody(shorten(str(error), MOST_FAULT)) from error
+        raise InvalidBody(shorten(str(error), MAX_MESSAGE)) from error
 
 
 def plain(value: Any) -> Any:
     """Return a document in which every Decimal is replaced by a float, for data that does not
     affect ranks. Raises JsonTooDeep."""
     try:
-        return _plain(value)
+        return _with_floats(value)
     except RecursionError as error:
         raise JsonTooDeep("the body is nested too deeply") from error
 
 
-def _plain(value: Any) -> Any:
+def _with_floats(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_with_floats(each) for each in value]
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _with_floats(each) for key, each in value.items()}
     return value
 
 
