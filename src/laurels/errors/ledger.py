@@ -7,7 +7,7 @@ class InvalidEntry(InvalidInput):
     """No ranking of the board can have this entry."""
 
     code = "invalid_entry"
-    advice = "give entries as `entries` returns them, each member once"
+    advice = "give entries in the form that `entries` returns, with each member at most once"
 
 
 class LedgerIncomplete(Conflict):

@@ -59,9 +59,7 @@ class MemberNotRanked(NotFound):
     """The member is not in this ranking."""
 
     code = "member_not_ranked"
-    advice = (
-        "check the member, window and labels; one event that counts here is enough to be ranked"
-    )
+    advice = "check the member, window and labels; a member is ranked once one of its events counts"
 
 
 class RankNotHeld(NotFound):
@@ -72,7 +70,7 @@ class RankNotHeld(NotFound):
 
 
 class Denied(LaurelsError):  # noqa: N818 (a family, not an error)
-    """The caller lacks the permission."""
+    """The caller lacks the required permission."""
 
 
 class Unauthorized(Denied):

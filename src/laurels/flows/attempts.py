@@ -7,7 +7,7 @@ from laurels.wire.flow_wait import FlowWait
 
 
 class FlowAttempts(Struct, kw_only=True):
-    """The record of the attempts that have failed since the last success."""
+    """The attempts that have failed since the last success."""
 
     wait: FlowWait | None = None
     """The last error and the number of failed attempts, None after a success."""

@@ -66,7 +66,7 @@ def error_of(status: int, content: bytes) -> LaurelsError:
                 f"a proxy in front of the server answered with status {status}"
             )
         return UnknownAnswer(
-            f"expected a problem document with status {status}, got another document"
+            f"expected a problem document, got another response with status {status}"
         )
     if document.code == BatchRefused.code:
         return BatchRefused(document.what, RemoteReceipts(document.receipts or []))

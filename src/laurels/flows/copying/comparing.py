@@ -1,4 +1,4 @@
-"""Compare a copied board with its source, including every word of every row."""
+"""Compare a copied board with its source."""
 
 from collections.abc import Iterable, Mapping
 
@@ -113,7 +113,7 @@ def _accepted_since(ids: dict[bytes, int], since_ms: int) -> dict[bytes, int]:
 def _origin_differences(source: Origin, target: Origin) -> Iterable[str]:
     for what in ("definition", "uid", "positions", "running"):
         in_source, in_target = getattr(source, what), getattr(target, what)
-        if what == "positions":  # sinks continue in the copy
+        if what == "positions":  # sinks have other positions in a copy
             in_source, in_target = _without_sinks(in_source), _without_sinks(in_target)
         if in_source != in_target:
             yield f"{what}: the source has {in_source!r}, the copy {in_target!r}"

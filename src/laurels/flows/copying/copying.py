@@ -1,4 +1,4 @@
-"""Copy a board with everything it has from one store to another.
+"""Copy a whole board from one store to another.
 
 A copy is begun in the target as an unfinished board that nobody else sees, written in pieces, and
 finished if the source has not changed meanwhile. If a copy is interrupted, the next run removes the
@@ -20,7 +20,7 @@ from .comparing import CopyCheck, compare
 ATTEMPTS = 3
 """The maximum number of attempts to copy a board, if the board changes meanwhile."""
 GROUP_BYTES = 1 << 20
-"""The total size of the pieces that are written together; a larger piece is written alone."""
+"""The maximum size of the pieces that are written together; a larger piece is written alone."""
 
 
 def ignore_progress(doing: str, rows: int) -> None:
@@ -93,7 +93,7 @@ def write_copy(
         if source.origin(board).equals_except_time(origin):
             target.finish(board)
             return rows
-    raise BoardChanging(f"the board {board!r} was written while it was copied")
+    raise BoardChanging(f"the board {board!r} was written to while it was copied")
 
 
 def _grouped(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:

@@ -1,8 +1,9 @@
-"""The sinks of a copied board.
+"""Move the sinks of a board to its copy.
 
-A copy has no changes from before its end, and a sink's position is before the end: storing the
-position is itself a change. So a sink that has sent everything is moved to the end of the copy,
-and continues from there. Any other sink is reported, since its unsent changes are in the source.
+A copy does not have the changes from before it was made, and the position of every sink is before
+that point, since storing the position is itself a change. So a sink that has sent everything is
+moved to the point from which the copy has changes. Any other sink is reported, since only the
+source has its unsent changes.
 """
 
 from laurels.api.leaderboards import Leaderboards
@@ -12,8 +13,8 @@ from laurels.flows.sinks.target import POSITION_PREFIX, START_OVER
 
 
 def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str) -> list[str]:
-    """Move the sinks of a board that have sent every change to `end`, the cursor at the end of the
-    copy; return a sentence about each other sink."""
+    """Move the sinks that have sent every change of a board to `end`, the cursor at which the
+    changes of its copy begin; return a sentence about each other sink."""
     sentences = []
     for name, position in sorted(source.positions(board).items()):
         if not name.startswith(POSITION_PREFIX) or position == START_OVER:
@@ -31,8 +32,8 @@ def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str)
 
 
 def _unsent(lb: Leaderboards, board: str, position: str) -> int | None:
-    """Count the changes that a sink has not sent; None if it cannot continue, or still sends the
-    current entries."""
+    """Return the number of changes that a sink has not sent; None if it cannot continue, or is
+    still sending the current entries."""
     try:
         page = lb.changes(board, after=position, limit=1)
     except (ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor):

@@ -1,4 +1,4 @@
-"""Entries of a ledger in columns, as they are read to build a store. Pure."""
+"""Entries of a ledger in columns, the form in which they are read to build a store. Pure."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -33,8 +33,8 @@ class LedgerEntries(Struct, frozen=True):
 def entries_by_ranking(
     rows: Sequence[tuple[Any, ...]], scales: Sequence[int], score: Callable[[Any, int], Any]
 ) -> list[LedgerEntries]:
-    """Return the entries in some rows, in columns, grouped by ranking. `score` is
-    `Dialect.score`. Raises InvalidEntry, and the errors of values."""
+    """Convert rows to entries in columns, grouped by ranking. `score` is the method of the dialect.
+    Raises InvalidEntry, and the errors of values."""
     by_ranking: dict[RankingName, list[tuple[Any, ...]]] = {}
     for row in rows:
         by_ranking.setdefault((row[1], row[2], row[3]), []).append(row)

@@ -38,9 +38,9 @@ DATA_AT_ONCE = 1_000
 
 
 class BoardCounts(Struct):
-    """What was read of a board, as numbers: its `entries`, entries in periods that the board no
-    longer keeps (`expired`), entries in scopes whose labels are not in the ledger (`left_out`), and
-    members with `data`."""
+    """The numbers of items that were read of a board: its `entries`, entries in periods that the
+    board no longer keeps (`expired`), entries in scopes whose labels are not in the ledger
+    (`left_out`), and members with `data`."""
 
     entries: int = 0
     expired: int = 0
@@ -57,7 +57,7 @@ class LedgerContents:
         self._clock = clock
         self._boards: dict[str, _Board] = {}
         self.counts: dict[str, BoardCounts] = {}
-        """What was read of each board, by name, when its pieces were last read."""
+        """The counts of each board, by name, from the last time its pieces were read."""
 
     def boards(self) -> list[str]:
         """Return the names of the boards, sorted."""
@@ -162,7 +162,7 @@ class _Board(Struct, frozen=True):
     created_ms: int
 
     def time(self, clock: CopyClock) -> int:
-        """Return the time of the board: the clock's time, or in event time that of its newest
+        """Return the time of the board: that of the clock or, in event time, of its newest
         entry."""
         if not clock.event_time:
             return clock.now_ms

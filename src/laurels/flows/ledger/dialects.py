@@ -45,7 +45,7 @@ class Dialect(Protocol):
 
     def connect(self, *, create: bool = True) -> Any:
         """Return a connection that commits only on request. If the database is a file that does not
-        exist, the file is created, or NoLedger is raised without `create`. Raises
+        exist, `create` determines whether it is created or NoLedger is raised. Raises
         TargetUnavailable."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
@@ -79,8 +79,8 @@ class Dialect(Protocol):
         """Return a number from the database as an int, or as a Decimal with `scale` places."""
 
     def after_round_trip(self, value: Any) -> Any:
-        """Return a number as it is after it was stored and read: the database may store it only
-        approximately."""
+        """Return the value that a number has after it was stored and read again, since the database
+        may store it only approximately."""
 
     def errors(self) -> Any:
         """Return a context manager that translates errors of the driver into errors of laurels."""

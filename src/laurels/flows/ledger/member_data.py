@@ -61,7 +61,7 @@ class DataReconciler:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare the data, and mend the side `mend`, if there is one; return the members that
+        """Compare the data, and mend the side that `mend` names, or none; return the members that
         could not be checked."""
         candidates: dict[str, None] = {}
         async for members in self._candidates():
@@ -86,7 +86,7 @@ class DataReconciler:
             yield listed
 
     async def _listed(self) -> AsyncIterator[list[str]]:
-        """Yield members that the store lists with data that differs from the ledger's."""
+        """Yield members that the store lists and whose data differs from that in the ledger."""
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)
         while True:
             texts = {
@@ -143,8 +143,8 @@ class DataReconciler:
         return undecided
 
     async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
-        """Set the data of a member in the store to that of the ledger, unless it has changed since
-        the comparison; return False if it has to be checked again."""
+        """Set the data of a member in the store to that of the ledger, unless the store's data has
+        changed since the comparison; return False if the member has to be checked again."""
         try:
             await self._lb.set_data(self._board, member, _decode(wanted), before=_decode(before))
         except DataMoved:

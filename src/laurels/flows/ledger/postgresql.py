@@ -223,8 +223,8 @@ def _entries(row: Row, columns: int) -> LedgerEntries:
     scores = [_numbers("q", each) for each in numbers[:columns]]
     if not is_exact or any(len(each) != count for each in scores):
         raise InvalidEntry(
-            f"expected scores within the scale of their columns in {window} {period}, got a score "
-            "that is NULL or has more places"
+            f"expected scores with the decimal places of their columns in {window} {period}, got "
+            "NULL or a score with more places"
         )
     times = [_numbers("q", each) for each in numbers[columns:]]
     reached_ms, last_ms = [each if len(each) == count else None for each in times]

@@ -65,7 +65,7 @@ class ReconcileResult(Struct, frozen=True):
 
 
 class BoardReconciler:
-    """Compares a board with its ledger, and mends the side `mend`, if there is one."""
+    """Compares a board with its ledger, and mends the side that `mend` names, or none."""
 
     def __init__(
         self,

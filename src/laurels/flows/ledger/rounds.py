@@ -1,6 +1,6 @@
 """Check apparent differences in rounds, since both sides of a comparison keep changing.
 
-Whether a member with changes that the sink has not yet written differs is decided in a later round.
+A member with changes that the sink has not yet written is checked again in the next round.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -125,9 +125,10 @@ def flush_of(
     flush = Flush()
     block, version = "", 0
     rankings: dict[tuple[str, str | None], _Ranking] = {}
-    """The rankings of the scope of all events that have occurred."""
+    """The rankings without labels that have occurred, by window and period."""
     for change in changes:
-        if (change_block := change.id.rpartition("/")[0]) != block:  # has the sequence number
+        # All changes of a block have the same sequence number.
+        if (change_block := change.id.rpartition("/")[0]) != block:
             block, version = change_block, version_of(change, generation)
         kind, member = change.kind, change.member
         if member is None:
@@ -154,7 +155,7 @@ def flush_of(
 
 
 def _add_board_change(flush: Flush, change: Change) -> None:
-    """Note a change of the board that belongs to no member."""
+    """Add a change that is not one of a member."""
     if change.kind in ("create", "change"):
         flush.defines = True
     elif change.kind == "initial_end":
@@ -164,8 +165,8 @@ def _add_board_change(flush: Flush, change: Change) -> None:
 
 
 def _ranking(flush: Flush, entry: ChangedRanking, start_of: Callable[[str, str], int]) -> _Ranking:
-    """Return the name of an entry's ranking and the beginning of its period. Note the labels of a
-    scope whose text is shortened."""
+    """Return the name of an entry's ranking and the beginning of its period. Add the labels of a
+    scope whose text is shortened to the writes."""
     period = entry.period or ""
     scope = scope_text(entry.labels)
     if may_be_shortened(scope):

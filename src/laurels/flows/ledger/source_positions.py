@@ -36,7 +36,7 @@ class PositionReconciler:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare the positions, and mend the ledger if `mend` is `ledger`; return the sources that
+        """Compare the positions, and mend the ledger if `mend` is "ledger"; return the sources that
         could not be checked."""
         await asyncio.to_thread(self._rows.open)
         ledger = await asyncio.to_thread(self._rows.positions)

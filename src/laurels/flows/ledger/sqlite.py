@@ -51,7 +51,7 @@ class SQLite:
         except FileExistsError:
             pass
         except OSError as error:
-            raise TargetUnavailable(f"the file {self._path} cannot be made ({error})") from error
+            raise TargetUnavailable(f"the file {self._path} cannot be created ({error})") from error
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement.replace("%s", "?"), _plain(row))

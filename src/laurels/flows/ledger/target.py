@@ -29,7 +29,7 @@ T = TypeVar("T")
 LIMIT = 10_000
 ROWS_A_STATEMENT = 5_000
 CHANGES_A_SHARE = 2_500
-"""The number of changes that are turned into rows while the database writes the rows before."""
+"""The number of changes that are converted to rows while the database writes the previous rows."""
 
 
 class LedgerTarget:
@@ -132,7 +132,7 @@ class LedgerTarget:
             self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
         elif version > VERSION:
             raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {version}")
-        elif version < VERSION:  # the tables were created just now
+        elif version < VERSION:  # the statements above have created the missing tables
             self._execute(f"UPDATE {name} SET version = %s", VERSION)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
@@ -145,7 +145,7 @@ class LedgerTarget:
             if sink == self._sink:
                 return position, int(generation)
         if rows:
-            raise LedgerTaken(f"the sink {rows[0][0]!r} writes the tables of the board {board!r}")
+            raise LedgerTaken(f"the sink {rows[0][0]!r} already writes the board {board!r}")
         return None, 0
 
     def _deliver(self, page: SinkPage, board_state: "_BoardState") -> None:
@@ -278,7 +278,8 @@ class LedgerTarget:
             )
 
     def _delete_expired(self, board: str, board_state: "_BoardState") -> None:
-        """Delete the rows of periods that the board no longer keeps, if a period has ended."""
+        """Delete the rows of periods that the board no longer keeps, unless this was done since the
+        last period ended."""
         for window, oldest_ms in board_state.oldest().items():
             if board_state.deleted_before_ms.get(window) == oldest_ms:
                 continue
@@ -305,8 +306,8 @@ class _BoardState:
         self.is_written = False
         self.deleted_before_ms: dict[str, int] = {}
         self.latest_ms = MIN_MS
-        """The board's own time, as known from its changes; in event time it is not that of the
-        clock."""
+        """The time of the board's latest change, from which the kept periods are determined: in
+        event time, boards do not follow a clock."""
         self._rules: Rules = definition.rules()
         self._starts: dict[tuple[str, str], int] = {}
 

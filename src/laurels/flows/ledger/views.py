@@ -1,4 +1,4 @@
-"""SQL views of boards, for people who write queries; they have the boards' own column names."""
+"""SQL views of boards, with the column names of the boards, for people who write queries."""
 
 import re
 from contextlib import closing
@@ -20,8 +20,8 @@ _PLAIN = re.compile(r"[a-z0-9_]+")
 
 
 def view_name(prefix: str, board: str, name: str | None = None) -> str:
-    """Return the name of a board's view: the given name, or by default the prefix and `view_BOARD`,
-    which is different for every board. Raises InvalidTarget."""
+    """Return the name of a board's view: the given name, or by default the prefix and `view_BOARD`.
+    Raises InvalidTarget."""
     if name is None:
         name = f"{prefix}view_{board}"
         if not _PLAIN.fullmatch(board):

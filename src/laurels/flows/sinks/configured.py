@@ -67,10 +67,10 @@ class BackgroundSinks:
                 metrics = self.metrics[name] = runner.metrics
                 metrics.wait = last_wait
                 await runner.run()
-            except Exception as error:  # must not end other sinks or the service
+            except Exception as error:  # the other sinks and the service go on
                 self._report(name, error)
                 if not metrics.delivered:
-                    metrics.wait = last_wait  # nothing was sent since that failure
+                    metrics.wait = last_wait  # no change was sent since the earlier failure
                 metrics.fail(error, self._now_ms(), RESTART_SECONDS)
             await self._sleep(RESTART_SECONDS)
 

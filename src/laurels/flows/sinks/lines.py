@@ -70,7 +70,7 @@ class LinesTarget:
             if file.seekable():
                 os.fsync(file.fileno())
         except OSError as error:
-            with suppress(OSError):  # leave no partial line, and write no line twice
+            with suppress(OSError):  # remove all lines of the page, which is sent again
                 file.truncate(end)
             raise TargetUnavailable(f"{self._path} cannot be written: {error.strerror}") from error
 

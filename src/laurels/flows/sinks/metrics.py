@@ -29,10 +29,11 @@ class BoardMetrics(FlowAttempts):
     is_registered: bool = False
     """Whether the board keeps changes for this sink beyond their retention time."""
     has_lost: bool = False
-    """Whether changes were removed that the sink had not sent, so that it cannot continue."""
+    """Whether the board has removed unsent changes, so that the sink cannot continue."""
 
     def leave(self) -> None:
-        """Record that the sink no longer reads the board: none of its changes waits."""
+        """Record that the sink no longer reads the board, so that no changes wait and no attempt
+        fails."""
         self.waiting, self.waiting_since_ms = 0, None
         self.wait, self.has_lost = None, False
 

@@ -37,7 +37,7 @@ async def move_position(
     stored."""
     try:
         await boards.submit_many(board, [], position=(source, cursor, before))
-    except PositionDiffers as error:  # an interrupted move on a board in several shards
+    except PositionDiffers as error:  # an earlier move has reached only some shards of the board
         if error.ends_at is None:
             raise
         await boards.submit_many(board, [], position=(source, error.ends_at, before))

@@ -58,15 +58,15 @@ class Parking(Protocol):
 
 
 class SinkOptions(Struct, frozen=True):
-    """The boards that a sink reads, and when it ends."""
+    """Which boards a sink reads, how it begins and when it ends."""
 
     name: str
     boards: Sequence[str] | None = None
     """Patterns of board names; None stands for all boards."""
     initial: bool = False
-    """Begin a board that has no position yet with every current entry."""
+    """Send every current entry first, on boards that have no position yet."""
     until_end: bool = False
-    """End when every board has been read to its end."""
+    """End when the changes of every board have been sent."""
     tries: int = 5
     """How many times a page that the target refuses is sent before it is parked."""
 
@@ -86,7 +86,7 @@ async def position_of(
 
 
 class SinkRunner:
-    """Runs one sink until it is cancelled, or until the end of all boards."""
+    """Runs one sink until it is cancelled or, with `until_end`, has sent all changes."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class SinkRunner:
                 task.add_done_callback(partial(self._handle_end, reader))
 
     def _forget_missing(self, names: Iterable[str]) -> None:
-        """Forget the failures of boards that are not among `names`, which are all boards."""
+        """Forget the errors of boards that the sink no longer reads, those not in `names`."""
         for name in self.failed.keys() - set(names):
             del self.failed[name]
             self.metrics.of(name).leave()
@@ -274,7 +274,7 @@ class SinkRunner:
                 self._report(f"{board}: {error}")
             self.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.has_progressed:  # count repeated failures from the first one on
+            if not reader.has_progressed:  # keep the time of the first failure
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._now_ms(), seconds)
@@ -311,7 +311,7 @@ class _BoardReader:
         self._target = sink._target
         self._metrics = sink.metrics.of(board)
         self._stored: str | None = None
-        """The position that the target or the store has."""
+        """The position that is stored in the target or in the store."""
         self._after: str | None = None
         self._restarts = False
         self._reported_ms = 0
@@ -416,8 +416,8 @@ class _BoardReader:
             metrics.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove changes that the sink has not sent: once, and
-        again only after the share of the retention in use has been below the limit."""
+        """Report that the board will soon remove unsent changes. This is repeated only if the share
+        of the retention in use has fallen below the limit in between."""
         retention = self._sink._retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
         used = self._metrics.used(self._sink._now_ms())
@@ -437,7 +437,7 @@ class _BoardReader:
             return
         try:
             read = await self._sink._boards.changes(self.board, after=page.after, limit=1)
-        except LaurelsError:  # the reader of the board gets and handles the same error
+        except LaurelsError:  # the board's own task gets the same error and handles it
             return
         if self._delivering is page:
             unsent = sum(not is_own(change) for change in read)
@@ -469,7 +469,7 @@ class _BoardReader:
             await self._target.deliver(page)
 
     async def _move_position(self, before: str | None, cursor: str) -> None:
-        """Save the position in the store."""
+        """Move the position in the store."""
         await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
     async def _report_position(self, *, at_end: bool) -> None:

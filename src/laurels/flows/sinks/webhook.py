@@ -61,7 +61,7 @@ class WebhookTarget:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise InvalidTarget("expected https://HOST/PATH, without a user, for a webhook")
+            raise InvalidTarget("expected https://HOST/PATH, without a user name, for a webhook")
         try:
             self._url = httpx.URL(url)
         except httpx.InvalidURL as error:
@@ -136,7 +136,7 @@ class WebhookTarget:
                 ) as answer,
             ):
                 if answer.headers.get("content-length") == "0":
-                    await answer.aread()  # reads nothing, and makes the connection reusable
+                    await answer.aread()  # there is no body, but this makes the connection reusable
                 return answer
         except (httpx.HTTPError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
@@ -154,8 +154,8 @@ class WebhookTarget:
         }
 
     async def _address(self) -> str:
-        """Return an address of the host. The request goes to this very address, so it does not
-        matter if the name resolves to another address a moment later."""
+        """Return an address of the host. The request is sent to this address, even if the name
+        resolves to another one a moment later."""
         loop = asyncio.get_running_loop()
         try:
             infos = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)

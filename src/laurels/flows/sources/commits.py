@@ -75,8 +75,8 @@ class Commits:
         all_or_nothing: bool = False,
     ) -> Receipts | None:
         """Submit events with the time of their arrival at the stream, and repeat the call until
-        they are known to be counted. With `all_or_nothing` the batch is all-or-nothing. Return the
-        receipts, or None if the answer with them was lost. Raises SourceOvertaken, ShardsDiffer."""
+        they are known to be counted. Return the receipts, or None if the answer with them was lost.
+        Raises SourceOvertaken, ShardsDiffer."""
         before = self._stored.get(board)
         if not events and text == before:
             return None

@@ -54,7 +54,7 @@ class BackgroundSources:
         new_run: Callable[[], str],
         report: Callable[[str, str | Exception], None],
     ) -> None:
-        """`new_run` returns a random text that distinguishes one run of a source from others."""
+        """`new_run` returns a random text that identifies a run of a source."""
         self._settings = settings
         self._lb = lb
         self._now_ms = now_ms
@@ -76,7 +76,7 @@ class BackgroundSources:
         while True:
             try:
                 await self._run(name)
-            except Exception as error:  # must not end other sources or the service
+            except Exception as error:  # the other sources and the service go on
                 self._report(name, error)
                 self.metrics[name].fail(error, self._now_ms(), RESTART_SECONDS)
             await asyncio.sleep(RESTART_SECONDS)

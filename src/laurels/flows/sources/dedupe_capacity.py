@@ -1,8 +1,8 @@
 """Check whether a board can remember all event ids of a batch.
 
 A board that remembers `dedupe_max` ids refuses events with new ids until older ids have expired. A
-source must not count later events before it has counted a refused one, since its position could not
-record that one event is missing.
+source must not count later events before such a refused one, since its position cannot record that
+an event before it is missing.
 """
 
 from collections.abc import Sequence

@@ -51,8 +51,8 @@ class BoardFeed:
         self._reread_lock = asyncio.Lock()
 
     async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit the events of a board, with the end of the batch as the new position. For the
-        events of one commit, each window gives the same answer as to whether they are late."""
+        """Submit the events of a board, with the end of the batch as the new position. They are
+        divided into commits such that each window refuses the same periods for a whole commit."""
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
@@ -63,8 +63,7 @@ class BoardFeed:
         await self._submit_part(board, list(last), end)
 
     async def _submit_part(self, board: str, rows: list[Row], end: StreamPlace) -> None:
-        """Submit events of a board that can be in one commit (see `feed`), in several if they are
-        too large."""
+        """Submit events of a board in one commit, or in several if they are too large for one."""
         if rows and not await self._retries.call(partial(self._capacity.can_remember, board, rows)):
             for row in rows:
                 await self._submit_one(board, row)

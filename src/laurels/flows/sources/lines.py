@@ -156,8 +156,8 @@ class FileReader:
             raise SourceUnreadable(f"{self.name}: {error.strerror or error}") from error
 
     def _ensure_same(self) -> None:
-        """Raise SourceDiverged if the content of the file was replaced, or its name belongs to
-        another file."""
+        """Raise SourceDiverged if the file was truncated, or if its path now leads to another
+        file."""
         if os.fstat(self._descriptor).st_size < self._lines.end:
             raise SourceDiverged(f"{self.name} was truncated while it was read")
         with suppress(OSError):
@@ -256,7 +256,7 @@ def is_pipe(path: Path) -> bool:
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     if stat.S_ISDIR(kind):
-        raise SourceUnreadable(f"{path}: is a folder")
+        raise SourceUnreadable(f"expected a file or a pipe, got the folder {path}")
     return not stat.S_ISREG(kind)
 
 

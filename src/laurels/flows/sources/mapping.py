@@ -90,7 +90,7 @@ class Expression(Struct, frozen=True):
     def evaluate(self, fields: Fields) -> object:
         """Return the value of a single field unchanged, or the concatenated text of several pieces.
         Return None if a field of an optional expression is missing. Raises MissingField,
-        Foreign."""
+        ForeignMessage."""
         if self.field_name and (value := fields.get(self.field_name)):
             return value
         values = [_evaluate(piece, fields) for piece in self.pieces]
@@ -120,7 +120,7 @@ class EventMapping(Struct, frozen=True):
     label: tuple[tuple[str, Expression], ...] = ()
 
     def board_of(self, fields: Fields) -> str:
-        """Return the name of the board of a message. Raises MissingField, Foreign."""
+        """Return the name of the board of a message. Raises MissingField, ForeignMessage."""
         name = self.board.evaluate(fields)
         if type(name) is int:
             return str(name)
@@ -210,7 +210,7 @@ def parse_mapping(text: str) -> EventMapping:
 
 
 def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
-    """Yield the parts of `name=field,name=field`."""
+    """Yield the parts of an event from a template such as `name=field,name=field`."""
     place = 0
     while place < len(text):
         match = _ITEM.match(text, place)
@@ -232,7 +232,7 @@ def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
 
 
 def _json_items(text: str) -> Iterator[tuple[str, Expression]]:
-    """Yield the parts of a JSON object."""
+    """Yield the parts of an event from a template that is a JSON object."""
     try:
         items = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
@@ -277,7 +277,7 @@ def _parse_pieces(text: str) -> tuple[str | Field, ...]:
     """Split a text that has fields in braces into texts and fields."""
     outside_fields = _FIELD.sub("", text)
     if "{" in outside_fields or "}" in outside_fields:
-        raise InvalidTemplate(f"a brace is not closed in {safe_repr(text)}")
+        raise InvalidTemplate(f"expected every brace to have its counterpart in {safe_repr(text)}")
     split = _FIELD.split(text)
     pieces = [_parse_field(part) if i % 2 else part for i, part in enumerate(split)]
     return tuple(piece for piece in pieces if piece != "") or ("",)
@@ -307,7 +307,7 @@ def _evaluate(piece: str | Field, fields: Fields) -> object:
     before, _, after = piece.modifier.partition("*")
     text = _as_text(value)
     if len(text) < len(before + after) or not (text.startswith(before) and text.endswith(after)):
-        raise ForeignMessage(f"{piece} is {safe_repr(text)} and not of the form {piece.modifier!r}")
+        raise ForeignMessage(f"expected {piece} to match {piece.modifier!r}, got {safe_repr(text)}")
     return text[len(before) : len(text) - len(after)]
 
 

@@ -72,11 +72,12 @@ class EntryCounts:
             earlier._earlier = None
 
     def begin(self, position: StreamPosition, count: int) -> None:
-        """Record the count up to a position."""
+        """Record the number of entries up to a position."""
         self._single[position] = count
 
     def up_to(self, position: StreamPosition) -> int | None:
-        """Return the count up to a position, None if it is not known; O(log messages)."""
+        """Return the number of entries up to a position, None if it is not known. O(log of the
+        number of messages)."""
         at = bisect_left(self._messages, position, key=_position_of)
         if at < len(self._messages) and self._messages[at].position == position:
             return self._entries_before + at + 1

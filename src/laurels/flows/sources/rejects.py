@@ -53,7 +53,7 @@ class JsonRejects:
         self._written: set[tuple[str, str, str]] = set()
 
     def write(self, rejects: list[RejectedMessage]) -> None:
-        """Append the rejects that are not in the file yet, and pass them to the operating
+        """Append the rejects that are not in the file yet, and flush them to the operating
         system."""
         if not rejects:
             return
@@ -79,7 +79,7 @@ def rejected_message(
 
 
 def code_and_text(error: LaurelsError) -> tuple[str, str]:
-    """Return the code and the message of an error."""
+    """Return the code of an error, and its text in one line."""
     return error.code, " ".join(str(error).split())
 
 

@@ -14,7 +14,7 @@ from .settings import SourceSettings
 
 
 class RowReader:
-    """Makes rows of messages by the mapping of a source."""
+    """Converts messages to rows, by the mapping of a source."""
 
     def __init__(
         self, mapping: EventMapping, settings: SourceSettings, now_ms: Callable[[], int]

@@ -56,10 +56,10 @@ ADVANCED_AT_ONCE = 64
 BOARDS_AT_ONCE = 64
 """The number of boards to which events of a batch are submitted at the same time."""
 ON_LOOP = 1_000
-"""The most messages that are converted to events on the event loop; more are converted in a
-thread."""
+"""The maximum number of messages that are converted to events on the event loop; larger batches are
+converted in a thread."""
 _LOOKED_UP_SINGLY = 16
-"""The most unknown boards that are looked up one by one."""
+"""The maximum number of unknown boards that are looked up one by one."""
 
 
 class SourceRunner:
@@ -264,8 +264,8 @@ class SourceRunner:
         self._show_progress(self.metrics)
 
     async def _look_up(self, boards: dict[str, list[Row]]) -> None:
-        """Read the positions of boards that are new to this run, and drop messages at or before
-        them. Count messages for boards that do not exist as such."""
+        """Read the positions of boards that are new to this run, and drop their messages up to
+        there. Count the messages for boards that do not exist as `unknown`."""
         new = [board for board in boards if board not in self._boards.positions]
         if not new:
             return
@@ -316,8 +316,8 @@ class SourceRunner:
         self.metrics.position, self.metrics.passed_ms = str(place.position), place.passed_ms
 
     async def _report_progress(self) -> None:
-        """Report the run's place in the stream to the boards with periods or steps that may become
-        final by this."""
+        """Report the run's place in the stream to the boards that may be waiting for it to make a
+        period or step final."""
         self._progress.record_report()
         place = self._progress.place
         if not self._reader.resumes or place.passed_ms is None:
