@@ -105,7 +105,7 @@ class TooManyRequests(Unavailable):
 
     code = "too_many_requests"
     status = 429
-    advice = "wait for the seconds in Retry-After; send events in batches"
+    advice = "wait for the number of seconds in Retry-After; send events in batches"
     retry_after = 1
     """The seconds to wait."""
 
@@ -122,7 +122,7 @@ class Overloaded(Unavailable):
     """Too many writes are waiting, or too many bytes of bodies are in progress."""
 
     code = "overloaded"
-    advice = "wait for the seconds in Retry-After; send events in batches"
+    advice = "wait for the number of seconds in Retry-After; send events in batches"
 
 
 class Stopping(Unavailable):

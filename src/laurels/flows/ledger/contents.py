@@ -180,7 +180,7 @@ def _change_cursor(board: LedgerBoard) -> ChangeCursor:
         )
     try:
         return decode_cursor(decode(position).changes if is_initial(position) else position)
-    except InvalidCursor:  # not written by a sink
+    except InvalidCursor:  # no sink writes such a position
         return decode_cursor(f"{new_uid()}~0-0-e")
 
 

@@ -44,7 +44,7 @@ class EntryReader:
     def entry(self, row: Row) -> StoredEntry:
         """Return the entry in a row; without a score if the row has none."""
         values = row[4 : 4 + len(self._scales)]
-        if None in values:  # not written by a sink
+        if None in values:  # no sink writes such a row
             return StoredEntry(unescape(row[0]))
         parts = [
             self._score(value, scale) if scale or value == int(value) else Decimal(str(value))

@@ -63,8 +63,8 @@ def bucket_of(member: str) -> int:
 
 
 def is_kept_source(source: str) -> bool:
-    """Return whether a ledger keeps the position of a source: not if its name is too long for a
-    key of MariaDB."""
+    """Return whether a ledger stores the position of a source, whose name must fit in a key of
+    MariaDB."""
     return len(escape(source)) <= MAX_SOURCE
 
 
@@ -165,8 +165,8 @@ def _add_board_change(flush: Flush, change: Change) -> None:
 
 
 def _ranking(flush: Flush, entry: ChangedRanking, start_of: Callable[[str, str], int]) -> _Ranking:
-    """Return the name of an entry's ranking and the beginning of its period. Add the labels of a
-    scope whose text is shortened to the writes."""
+    """Return the name of an entry's ranking and the beginning of its period. If the text of the
+    scope is shortened, add the scope's labels to `flush`."""
     period = entry.period or ""
     scope = scope_text(entry.labels)
     if may_be_shortened(scope):

@@ -42,7 +42,7 @@ class ParkingFile:
         self._sink = sink
 
     async def park(self, page: SinkPage, error: TargetRefused) -> None:
-        """Add a page at the end of the file, and sync it."""
+        """Append a page to the file, and sync the file to disk."""
         at_ms = max([change.at_ms for change in page.changes])
         parked = ParkedPage(self._sink, page.board, at_ms, error.what, list(page.changes))
         await asyncio.to_thread(self._add, parked)

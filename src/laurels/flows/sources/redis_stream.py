@@ -66,7 +66,7 @@ class EntryCounts:
     ) -> None:
         self._single = single or {}
         self._messages = messages
-        self._entries_before = before
+        self._position_before = before
         self._earlier = earlier
         if earlier is not None:
             earlier._earlier = None
@@ -80,7 +80,7 @@ class EntryCounts:
         number of messages)."""
         at = bisect_left(self._messages, position, key=_position_of)
         if at < len(self._messages) and self._messages[at].position == position:
-            return self._entries_before + at + 1
+            return self._position_before + at + 1
         if position in self._single or self._earlier is None:
             return self._single.get(position)
         return self._earlier.up_to(position)
@@ -185,7 +185,7 @@ class RedisStreamReader:
         newest = _position(answer[b"last-generated-id"])
         return StreamInfo(
             newest=newest,
-            oldest=_entries_before(_position(first[0])) if first else newest,
+            oldest=_position_before(_position(first[0])) if first else newest,
             added=added,
             removed=max(0, added - int(answer[b"length"])),
         )
@@ -281,7 +281,7 @@ def _position(id: bytes) -> StreamPosition:
     return StreamPosition(int(major), int(minor))
 
 
-def _entries_before(position: StreamPosition) -> StreamPosition:
+def _position_before(position: StreamPosition) -> StreamPosition:
     """Return the position right before an entry."""
     if position.minor:
         return StreamPosition(position.major, position.minor - 1)
