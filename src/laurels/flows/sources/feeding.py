@@ -17,7 +17,7 @@ from .arrivals import EndingWindows, divide_by_refusals
 from .commits import Commits
 from .dedupe_capacity import DedupeCapacity
 from .outcomes import MessageOutcomes, Row
-from .progress import Progress, StreamPlace
+from .progress import Progress, TimedPosition
 from .read_ahead import ReadAhead
 from .reader import StreamPosition, decode_position
 from .rows import RowReader
@@ -50,7 +50,7 @@ class BoardFeed:
         self._outcomes = outcomes
         self._reread_lock = asyncio.Lock()
 
-    async def feed(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+    async def feed(self, board: str, rows: list[Row], end: TimedPosition) -> None:
         """Submit the events of a board, with the end of the batch as the new position. They are
         divided into commits such that each window refuses the same periods for a whole commit."""
         try:
@@ -59,10 +59,10 @@ class BoardFeed:
             windows = ()  # the commit raises the same error
         *earlier, last = divide_by_refusals(windows, rows) or [rows]
         for part in earlier:
-            await self._submit_part(board, list(part), _place_after(part[-1]))
+            await self._submit_part(board, list(part), _end_of(part[-1]))
         await self._submit_part(board, list(last), end)
 
-    async def _submit_part(self, board: str, rows: list[Row], end: StreamPlace) -> None:
+    async def _submit_part(self, board: str, rows: list[Row], end: TimedPosition) -> None:
         """Submit events of a board in one commit, or in several if they are too large for one."""
         if rows and not await self._retries.call(partial(self._capacity.can_remember, board, rows)):
             for row in rows:
@@ -75,7 +75,7 @@ class BoardFeed:
                 if len(rows) == 1:
                     raise
                 half = len(rows) // 2
-                await self._submit_part(board, rows[:half], _place_after(rows[half - 1]))
+                await self._submit_part(board, rows[:half], _end_of(rows[half - 1]))
                 rows = rows[half:]
             except PositionDiffers as error:
                 rows = self._outcomes.rows_after(rows, await self._complete_batch(board, error))
@@ -91,7 +91,7 @@ class BoardFeed:
     async def _submit_one(self, board: str, row: Row) -> None:
         """Submit one event to a board that may be unable to remember its id. If the board refuses
         it for that reason, submit it again until the board has forgotten other ids."""
-        end = _place_after(row)
+        end = _end_of(row)
 
         async def attempt() -> None:
             try:
@@ -148,7 +148,7 @@ class BoardFeed:
         self._outcomes.count(board, rows, receipts)
         return end
 
-    async def move(self, board: str, end: StreamPlace) -> None:
+    async def move(self, board: str, end: TimedPosition) -> None:
         """Move the position of a board without counting anything."""
         try:
             await self._commit(board, (), self._encoded(board, end))
@@ -162,7 +162,7 @@ class BoardFeed:
     async def reset(self, board: str, position: StreamPosition) -> None:
         """Replace the position of a board, which may be that of another stream. If only some shards
         have counted the last batch, the events in it remain counted there."""
-        text = self._encoded(board, StreamPlace(position, None))
+        text = self._encoded(board, TimedPosition(position, None))
         try:
             await self._commit(board, (), text)
         except PositionDiffers as error:
@@ -173,18 +173,18 @@ class BoardFeed:
 
     async def set(self, board: str, position: StreamPosition) -> None:
         """Store a position in all shards of a board, whatever is stored there now."""
-        await self.commits.set(board, self._encoded(board, StreamPlace(position, None)))
+        await self.commits.set(board, self._encoded(board, TimedPosition(position, None)))
 
     async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
         """Submit events that follow a position of only some shards of a board;
         `Commits.begin_leveling` has to be called first."""
         self.positions[board] = after
         if rows:
-            await self.feed(board, rows, _place_after(rows[-1]))
+            await self.feed(board, rows, _end_of(rows[-1]))
 
-    def _encoded(self, board: str, end: StreamPlace) -> str:
+    def _encoded(self, board: str, end: TimedPosition) -> str:
         return self._progress.encode(end, self.commits.passed_ms(board))
 
 
-def _place_after(row: Row) -> StreamPlace:
-    return StreamPlace(row.message.position, row.arrived_ms)
+def _end_of(row: Row) -> TimedPosition:
+    return TimedPosition(row.message.position, row.arrived_ms)

@@ -211,12 +211,12 @@ def parse_mapping(text: str) -> EventMapping:
 
 def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
     """Yield the parts of an event from a template such as `name=field,name=field`."""
-    place = 0
-    while place < len(text):
-        match = _ITEM.match(text, place)
+    offset = 0
+    while offset < len(text):
+        match = _ITEM.match(text, offset)
         name, equals, expression = ("", "", "") if match is None else match[1].partition("=")
         if match is None or not equals:
-            raise InvalidTemplate(f"expected name=FIELD at {safe_repr(text[place : place + 40])}")
+            raise InvalidTemplate(f"expected name=FIELD at {safe_repr(text[offset : offset + 40])}")
         expression = expression.strip()
         if expression.startswith('"') and expression.endswith('"') and len(expression) > 1:
             yield _item(name, (expression[1:-1],))
@@ -228,7 +228,7 @@ def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
             raise InvalidTemplate(
                 f"expected a field for {safe_repr(name)}, got {safe_repr(expression)}"
             )
-        place = match.end()
+        offset = match.end()
 
 
 def _json_items(text: str) -> Iterator[tuple[str, Expression]]:

@@ -10,7 +10,7 @@ from .arrivals import BOARDS_A_SECOND, REPORT_SECONDS
 from .reader import ZERO, StreamPosition, StreamReader
 
 
-class StreamPlace(NamedTuple):
+class TimedPosition(NamedTuple):
     """A position in a stream, and a time: every message that the stream took before that time is
     at or before the position."""
 
@@ -19,7 +19,7 @@ class StreamPlace(NamedTuple):
 
 
 class Progress:
-    """The place up to which a run has read and counted messages."""
+    """The position up to which a run has read and counted messages, and its time."""
 
     def __init__(self, reader: StreamReader, now_ms: Callable[[], int]) -> None:
         self.at = ZERO
@@ -29,22 +29,22 @@ class Progress:
         self._reported_ms = now_ms()
 
     @property
-    def place(self) -> StreamPlace:
-        return StreamPlace(self.at, self.passed_ms)
+    def timed_position(self) -> TimedPosition:
+        return TimedPosition(self.at, self.passed_ms)
 
-    def place_after(self, position: StreamPosition, taken_ms: int | None) -> StreamPlace:
-        """Return the place after a message, from the message's position and the time at which the
-        stream took it, None if the stream has no times. The time of the place is at most now, and
-        at least that of the current place."""
+    def timed_position_after(self, position: StreamPosition, taken_ms: int | None) -> TimedPosition:
+        """Return the position of a message together with a time: that at which the stream took the
+        message, but at most now and at least the time of the current position. `taken_ms` is None
+        if the stream has no times."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:
             passed_ms = max(self.passed_ms, min(taken_ms, self._now_ms()))
-        return StreamPlace(position, passed_ms)
+        return TimedPosition(position, passed_ms)
 
-    def move(self, place: StreamPlace) -> None:
-        """Move forward to a place."""
-        self.at, self.passed_ms = place
+    def move(self, timed_position: TimedPosition) -> None:
+        """Move forward to a position."""
+        self.at, self.passed_ms = timed_position
 
     def is_report_due(self, boards: int) -> bool:
         """Return whether the next report to this many boards is due."""
@@ -55,11 +55,11 @@ class Progress:
         """Record that the boards get a report now."""
         self._reported_ms = self._now_ms()
 
-    def encode(self, end: StreamPlace, before_ms: int | None) -> str:
-        """Return a place as text to store. Its time is at least `before_ms`, the time that is
+    def encode(self, position: TimedPosition, before_ms: int | None) -> str:
+        """Return a position as text to store. Its time is at least `before_ms`, the time that is
         stored now, unless that is ahead of the clock."""
-        passed_ms = end.passed_ms
+        passed_ms = position.passed_ms
         if before_ms is not None:
             passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)
-        stored = replace(self._reader.stored_position(end.position), passed_ms=passed_ms)
+        stored = replace(self._reader.stored_position(position.position), passed_ms=passed_ms)
         return msgspec.json.encode(stored).decode()

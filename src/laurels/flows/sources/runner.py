@@ -31,7 +31,7 @@ from .leveling import ShardLeveler
 from .mapping import EventMapping
 from .metrics import SourceMetrics
 from .outcomes import MessageOutcomes, Row
-from .progress import Progress, StreamPlace
+from .progress import Progress, TimedPosition
 from .read_ahead import ReadAhead
 from .reader import (
     ZERO,
@@ -151,7 +151,7 @@ class SourceRunner:
                 self._ahead.begin(messages[-1].position)
             await self._count(messages)
             if not messages:
-                self._move(self._progress.place_after(self._progress.at, time_ms))
+                self._move(self._progress.timed_position_after(self._progress.at, time_ms))
                 if self._reader.ended or is_last:
                     break
                 is_last = self._settings.until_end
@@ -179,7 +179,7 @@ class SourceRunner:
             await _await_all(self._read_first_position(board, state) for board in group)
         starts = self._boards.positions.values()
         newest = state.newest if self._settings.begin == "now" else ZERO
-        self._move(StreamPlace(min(starts, default=newest), None))
+        self._move(TimedPosition(min(starts, default=newest), None))
 
     async def _read_first_position(self, board: str, state: StreamState) -> None:
         self._boards.positions[board] = await self._first_position(board, state)
@@ -254,11 +254,13 @@ class SourceRunner:
         board_rows = [
             (board, rows) for board, rows in boards.items() if board in self._boards.positions
         ]
-        place = self._progress.place_after(end, _latest(messages))
+        timed_position = self._progress.timed_position_after(end, _latest(messages))
         for first in range(0, len(board_rows), BOARDS_AT_ONCE):
             group = board_rows[first : first + BOARDS_AT_ONCE]
-            await _await_all(self._boards.feed(board, rows, place) for board, rows in group)
-        self._move(place)
+            await _await_all(
+                self._boards.feed(board, rows, timed_position) for board, rows in group
+            )
+        self._move(timed_position)
         if self.metrics.batches % ADVANCE_EVERY == 0:
             await self._advance(most=ADVANCED_AT_ONCE)
         self._show_progress(self.metrics)
@@ -308,19 +310,20 @@ class SourceRunner:
             if position < self._progress.at
         )
         for _, board in lagging[:most]:
-            await self._boards.move(board, self._progress.place)
+            await self._boards.move(board, self._progress.timed_position)
 
-    def _move(self, place: StreamPlace) -> None:
-        """Move forward to a place in the stream."""
-        self._progress.move(place)
-        self.metrics.position, self.metrics.passed_ms = str(place.position), place.passed_ms
+    def _move(self, timed_position: TimedPosition) -> None:
+        """Move forward to a position in the stream."""
+        self._progress.move(timed_position)
+        self.metrics.position = str(timed_position.position)
+        self.metrics.passed_ms = timed_position.passed_ms
 
     async def _report_progress(self) -> None:
-        """Report the run's place in the stream to the boards that may be waiting for it to make a
-        period or step final."""
+        """Report how far the run has read the stream to the boards that may be waiting for it to
+        make a period or step final."""
         self._progress.record_report()
-        place = self._progress.place
-        if not self._reader.resumes or place.passed_ms is None:
+        timed_position = self._progress.timed_position
+        if not self._reader.resumes or timed_position.passed_ms is None:
             return
         await self._retries.call(self._boards.windows.refresh)
         due = []
@@ -330,14 +333,14 @@ class SourceRunner:
                 board,
                 windows,
                 self._boards.windows.close_wait_ms(board),
-                place.passed_ms,
+                timed_position.passed_ms,
                 self._now_ms(),
             )
-            if self._may_wait_for(board, windows, place.passed_ms):
+            if self._may_wait_for(board, windows, timed_position.passed_ms):
                 due.append(board)
         for first in range(0, len(due), BOARDS_AT_ONCE):
             group = due[first : first + BOARDS_AT_ONCE]
-            await _await_all(self._boards.move(board, place) for board in group)
+            await _await_all(self._boards.move(board, timed_position) for board in group)
 
     async def _windows(self, board: str) -> Sequence[Window]:
         """Return the windows of a board whose periods or steps end; none for a deleted board."""
