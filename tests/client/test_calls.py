@@ -128,7 +128,7 @@ def test_an_event_with_an_id_is_sent_again_under_the_same_key() -> None:
 
 def test_an_event_that_may_have_counted_is_not_sent_again() -> None:
     script = Script(httpx.ReadError("gone"))
-    with pytest.raises(ServerUnreachable, match="may have counted"):
+    with pytest.raises(ServerUnreachable, match="may have been counted"):
         script.open().submit("b", "ann", 1)
     assert len(script.requests) == 1
 
