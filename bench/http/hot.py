@@ -1,5 +1,5 @@
-"""Hot reads: one list and one standing that everyone asks for, over a folder and over an index
-server, there with and without `max_age`; and how old the answers are.
+"""Hot reads: one list and one standing that all clients read, over a folder, over an index server
+without `max_age`, and over one with it; and how old the answers are.
 
     python -m bench.http.hot [--rounds 5] [--seconds 3]
 

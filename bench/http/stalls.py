@@ -1,6 +1,6 @@
 """The delays that one caller can cause for others: the latency of `/healthz` during single large
 requests, the delay of a feed beside 900 feeds of one token, and the time until open streams end
-after their key is revoked.
+after their key was revoked.
 
     python -m bench.http.stalls [--rounds 5]
 

@@ -138,7 +138,7 @@ def test_a_board_is_removed_between_snapshots(
         lb = exclusive.reopen()
 
 
-def test_how_long_a_board_is_retained_can_change(
+def test_the_retention_of_a_board_can_change(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(laurels.Board("b", windows=WINDOWS, ends=ENDS))

@@ -10,8 +10,8 @@ ROUTES = Routes()
 @ROUTES.query("GET", "/v1/hot", returns=HotReport)
 async def hot(context: RequestContext, _: NoQuery) -> object:
     """The boards and members that are asked for most: those with at least 50 queries, and 0.5 % of
-    all, within 10 seconds. Counts are of the process that answers, and never too low. A caller that
-    is limited to some boards gets only these boards and their members."""
+    all, within 10 seconds. The counts are those of the process that answers, and are never too low.
+    A caller that is limited to some boards gets only these boards and their members."""
     sees = context.caller.sees
     seconds, boards = context.server.hot_boards.hot()
     members = context.server.hot_members.hot()[1]
