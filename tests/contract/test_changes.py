@@ -274,7 +274,7 @@ def test_limits_are_from_1_to_10000(lb: laurels.Leaderboards, limit: Any) -> Non
         lb.changes("board", limit=limit)
 
 
-def test_a_cursor_from_before_changes_were_off_has_expired(lb: laurels.Leaderboards) -> None:
+def test_a_cursor_made_before_changes_were_off_has_expired(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit_many("board", [(f"m{i}", 1) for i in range(9)])
     begun, caught_up = lb.changes("board", limit=2).cursor, lb.changes("board").cursor

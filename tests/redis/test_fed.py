@@ -156,7 +156,7 @@ def test_rankings_by_a_label_equal_those_of_one_process(
 # Time
 
 
-def test_events_read_from_a_feed_late_count_in_the_hour_of_acceptance(
+def test_events_that_are_read_late_from_a_feed_count_in_the_hour_of_acceptance(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
 ) -> None:
     with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as dying:
