@@ -5,7 +5,7 @@ python scripts/error_table.py
 
 from pathlib import Path
 
-import laurels.cli.failures
+import laurels.cli.errors
 import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server

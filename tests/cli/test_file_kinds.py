@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from laurels.cli.failures import SourceNotText
+from laurels.cli.errors import SourceNotText
 from laurels.cli.importing.file_kinds import HEAD_BYTES, ensure_text
 from tests.cli.running import Shell
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from typing_extensions import Buffer
 
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.importing.csv_rows import CsvRows
 from laurels.cli.importing.json_rows import JsonRows, looks_like_json
 from laurels.cli.importing.lines import LINE_LIMIT, Lines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.times import time_reader
 from laurels.errors import InvalidAt
 from laurels.timeline.zones import zone

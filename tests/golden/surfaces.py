@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 import laurels
-import laurels.cli.failures
+import laurels.cli.errors
 import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server

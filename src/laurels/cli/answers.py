@@ -9,7 +9,7 @@ from msgspec import structs
 import laurels
 from laurels.cli.boards.scoping import Labels, parse_labels, scope_words
 
-from .failures import Usage
+from .errors import Usage
 from .option_groups import OptionGroup
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName, WithData
 from .ranking_options import RankingOptions

@@ -22,7 +22,7 @@ from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.board_patterns import parse_patterns, reaches
 from laurels.stores.base import BoardContents, PortableStore
 
-from .failures import Usage, one_line
+from .errors import Usage, one_line
 from .options import AsJson
 from .progress import progress_bar
 from .show import complain_of, escaped, put_json, put_line

@@ -15,7 +15,7 @@ import typer
 import laurels
 from laurels.stores.local.files.private_files import NEW, open_output
 
-from .failures import OutputFailed, Usage
+from .errors import OutputFailed, Usage
 from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData
 from .ranking_options import RankingOptions
 from .show import json_bytes, numbers, put_bytes, readable

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import laurels
 from laurels import config
 
-from .failures import Usage
+from .errors import Usage
 from .options import DEFAULT_URL, AsJson, Url
 from .show import Side, put_json, put_table
 

@@ -15,7 +15,7 @@ from laurels.server.auth.at_rest import keys_of
 from laurels.stores.http import keys as calls
 from laurels.stores.http.keys import KeyDetails
 
-from .failures import Usage
+from .errors import Usage
 from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
 from .show import Side, complain, put_json, put_line, put_table

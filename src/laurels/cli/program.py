@@ -20,7 +20,7 @@ import laurels
 from laurels import config
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning, NotInAuditLog
 
-from .failures import OutputFailed, Usage
+from .errors import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
 from .show import complain, complain_of, put_line, readable

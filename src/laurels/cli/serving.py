@@ -12,7 +12,7 @@ import typer
 from laurels.config import without_login
 from laurels.server.process.settings import REMOVED, Setting, admin_key_of, settings_of, table
 
-from .failures import MissingExtra
+from .errors import MissingExtra
 from .show import complain
 
 _NAMES = {"data": ("--data", "--at")}

@@ -19,7 +19,7 @@ from laurels.core.standing import Needed
 from laurels.errors import LaurelsError
 from laurels.model.score import Score
 
-from .failures import one_line
+from .errors import one_line
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 Side = Literal["left", "right"]

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from laurels.errors import InvalidAt
 from laurels.timeline.zones import Zone
 
-from .failures import Usage
+from .errors import Usage
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  subtracted from naive UTC time
 _MILLISECOND = timedelta(milliseconds=1)

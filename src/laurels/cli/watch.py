@@ -16,7 +16,7 @@ from laurels.server.live.frames import MemberChange
 from laurels.stores.http import feed
 from laurels.stores.http.calls import definition
 
-from .failures import Usage
+from .errors import Usage
 from .following import followed
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
 from .ranking import Ranking

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laurels.cli.failures import InvalidToml
+from laurels.cli.errors import InvalidToml
 from laurels.cli.importing.lines import standard_input
 from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
 from laurels.errors.sources import SourceUnreadable

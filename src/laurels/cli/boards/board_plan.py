@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.api.leaderboards import Leaderboards
-from laurels.cli.failures import ChangedMeanwhile
+from laurels.cli.errors import ChangedMeanwhile
 from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
 from laurels.model.board import Board
 from laurels.model.board_change import named_as, safe_change

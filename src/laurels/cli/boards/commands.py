@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.option_groups import command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.show import complain, put_json, put_line, put_pairs, put_table

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from laurels import Board
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.option_groups import OptionGroup
 
 from .definitions import column_of, definition_in, windows_with

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.importing.lines import standard_input
 from laurels.errors import InvalidJson
 from laurels.errors.sources import SourceUnreadable

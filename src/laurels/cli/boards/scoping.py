@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.options import DEFAULT_URL, READING, AsJson, BoardName, Url
 from laurels.cli.show import put_json, put_line, put_table
 

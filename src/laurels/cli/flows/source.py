@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-from laurels.cli.failures import OutputFailed, Usage, one_line
+from laurels.cli.errors import OutputFailed, Usage, one_line
 from laurels.cli.option_groups import OptionGroup, command
 from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table

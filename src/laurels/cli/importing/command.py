@@ -12,7 +12,7 @@ import typer
 
 import laurels
 from laurels import config
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.migrating.command import (
     import_from,

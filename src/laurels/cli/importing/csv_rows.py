@@ -5,7 +5,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from laurels.cli.failures import InvalidCsv, Usage, WrongFieldCount
+from laurels.cli.errors import InvalidCsv, Usage, WrongFieldCount
 from laurels.errors import LaurelsError
 from laurels.errors.sources import MissingField
 

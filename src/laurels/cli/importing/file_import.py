@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.progress import SourceProgress
 from laurels.cli.show import readable

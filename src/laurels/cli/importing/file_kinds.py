@@ -6,7 +6,7 @@ another file would be refused as "not UTF-8", which suggests the wrong remedy.
 
 from typing import NamedTuple
 
-from laurels.cli.failures import SourceNotText
+from laurels.cli.errors import SourceNotText
 
 HEAD_BYTES = 64
 """The number of bytes that `ensure_text` needs."""

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from laurels.cli.failures import SourceChanged
+from laurels.cli.errors import SourceChanged
 from laurels.errors.sources import SourceUnreadable
 
 from .file_kinds import HEAD_BYTES, ensure_text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import laurels
 from laurels.cli.boards.scoping import parse_labels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.times import time_reader
 from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
 from laurels.model.labels import label_value

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.cli.failures import one_line
+from laurels.cli.errors import one_line
 from laurels.cli.times import ReadTime
 from laurels.errors import AtRequired, LaurelsError
 from laurels.errors.sources import LineNotUtf8, LineTooLong

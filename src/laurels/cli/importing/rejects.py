@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from laurels.cli.failures import OutputFailed
+from laurels.cli.errors import OutputFailed
 from laurels.stores.local.files.private_files import APPEND, open_output
 
 from .reading import Reject

@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 
 import laurels
-from laurels.cli.failures import SourceChanged, Usage
+from laurels.cli.errors import SourceChanged, Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
 from laurels.errors.sources import SourceUnreadable

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import typer
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.importing.option_groups import (
     ColumnOptions,
     CountingOptions,

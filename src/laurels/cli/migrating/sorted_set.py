@@ -10,7 +10,7 @@ from msgspec import Struct
 
 import laurels
 from laurels.cli.boards.scoping import scope_words
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.importing.rejects import RejectsFile
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.progress import ScanProgress

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from laurels.cli.failures import SourceMissing, SourceWrongType
+from laurels.cli.errors import SourceMissing, SourceWrongType
 from laurels.cli.show import readable
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.sources import SourceUnavailable

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.cli.importing.reading import Reject
 from laurels.cli.importing.rejects import RejectsFile
 from laurels.cli.interrupts import Interrupts

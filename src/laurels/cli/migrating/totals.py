@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import laurels
-from laurels.cli.failures import Usage
+from laurels.cli.errors import Usage
 from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
