@@ -117,9 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     A user error is printed as one line `error [code]: message` on standard error.
     """
-    _settle_output()
+    _configure_output()
     try:
-        _judge_output()
+        _ensure_output()
         code = _invoked(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except CheckFailed as error:
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _settle_output() -> None:
+def _configure_output() -> None:
     """Let the output streams accept any text. If standard error is closed, discard what is written
     to it."""
     if sys.stderr is None:
@@ -149,7 +149,7 @@ def _settle_output() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _judge_output() -> None:
+def _ensure_output() -> None:
     if sys.stdout is None:
         raise OutputFailed("standard output is closed")
 

@@ -47,12 +47,12 @@ def time_reader(form: str, zone: Zone) -> ReadTime:
     if form == "iso":
         return _IsoReader(zone).read
     if "%" in form:
-        _judge_pattern(form)
+        _ensure_pattern(form)
         return _PatternReader(form, zone).read
     raise Usage(f"expected iso, ms, s or a pattern such as %Y%m%d for --at-format, got {form!r}")
 
 
-def _judge_pattern(pattern: str) -> None:
+def _ensure_pattern(pattern: str) -> None:
     try:
         datetime.strptime(_SAMPLE.strftime(pattern), pattern)  # noqa: DTZ007  only a test
     except (ValueError, re.error) as error:

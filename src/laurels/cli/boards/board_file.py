@@ -59,7 +59,7 @@ def boards_in(file: str) -> list[Board]:
     """
     where = "standard input" if file == "-" else file
     errors = _Errors()
-    boards = _judged(_document(file, where), errors)
+    boards = _validated(_document(file, where), errors)
     if errors.messages:
         raise BoardInvalid(*[f"{where}: {message}" for message in errors.messages])
     return boards
@@ -125,7 +125,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _judged(document: object, errors: _Errors) -> list[Board]:
+def _validated(document: object, errors: _Errors) -> list[Board]:
     """Validate the boards of a document: return the valid ones, and record the errors of the
     others."""
     defaults, boards = _parts(document, errors)
@@ -139,11 +139,11 @@ def _judged(document: object, errors: _Errors) -> list[Board]:
         )
     inherited: dict[str, None] = {}
     own = _Errors()
-    judged = [_board(each, defaults, inherited, own) for each in raw]
+    validated = [_board(each, defaults, inherited, own) for each in raw]
     for message in inherited:
         errors.add("defaults", message)
     errors.messages += own.messages
-    return [board for board in judged if board is not None]
+    return [board for board in validated if board is not None]
 
 
 def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object]:

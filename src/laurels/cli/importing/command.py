@@ -87,7 +87,7 @@ def import_(
         return import_from(url, board, sorted_set, columns, counting, target, json=json)
     refuse_options_of_sets(context, files)
     files = files or []
-    _judge(files, counting)
+    _ensure_files(files, counting)
     if times.until is not None and (times.clock != "event" or len(files) > 1):
         raise Usage("expected --clock event and one file with --until, which pauses a replay")
     interrupts = Interrupts()
@@ -181,7 +181,7 @@ def _no_latest() -> int:
     return MAX_MS
 
 
-def _judge(files: list[str], counting: CountingOptions) -> None:
+def _ensure_files(files: list[str], counting: CountingOptions) -> None:
     ensure_batch(counting.batch)
     if len(files) > 1 and (counting.source is not None or counting.rejects is not None):
         raise Usage("--source and --rejects need exactly one file")

@@ -105,7 +105,7 @@ def import_file(
                 and not (request.settings.late_ok or request.in_time_order)
             ):
                 with opened_source(path) as again:
-                    run.judge_ahead(again.lines, _rows(again.lines, request))
+                    run.check_ahead(again.lines, _rows(again.lines, request))
         ended = _ended(run, name, in_time_order=request.in_time_order)
         if isinstance(ended, LaurelsError) and not run.tally.lines:
             raise ended

@@ -45,9 +45,9 @@ class LateEvents:
         for row in rows:
             self.total += 1
             if (at_ms := row.event[2]) is not None:
-                self._judge(row, at_ms)
+                self._check(row, at_ms)
 
-    def _judge(self, row: SourceRow, at_ms: int) -> None:
+    def _check(self, row: SourceRow, at_ms: int) -> None:
         if self.event_time and at_ms > self.now_ms:
             self.now_ms = at_ms
         if self.now_ms >= self._due_ms:

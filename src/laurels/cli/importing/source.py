@@ -154,7 +154,7 @@ class SourceImport:
         self._pieces = Pieces(lb, board)
         self._position = self._stored()
 
-    def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
+    def check_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
         """Raise Usage if events that are not counted yet would be late. They are read through
         another handle of the source."""
         if self._position is not None:

@@ -103,9 +103,9 @@ class Comparison:
         for entries, _ in scanned(self._source, start, self._batch):
             for first in range(0, len(entries), AT_ONCE):
                 part = entries[first : first + AT_ONCE]
-                judged = [ranked(0, member, score, self._totals) for member, score in part]
-                rows = {row.member: row for row in judged if isinstance(row, Ranked)}
-                self.result.left_out += sum(not isinstance(row, Ranked) for row in judged)
+                rows_or_rejects = [ranked(0, member, score, self._totals) for member, score in part]
+                rows = {row.member: row for row in rows_or_rejects if isinstance(row, Ranked)}
+                self.result.left_out += sum(not isinstance(row, Ranked) for row in rows_or_rejects)
                 self.result.members += len(rows)
                 self._watch(self.result.members + self.result.left_out)
                 self._settle(self._differing(rows.values()))

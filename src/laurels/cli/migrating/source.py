@@ -38,26 +38,26 @@ class RedisSource:
         self._set = sorted_set
 
     def size(self) -> int:
-        return self._ask(self._set.size())
+        return self._call(self._set.size())
 
     def process(self) -> str:
         """Return the id of the server process. Cursors are valid only while it runs."""
-        return self._ask(self._set.process())
+        return self._call(self._set.process())
 
     def scan(self, cursor: int, count: int) -> Scanned:
-        return self._ask(self._set.scan(cursor, count))
+        return self._call(self._set.scan(cursor, count))
 
     def scores(self, members: Sequence[str]) -> list[float | None]:
-        return self._ask(self._set.scores([member.encode() for member in members]))
+        return self._call(self._set.scores([member.encode() for member in members]))
 
     def data(self, members: Sequence[str]) -> list[bytes | None]:
         """Return the data of each member, or None for a member without data."""
         if self.data_key is None:
             return [None] * len(members)
-        return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))
+        return self._call(self._set.fields(self.data_key, [member.encode() for member in members]))
 
-    def _ask(self, question: Coroutine[Any, Any, T]) -> T:
-        return _answer(self._loop, question)
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return _run(self._loop, coroutine)
 
 
 @contextmanager
@@ -74,9 +74,9 @@ def opened_redis(
     loop = LoopThread("laurels-import")
     connection: Connection | None = None
     try:
-        connection = _answer(loop, connect(address, timeout_ms=_TIMEOUT_MS))
+        connection = _run(loop, connect(address, timeout_ms=_TIMEOUT_MS))
         sorted_set = SortedSet(connection, os.fsencode(key))
-        _judge(loop, sorted_set, os.fsencode(key), "zset", "sorted set", address)
+        _ensure_type(loop, sorted_set, os.fsencode(key), "zset", "sorted set", address)
         yield RedisSource(
             loop, sorted_set, _hash(loop, sorted_set, key, data_key, address, with_data)
         )
@@ -99,32 +99,32 @@ def _hash(
     if not with_data:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")
-    if named is None and _answer(loop, sorted_set.kind(place)) == "none":
+    if named is None and _run(loop, sorted_set.kind(place)) == "none":
         return None
-    _judge(loop, sorted_set, place, "hash", "hash", address)
+    _ensure_type(loop, sorted_set, place, "hash", "hash", address)
     return place
 
 
-def _judge(
+def _ensure_type(
     loop: LoopThread,
     sorted_set: SortedSet,
     key: bytes,
-    kind: str,
-    called: str,
+    expected: str,
+    type_name: str,
     address: RedisAddress,
 ) -> None:
-    name, is_ = readable(os.fsdecode(key)), _answer(loop, sorted_set.kind(key))
-    if is_ == "none":
-        raise SourceMissing(f"expected a {called} at the key {name!r} of {address}, got nothing")
-    if is_ != kind:
+    name, actual = readable(os.fsdecode(key)), _run(loop, sorted_set.kind(key))
+    if actual == "none":
+        raise SourceMissing(f"expected a {type_name} at the key {name!r} of {address}, got nothing")
+    if actual != expected:
         raise SourceWrongType(
-            f"expected a {called} at the key {name!r} of {address}, got the type {is_}"
+            f"expected a {type_name} at the key {name!r} of {address}, got the type {actual}"
         )
 
 
-def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:
+def _run(loop: LoopThread, coroutine: Coroutine[Any, Any, T]) -> T:
     try:
-        return loop.run(question)
+        return loop.run(coroutine)
     except IndexUnavailable as error:
         error.note_read_only()
         raise SourceUnavailable(error.what) from error

@@ -133,12 +133,12 @@ class TakingOver:
     def _take(
         self, line: int, entries: Sequence[tuple[bytes, float]], position: ScanPosition | None
     ) -> None:
-        judged = [
+        rows_or_rejects = [
             ranked(number, member, score, self._totals)
             for number, (member, score) in enumerate(entries, line + 1)
         ]
-        accepted = {row.member: row for row in judged if isinstance(row, Ranked)}
-        rejects = [row for row in judged if isinstance(row, Reject)]
+        accepted = {row.member: row for row in rows_or_rejects if isinstance(row, Ranked)}
+        rejects = [row for row in rows_or_rejects if isinstance(row, Reject)]
         states = self._totals.read(list(accepted))
         data, data_rejects = missing_data(self._source, list(accepted.values()), states)
         stored = None if position is None else (self._key, msgspec.json.encode(position).decode())

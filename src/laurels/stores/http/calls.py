@@ -138,20 +138,20 @@ class SubmissionCalls(NamedTuple):
 
     def join(self, answers: list[BatchAnswer]) -> Receipts:
         """Return the receipts of the whole batch from the answers to its requests."""
-        return self._judged(joined(answers))
+        return self._with_local_errors(joined(answers))
 
     @contextmanager
-    def seen_through(self) -> Iterator[None]:
+    def adding_local_errors(self) -> Iterator[None]:
         """If the service refuses the whole batch in this context, add the events that were refused
         here to the receipts of the service's error."""
         try:
             yield
         except BatchRefused as refusal:
             if isinstance(refusal.receipts, RemoteReceipts):
-                refusal.receipts = self._judged(refusal.receipts)
+                refusal.receipts = self._with_local_errors(refusal.receipts)
             raise
 
-    def _judged(self, receipts: RemoteReceipts) -> Receipts:
+    def _with_local_errors(self, receipts: RemoteReceipts) -> Receipts:
         read = self.batch
         return receipts.with_errors(read.errors, read.members) if read.errors else receipts
 

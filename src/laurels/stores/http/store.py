@@ -46,7 +46,7 @@ class RemoteStore:
         result: Any
         if isinstance(command, SubmitMany):
             parts = calls.batch_calls(command)
-            with parts.seen_through():
+            with parts.adding_local_errors():
                 result = parts.join([self.wire.answer(call) for call in parts.calls])
         else:
             result = self.wire.answer(calls.command_call(command))
@@ -145,7 +145,7 @@ class AsyncRemoteStore(RemoteStore):
                 parts = await asyncio.to_thread(calls.batch_calls, command)
             else:
                 parts = calls.batch_calls(command)
-            with parts.seen_through():
+            with parts.adding_local_errors():
                 result = parts.join([await self._on_loop.answer(call) for call in parts.calls])
         else:
             result = await self._on_loop.answer(calls.command_call(command))
