@@ -193,12 +193,12 @@ def test_an_import_ends_with_an_error_if_its_server_fails(gifts: Shell) -> None:
         fill(server, many(5_000))
         away = (
             "import os, signal\n"
-            "from laurels.cli.migrating.taking_over import TakingOver\n"
-            "take = TakingOver._take\n"
+            "from laurels.cli.migrating.taking_over import Takeover\n"
+            "take = Takeover._take\n"
             "def taking(self, *arguments):\n"
             "    take(self, *arguments)\n"
             f"    self.tally.read > 1_000 and os.kill({server.pid}, signal.SIGKILL)\n"
-            "TakingOver._take = taking\n"
+            "Takeover._take = taking\n"
         )
         ran = gifts.process(*importing(server, "--batch", "500", "--json"), prelude=away)
     assert ran.returncode == 2

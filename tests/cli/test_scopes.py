@@ -308,10 +308,10 @@ def test_a_scope_is_watched(tmp_path: Path) -> None:
         lb.submit_many("gifts", [("ann", 1, None, None, {"room": "42"}), ("bob", 2)])
         lines = wire_of(lb).lines(feed.live("gifts", labels={"room": "42"}))
         ranking = Ranking()
-        ranking.take(next(iter(feed.events(lines))))
+        ranking.apply(next(iter(feed.events(lines))))
         assert [entry.member for entry in ranking.entries] == ["ann"]
         assert drawn(lb.get("gifts"), ranking)[0] == "gifts, all, room=42"
-        ranking.take(next(iter(feed.events(wire_of(lb).lines(feed.live("gifts", by="room"))))))
+        ranking.apply(next(iter(feed.events(wire_of(lb).lines(feed.live("gifts", by="room"))))))
         title, heading, *_ = drawn(lb.get("gifts"), ranking)
         assert (title, heading.split()) == ("gifts, all, by room", ["rank", "room", "score"])
 

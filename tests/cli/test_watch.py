@@ -49,7 +49,7 @@ def drawn(ranking: Ranking) -> str:
 
 def test_a_change_turns_the_shown_list_into_the_next_one() -> None:
     ranking = Ranking()
-    ranking.take(event("top", FullList(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
+    ranking.apply(event("top", FullList(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
     assert [ranking.mark(member) for member in ("ann", "bob", "cid")] == ["", "", ""]
     change = ListChange(
         as_of=AS_OF,
@@ -60,7 +60,7 @@ def test_a_change_turns_the_shown_list_into_the_next_one() -> None:
         moved=[Moved("bob", 1, 2, 20), Moved("ann", 3, 1, 9)],
         scored=[],
     )
-    ranking.take(event("change", change))
+    ranking.apply(event("change", change))
     rows = [(entry.rank, entry.member, entry.score) for entry in ranking.entries]
     assert rows == [(1, "bob", 20), (2, "dan", 15), (3, "ann", 9)]
     assert [ranking.mark(member) for member in ("bob", "dan", "ann")] == ["▲1", "new", "▼2"]
@@ -72,7 +72,7 @@ def test_a_change_turns_the_shown_list_into_the_next_one() -> None:
 
 def test_control_characters_of_a_member_do_not_reach_the_terminal() -> None:
     ranking = Ranking()
-    ranking.take(event("top", FullList(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
+    ranking.apply(event("top", FullList(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
     assert "\x1b[2J" not in drawn(ranking)
     assert "\\x1b[2J[bold]evil" in drawn(ranking)
 

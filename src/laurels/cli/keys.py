@@ -59,7 +59,7 @@ class KeyRing(Protocol):
     def revoke(self, name: str) -> None: ...
 
 
-class _OfFolder:
+class _StoreKeys:
     """The keys of a folder that is not in use, or of an index server."""
 
     def __init__(self, keys: Keys, record: Recorder) -> None:
@@ -98,7 +98,7 @@ class _OfFolder:
             self._keys.revoke(name)
 
 
-class _OfServer:
+class _ServiceKeys:
     """The keys of a running server."""
 
     def __init__(self, url: str) -> None:
@@ -133,7 +133,7 @@ class _OfServer:
 @contextmanager
 def _ring(url: str) -> Iterator[KeyRing]:
     if config.is_remote(url):
-        server = _OfServer(url)
+        server = _ServiceKeys(url)
         try:
             yield server
         finally:
@@ -143,7 +143,7 @@ def _ring(url: str) -> Iterator[KeyRing]:
             keys_of(url, lambda warning: complain(f"warning: {warning}")) as keys,
             config.recorder_of(url) as record,
         ):
-            yield _OfFolder(keys, record)
+            yield _StoreKeys(keys, record)
 
 
 @command(app, "create")

@@ -31,12 +31,12 @@ class Ranking:
         """Return the change of a member's rank as text: `▲2`, `▼1`, `new`, or "" for no change."""
         return self._marks.get(member, "")
 
-    def take(self, event: feed.StreamEvent) -> None:
+    def apply(self, event: feed.StreamEvent) -> None:
         """Apply an event of the feed."""
         if event.kind == "top":
             top = _top(event.data)
             self._marks = {}
-            self._become(top.entries, top.total, top.as_of)
+            self._replace(top.entries, top.total, top.as_of)
         elif event.kind == "change":
             self._change(_change(event.data))
 
@@ -49,8 +49,8 @@ class Ranking:
         self._marks = {entry.member: "new" for entry in change.entered} | {
             moved.member: moved_by(moved.previous_rank - moved.rank) for moved in change.moved
         }
-        self._become([entries[member] for member in change.order], change.total, change.as_of)
+        self._replace([entries[member] for member in change.order], change.total, change.as_of)
 
-    def _become(self, entries: Sequence[laurels.Entry], total: int, as_of: laurels.AsOf) -> None:
+    def _replace(self, entries: Sequence[laurels.Entry], total: int, as_of: laurels.AsOf) -> None:
         self._entries = {entry.member: entry for entry in entries}
         self.total, self.as_of = total, as_of

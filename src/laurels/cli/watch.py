@@ -137,5 +137,5 @@ def _put_rankings(board: laurels.Board, events: Iterator[feed.StreamEvent]) -> N
 
     with screen() as show:
         for event in events:
-            ranking.take(event)
+            ranking.apply(event)
             show(picture(board, ranking))

@@ -104,11 +104,11 @@ def _required(fields: dict[str, object], name: str) -> object:
     return fields[name]
 
 
-def _text(value: object, refusal: type[LaurelsError]) -> str:
+def _text(value: object, error_type: type[LaurelsError]) -> str:
     """Return an id as text. An integer, which many sources use as an id, becomes its decimal
-    digits. Raise an error of type `refusal` for any other value."""
+    digits. Raise an error of type `error_type` for any other value."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise refusal(f"expected text or an integer, got {value!r:.60}")
+        raise error_type(f"expected text or an integer, got {value!r:.60}")
     return value

@@ -76,7 +76,7 @@ class LateEvents:
         return f"{of} would be too late ({by_window}), the first in line {self.first.line:,}"
 
 
-class Pieces:
+class CommitSizes:
     """Finds how many events of a replay can be counted in the next commit.
 
     On an index server, a batch in event time may take several commits (`plan.split_points`), and
@@ -89,12 +89,12 @@ class Pieces:
         stats = lb.stats(board)
         self._rules = lb.get(board).rules()
         self._now_ms = stats.now_ms
-        self._applies = stats.event_time and stats.layout is not None
+        self._is_needed = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
         """Return how many of the first of these rows can be counted in one commit. All rows before
         them must have been passed to `next` before."""
-        if not self._applies or any(row.event[2] is None for row in rows):
+        if not self._is_needed or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])
         nows = array("q", accumulate(ats[1:], max, initial=max(self._now_ms, ats[0])))

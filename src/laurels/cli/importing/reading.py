@@ -109,6 +109,6 @@ def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]
     rows, and rejects for the rows without a time."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)
-    refusal = AtRequired("expected a time on the line, since events are counted in time order")
-    untimed = [rejected(row.line, refusal, row.raw) for row in rows if row.event[2] is None]
+    error = AtRequired("expected a time on the line, since events are counted in time order")
+    untimed = [rejected(row.line, error, row.raw) for row in rows if row.event[2] is None]
     return timed, untimed

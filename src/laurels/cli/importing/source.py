@@ -34,8 +34,8 @@ from laurels.errors import AtInFuture, BatchRefused, LaurelsError
 from laurels.errors.sources import SourceUnreadable
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .id_room import IdRoom
-from .lateness import LateEvents, Pieces
+from .id_budget import IdBudget
+from .lateness import CommitSizes, LateEvents
 from .lines import Lines
 from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
@@ -150,8 +150,8 @@ class SourceImport:
         self._late: LateEvents | None = None
         self._in_time_order = False
         self._until_ms = settings.until_ms
-        self._room = IdRoom(lb, board)
-        self._pieces = Pieces(lb, board)
+        self._id_budget = IdBudget(lb, board)
+        self._commit_sizes = CommitSizes(lb, board)
         self._position = self._stored()
 
     def check_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
@@ -162,7 +162,7 @@ class SourceImport:
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
-        self._late.add(_rows_until_damage(rows, self._latest_ms()))
+        self._late.add(_rows_until_error(rows, self._latest_ms()))
         self._ensure_none_late(self._late)
         self._late_ok = True
 
@@ -174,7 +174,7 @@ class SourceImport:
         while rows_read := list(islice(rows, self._batch)):
             self.tally.lines += len(rows_read)
             latest_ms = self._latest_ms()
-            accepted, rejects = _sifted(rows_read, latest_ms)
+            accepted, rejects = _divided(rows_read, latest_ms)
             self._reject(rejects)
             self._ensure_in_time(accepted)
             section = Section(line, offset, 0, len(accepted), True, latest_ms)
@@ -237,7 +237,7 @@ class SourceImport:
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
         if section.as_written:
-            rows, _ = _sifted(self._rows, section.latest_ms)
+            rows, _ = _divided(self._rows, section.latest_ms)
         else:
             rows, _ = self._read_section(section.latest_ms)
         self._lines.end = None
@@ -264,20 +264,20 @@ class SourceImport:
         if late.first is None:
             return
         if self._in_time_order:
-            way = (
+            remedy = (
                 f"the board {self._board!r} has already counted later events: import the earliest "
                 f"events first; to start over, delete the board (laurels board delete "
                 f"{self._board}), create it again, and import everything"
             )
         elif late.event_time:
-            way = f"import the file in time order: {self._replay_command}"
+            remedy = f"import the file in time order: {self._replay_command}"
         else:
-            way = (
+            remedy = (
                 f"to count each event as if it arrived at its time, run {self._replay_command} "
                 "with a new folder"
             )
         raise Usage(
-            f"{late.sentence}; {way}; or give --late ok, and these windows do not count them"
+            f"{late.sentence}; {remedy}; or give --late ok, and these windows do not count them"
         )
 
     def _verify(self, position: SourcePosition) -> None:
@@ -292,7 +292,7 @@ class SourceImport:
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
         """Read the rest of the section. Return its events in time order, and rejects for the lines
         that have no valid event, no time, or a time after `latest_ms`."""
-        rows, rejects = _sifted(self._watched(), latest_ms)
+        rows, rejects = _divided(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
 
@@ -326,11 +326,11 @@ class SourceImport:
             interrupted = msgspec.structs.replace(section, applied=applied)
             return msgspec.structs.replace(end, section=interrupted)
 
-        first, pieces = section.applied, self._pieces
+        first, commit_sizes = section.applied, self._commit_sizes
         while first < stop:
             part = rows[first : min(first + self._batch, stop)]
-            part = part[: pieces.next(part)]
-            fitting = self._room.fitting(part)
+            part = part[: commit_sizes.next(part)]
+            fitting = self._id_budget.fitting(part)
             if fitting:
                 self._commit(part[:fitting], position(first + fitting))
             for place, row in enumerate(part[fitting:], first + fitting + 1):
@@ -367,10 +367,10 @@ class SourceImport:
                 return self._lb.submit_many(
                     self._board, events, position=stored, all_or_nothing=True
                 )
-            except BatchRefused as refusal:
-                error = refusal.receipts.error(0)
+            except BatchRefused as refused:
+                error = refused.receipts.error(0)
                 if error is not None and error.retryable:
-                    raise _stopped(rows[0], error, resumed=stored is not None) from refusal
+                    raise _stopped(rows[0], error, resumed=stored is not None) from refused
         return self._lb.submit_many(self._board, events, position=stored)
 
     def _reject(self, rejects: Sequence[Reject]) -> None:
@@ -380,7 +380,7 @@ class SourceImport:
         self._rejects.write(rejects)
 
 
-def _sifted(
+def _divided(
     rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> tuple[list[SourceRow], list[Reject]]:
     """Return the rows with events up to `latest_ms`, and the rejects of all other lines."""
@@ -396,7 +396,7 @@ def _sifted(
     return rows, rejects
 
 
-def _rows_until_damage(
+def _rows_until_error(
     rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> Iterator[SourceRow]:
     """Yield the rows with events up to `latest_ms`, until the end of the source or a read error.

@@ -38,7 +38,7 @@ class Differing(Struct, frozen=True):
     board: Number | None
 
 
-class Compared(Struct):
+class ComparisonResult(Struct):
     """The result of a comparison.
 
     The numbers count members of these kinds, and the lists have the first members of each:
@@ -86,7 +86,7 @@ class Comparison:
         interrupts: Interrupts,
         watch: TakeoverWatcher,
     ) -> None:
-        self.result = Compared()
+        self.result = ComparisonResult()
         self._source = source
         self._totals = totals
         self._batch = batch

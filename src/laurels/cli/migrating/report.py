@@ -4,7 +4,7 @@ from typing import Any
 
 from laurels.cli.show import complain, escaped, number, put_json, put_line
 
-from .comparing import Compared, Differing
+from .comparing import ComparisonResult, Differing
 from .sorted_set import SetResult
 
 
@@ -54,7 +54,7 @@ def _sentence(result: SetResult) -> str:
     )
 
 
-def _comparison(name: str, compared: Compared) -> str:
+def _comparison(name: str, compared: ComparisonResult) -> str:
     changed = f", {compared.changed:,} changed meanwhile" if compared.changed else ""
     verdict = "agree in score and position"
     if not compared.agrees:
@@ -90,7 +90,7 @@ def _complain_of(result: SetResult) -> None:
         complain(f"{name}: interrupted; run the same command again to continue")
 
 
-def _complain_of_differences(name: str, compared: Compared) -> None:
+def _complain_of_differences(name: str, compared: ComparisonResult) -> None:
     if compared.differ:
         listed = ", ".join(map(_difference, compared.first_differing))
         complain(f"{name}: {compared.differ:,} members differ on the board: {listed}")

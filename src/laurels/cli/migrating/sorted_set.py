@@ -19,9 +19,9 @@ from laurels.errors import LaurelsError
 from laurels.model.validation import is_unicode
 from laurels.stores.redis.connection.urls import redis_address
 
-from .comparing import Compared, Comparison
+from .comparing import Comparison, ComparisonResult
 from .source import RedisSource, opened_redis
-from .taking_over import TakeoverResult, TakingOver
+from .taking_over import Takeover, TakeoverResult
 from .totals import Totals
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SetResult(Struct, frozen=True):
     name: str
     source: str
     takeover: TakeoverResult
-    compared: Compared | None
+    compared: ComparisonResult | None
     rejects_file: str | None
     interrupted: bool
     error: LaurelsError | None
@@ -101,7 +101,7 @@ def import_set(
         path = request.rejects or Path(f"redis.{board.name}.rejects.csv")
         rejects = stack.enter_context(closing(RejectsFile(path, board.name, source)))
         watch = ScanProgress(progress, name, opened.size())
-        taking = TakingOver(
+        takeover = Takeover(
             lb,
             board.name,
             opened,
@@ -113,14 +113,14 @@ def import_set(
             watch=watch.report,
         )
         comparison = _comparison(opened, totals, request, interrupts, watch)
-        ended = _ended(taking, comparison, watch, name)
-        if isinstance(ended, LaurelsError) and not taking.tally.read:
+        ended = _ended(takeover, comparison, watch, name)
+        if isinstance(ended, LaurelsError) and not takeover.tally.read:
             raise ended
-        noted = taking.tally.reasons.total()
+        noted = takeover.tally.reasons.total()
         return SetResult(
             name=name,
             source=source,
-            takeover=taking.tally,
+            takeover=takeover.tally,
             compared=comparison.result if ended is None else None,
             rejects_file=readable(rejects.path) if noted else None,
             interrupted=isinstance(ended, KeyboardInterrupt),
@@ -142,12 +142,12 @@ def _comparison(
 
 
 def _ended(
-    taking: TakingOver, comparison: Comparison, watch: ScanProgress, name: str
+    takeover: Takeover, comparison: Comparison, watch: ScanProgress, name: str
 ) -> LaurelsError | KeyboardInterrupt | None:
     """Run an import and its comparison. Return the error that ended them early, or None."""
     try:
         with _naming(name):
-            taking.run()
+            takeover.run()
             watch.restart(f"{name}, compared")
             comparison.run()
     except (LaurelsError, KeyboardInterrupt) as ended:

@@ -43,7 +43,7 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
         return rejected(line, error, raw)
 
 
-def carried(line: int, member: str, text: bytes) -> Any | Reject:
+def member_data(line: int, member: str, text: bytes) -> Any | Reject:
     """Return the data of a member in the form that the board stores: the value of JSON (None for
     null), other text as it is. Return a reject for data that the board does not accept."""
     try:

@@ -21,7 +21,7 @@ from laurels.cli.importing.rejects import RejectsFile
 from laurels.cli.interrupts import Interrupts
 from laurels.errors.sources import SourceUnavailable
 
-from .sorted_set_rows import Ranked, carried, ranked, same_data
+from .sorted_set_rows import Ranked, member_data, ranked, same_data
 from .source import BEGINNING, RedisSource
 from .totals import AT_ONCE, MemberState, Refused, SetTotalsResult, Totals
 
@@ -70,7 +70,7 @@ class TakeoverWatcher(Protocol):
     def __call__(self, done: int) -> None: ...
 
 
-class TakingOver:
+class Takeover:
     """Imports a sorted set. Its position is stored under `key`."""
 
     def __init__(
@@ -201,7 +201,7 @@ def missing_data(
     for row, text in zip(rows, texts, strict=True):
         if text is None:
             continue
-        data = carried(row.line, row.member, text)
+        data = member_data(row.line, row.member, text)
         if isinstance(data, Reject):
             data_rejects.append(data)
         elif data is not None and not _has_data(states.get(row.member), data):
@@ -209,8 +209,8 @@ def missing_data(
     return missing, data_rejects
 
 
-def _refused(row: Ranked, refusal: Refused) -> Reject:
-    return Reject(row.line, refusal.code, refusal.message, row.raw)
+def _refused(row: Ranked, refused: Refused) -> Reject:
+    return Reject(row.line, refused.code, refused.message, row.raw)
 
 
 def _has_data(state: MemberState | None, data: Any) -> bool:

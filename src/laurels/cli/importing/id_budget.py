@@ -12,7 +12,7 @@ import laurels
 from .reading import SourceRow
 
 
-class IdRoom:
+class IdBudget:
     """Counts down how many more ids the board can remember. The board is asked for this number only
     when the count is used up, since that takes O(rankings)."""
 
