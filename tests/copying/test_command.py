@@ -88,6 +88,16 @@ def test_a_difference_ends_with_1(shell: Shell) -> None:
     assert "gifts: copied before; equal" in ran.out
 
 
+def test_the_position_of_a_forgotten_sink_is_not_copied(shell: Shell, server: Server) -> None:
+    with laurels.open("boards") as lb:
+        lb.create(Board("jewels"))
+        lb.submit_many("jewels", [("ann", 1)], position=("sink:shop", "7"))
+        lb.submit_many("jewels", [], position=("sink:shop", ""))
+    ran = shell("copy", "boards", server.url)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.rstrip().endswith("0 positions")
+
+
 def test_a_taken_name_does_not_stop_the_copy_of_other_boards(shell: Shell) -> None:
     fill("boards")
     with laurels.open("other") as lb:

@@ -1,6 +1,10 @@
-"""The checks that every store makes before a board is copied into it."""
+"""The parts of copying a board that all stores share: making an origin, and checking an origin."""
 
-from laurels.core.contents import Origin
+from collections.abc import Mapping
+
+from laurels.core.board_state import BoardState
+from laurels.core.contents import LastRefresh, Origin
+from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyRefused, NameTaken
 from laurels.model.validation import quoted
 
@@ -8,9 +12,43 @@ AHEAD_MS = 60_000
 """How far the time of a copied board may be ahead of the store's clock, in milliseconds."""
 
 
-def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
-    """Raise CopyRefused if a board would give other answers in this store than in its own store.
-    `now_ms` is the time of this store."""
+def origin_of(
+    state: BoardState,
+    now_ms: int,
+    *,
+    event_time: bool,
+    positions: Mapping[str, str],
+    ends: list[tuple[int, int]],
+    changes: object,
+) -> Origin:
+    """Return the origin of a board that is advanced to `now_ms`. Empty positions, which forgotten
+    sinks leave behind, and windows without a refresh are omitted. `changes` identifies the state of
+    the board: it is different after every write."""
+    windows = state.rules.windows.values()
+    rolls = [rolling_state(state.number, window, now_ms) for window in windows]
+    return Origin(
+        definition=state.board.to_json(),
+        uid=state.uid,
+        version=state.version,
+        created_ms=state.created_ms,
+        now_ms=now_ms,
+        event_time=event_time,
+        floors=dict(state.floors),
+        positions={source: text for source, text in positions.items() if text},
+        running={roll.ranking.key.window: roll.running for roll in rolls if roll},
+        shown={
+            window: LastRefresh(each.now_ms, each.waiting)
+            for window, each in state.refreshed.items()
+            if each.now_ms is not None or each.waiting
+        },
+        ends=ends,
+        state=f"{state.number}.{changes}",
+    )
+
+
+def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
+    """Raise CopyRefused if a copy in this store would give other answers than the original board.
+    `now_ms` is the time of this store, and `event_time` whether it uses event time."""
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(
@@ -23,6 +61,6 @@ def ensure_taken_over(origin: Origin, now_ms: int, *, event_time: bool) -> None:
         )
 
 
-def taken(name: str) -> NameTaken:
+def name_taken(name: str) -> NameTaken:
     """Return the error for a board whose name is taken in the target."""
     return NameTaken(f"the target has a board {quoted(name)}")

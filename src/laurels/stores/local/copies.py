@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
-from laurels.core.contents import CopyClock, LastRefresh, Origin, Piece, UnfinishedCopy, encode
+from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy, encode
 from laurels.core.fold import Fold
-from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_taken_over, taken
+from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
 from laurels.stores.intake.writes import Several, Single
 
 
@@ -47,25 +46,13 @@ class LocalCopies:
             fold = self._store.advanced_fold()
             state = fold.named(board)
             fold.advance_whole(state)
-            now_ms = fold.time_of(state)
-            windows = state.rules.windows.values()
-            rolls = [rolling_state(state.number, window, now_ms) for window in windows]
-            return Origin(
-                definition=state.board.to_json(),
-                uid=state.uid,
-                version=state.version,
-                created_ms=state.created_ms,
-                now_ms=now_ms,
+            return origin_of(
+                state,
+                fold.time_of(state),
                 event_time=fold.event_time,
-                floors=dict(state.floors),
-                positions=dict(state.positions),
-                running={roll.ranking.key.window: roll.running for roll in rolls if roll},
-                shown={
-                    window: LastRefresh(each.now_ms, each.waiting)
-                    for window, each in state.refreshed.items()
-                },
+                positions=state.positions,
                 ends=[(state.sequence, state.tag)],
-                state=f"{state.number}.{state.changes}",
+                changes=state.changes,
             )
 
     def pieces(self, board: str) -> Iterator[Piece]:
@@ -93,8 +80,8 @@ class LocalCopies:
         def propose(boards: Boards, now_ms: int) -> records.Record:
             assert isinstance(boards, Fold)
             if name in boards.boards or boards.unfinished.named(name) is not None:
-                raise taken(name)
-            ensure_taken_over(origin, now_ms, event_time=boards.event_time)
+                raise name_taken(name)
+            ensure_copyable(origin, now_ms, event_time=boards.event_time)
             return records.Adopt(boards.next_number, origin.version, now_ms, encode(origin))
 
         self._store.commit(Single(propose, exclusive=True))

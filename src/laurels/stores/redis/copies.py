@@ -15,18 +15,17 @@ from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
 from laurels.core.contents import (
     CopyClock,
-    LastRefresh,
     Origin,
     Piece,
     UnfinishedCopy,
     decode_origin,
     encode,
 )
-from laurels.core.lifecycle import next_boundary, rolling_state
+from laurels.core.lifecycle import next_boundary
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_taken_over, taken
+from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
 from laurels.stores.intake.shares import MOST
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
@@ -132,28 +131,16 @@ class ServerCopies:
         due_ms = next_boundary(state.rules, now_ms)
         read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
         catalog.note_refresh_states(state, read.refresh_states)
-        windows = state.rules.windows.values()
-        rolls = [rolling_state(state.number, window, now_ms) for window in windows]
         positions = await catalog.index.positions(opened)
-        for source in positions:  # raises if shards differ: a copy would hide it
+        for source in positions:  # raises an error if shards differ, since a copy would hide it
             await catalog.index.position(opened, source)
-        return Origin(
-            definition=state.board.to_json(),
-            uid=state.uid,
-            version=state.version,
-            created_ms=state.created_ms,
-            now_ms=now_ms,
+        return origin_of(
+            state,
+            now_ms,
             event_time=catalog.event_time,
-            floors=dict(state.floors),
-            positions={source: text for source, text in positions.items() if text},
-            running={roll.ranking.key.window: roll.running for roll in rolls if roll},
-            shown={
-                window: LastRefresh(each.now_ms, each.waiting)
-                for window, each in state.refreshed.items()
-                if each.now_ms is not None or each.waiting
-            },
+            positions=positions,
             ends=await self._contents.ends(opened),
-            state=f"{state.number}.{await catalog.index.offset(opened)}",
+            changes=await catalog.index.offset(opened),
         )
 
     async def _pieces(self, board: str) -> AsyncIterator[Piece]:
@@ -176,13 +163,13 @@ class ServerCopies:
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.load()
-            ensure_taken_over(origin, self._catalog.now(), event_time=self._catalog.event_time)
+            ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
-                raise taken(name)
+                raise name_taken(name)
             number = await self._catalog.registry.take_number()
             note = f"{number}:{b64encode(encode(origin)).decode()}"
             if await self._catalog.registry.first_note(_key(name), note) != note:
-                raise taken(name)
+                raise name_taken(name)
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
     async def _there(self, board: str) -> _Unfinished:
@@ -214,7 +201,7 @@ class ServerCopies:
             )
             await self._catalog.remove_gone()
             if not await self._catalog.registry.adopt(record, board):
-                raise taken(board)
+                raise name_taken(board)
             await self._catalog.registry.clear_note(_key(board))
 
     async def _give_up(self, board: str) -> None:
