@@ -39,11 +39,11 @@ class Store(Protocol):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the running period of a window. Return None unless the
-        ranking is in this process and no work is due; the caller then has to use `ask`."""
+        """Return the result of `read` on the ranking of a window's running period. Return None if
+        the ranking is not in this process or work is due; the caller then has to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command and return its result. Raise an error if it is refused."""
 
     def definition(self, name: str) -> Board:
         """Return the current definition of a board, including changes by other processes. Raises
@@ -56,9 +56,9 @@ class Store(Protocol):
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         """Return the changes of a board after a cursor. With `after=None` the page starts at the
-        oldest change that is kept. With `after="now"` it has no changes, only the cursor of the
-        end. With `initial` all current entries come before the changes. Raises ChangesNotKept,
-        ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
+        oldest change that is kept. With `after="now"` it has no changes, only the cursor after the
+        newest change. With `initial` all current entries come before the changes. Raises
+        ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards that have changes after a cursor. This takes one small read for any
@@ -126,16 +126,17 @@ class BoardCopies(BoardContents, Protocol):
         """Return the time of the store."""
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name; None if there is none."""
+        """Return the unfinished copy of a board; None if there is none."""
 
     def begin(self, origin: Origin) -> None:
-        """Begin to copy a board into this store. Raises NameTaken, CopyRefused."""
+        """Begin an unfinished copy of a board in this store. Raises NameTaken, CopyRefused."""
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
-        """Write pieces of an unfinished copy. Writing them again has no effect. Raises CopyLost."""
+        """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
+        CopyLost."""
 
     def finish(self, board: str) -> None:
-        """Make a copied board known to readers and writers. Raises CopyLost."""
+        """Make a complete copy visible to readers and writers. Raises CopyLost."""
 
     def give_up(self, board: str) -> None:
         """Remove an unfinished copy. Raises CopyLost."""
@@ -151,8 +152,8 @@ class PortableStore(Store, Protocol):
 
 
 class AsyncStore(Store, Protocol):
-    """A store that tasks of an event loop can use as well. They never block the loop on a disk or a
-    server."""
+    """A store that tasks of an event loop can use as well. Its asynchronous methods never make the
+    loop wait for a disk or a server."""
 
     def start(self) -> None:
         """Start the store's background work on the running loop."""
@@ -177,29 +178,32 @@ class AsyncStore(Store, Protocol):
 
 
 class AnswerSource(Protocol):
-    """The answers of a store as they are sent, some of them from memory."""
+    """The encoded answers of a store to queries. Some of them come from a cache."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the kept answers."""
+        """The size of the cached answers in bytes."""
 
     def answer(
         self, board: str, query: Query[Any], floor: Floor, *, packed: bool
     ) -> Awaitable[EncodedAnswer]:
-        """Return an awaitable of the answer to a query, as JSON or msgpack, not below a floor."""
+        """Return an awaitable of the encoded answer to a query: MessagePack if `packed` is true,
+        otherwise JSON. The answer is not below `floor`."""
 
     def keeps(self, board: str) -> bool:
-        """Return whether an answer about a board may be old, so that floors are needed."""
+        """Return whether answers about a board may be out of date. Only then are floors needed."""
 
     def moment(self) -> int:
-        """Return a number that is greater than those of all calls before. It orders the questions
-        and writes of this process."""
+        """Return a number that is greater than those of all earlier calls. These numbers order the
+        queries and writes of this process. A store whose answers are never out of date may return
+        0."""
 
     def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
-        """Return the version of a board after a write at an offset, None if nobody needs it."""
+        """Return the version of a board after a write at an offset; None if answers about the board
+        have no version, or the version is not known."""
 
     def observe(self, observer: AnswerObserver) -> None:
-        """Call `observer` for each answer about a board whose answers are kept."""
+        """Call `observer` for each answer about a board whose answers are cached."""
 
 
 class Servable(AsyncStore, PortableStore, Protocol):
@@ -255,7 +259,7 @@ class ThreadedStore(Servable, Protocol):
 
 
 class Backing(Struct, frozen=True):
-    """The storage of a service: a store, its answers as they are sent, and the service's keys."""
+    """The storage of a service: a store, its encoded answers, and the service's keys."""
 
     store: Servable
     answers: AnswerSource

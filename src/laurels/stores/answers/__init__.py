@@ -1,1 +1,1 @@
-"""Encoded answers that a process keeps in memory, and what readers have seen of a board."""
+"""The cache of encoded answers, and the sessions of readers, whose answers never go back."""

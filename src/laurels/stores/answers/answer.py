@@ -1,4 +1,4 @@
-"""Answers as they are sent, and what a store with a cache of answers counts."""
+"""Encoded answers, and the settings and the observer of their cache."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,27 +11,27 @@ from .cache import DEFAULT_BYTES
 
 
 class EncodedAnswer(Struct, frozen=True):
-    """An answer to a query as it is sent. `version` is the state that it shows, None if answers
-    about the board are not kept, so that nobody has to compare them."""
+    """An encoded answer to a query. `version` is the version of the board that it shows. It is None
+    if answers about the board are not cached, since they are then never compared."""
 
     content: bytes
     version: BoardVersion | None = None
 
 
 class CacheSettings(Struct, frozen=True):
-    """How many bytes of answers are kept (0: none are), and of which boards: patterns of their
-    names, of which `allow` may be None for all. A board that `deny` matches is left out."""
+    """The size of the cache in bytes (0 disables it), and the boards whose answers it keeps: those
+    whose names match a pattern in `allow` (None: any name) and no pattern in `deny`."""
 
     most_bytes: int = DEFAULT_BYTES
     allow: Sequence[str] | None = None
     deny: Sequence[str] = ()
 
     def keeps(self, board: str) -> bool:
-        """Return whether answers about a board may be kept."""
+        """Return whether answers about a board may be cached."""
         allowed = self.most_bytes > 0 and reaches(self.allow, board)
         return allowed and not reaches(self.deny, board)
 
 
 AnswerObserver = Callable[[bool, float], None]
-"""A function that is called for each answer about a board with `max_age`: with whether it came from
-memory, and with its age in seconds."""
+"""A function that is called for each answer about a board with `max_age`. Its arguments are whether
+the answer came from the cache, and the age of the answer in seconds."""

@@ -1,7 +1,7 @@
-"""A cache of encoded answers, bounded in bytes. The least frequently used ones leave first.
+"""A cache of encoded answers, limited in bytes. The least frequently used ones are evicted first.
 
-The cache stores and counts. Whether an answer may still be used is up to its store: the store in
-this process compares change tokens, the store on an index server the age of the answer.
+The cache does not know whether an answer may still be used. Its store decides that: the store of
+one process by change tokens, the store on an index server by the age of the answer.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
 DEFAULT_BYTES = 64 << 20
 LARGE = 256 << 10
-"""The most bytes of an answer that is kept."""
+"""The maximum size in bytes of an answer that is cached."""
 OVERHEAD = 900
-"""About how many bytes an answer takes besides its content: its query, its place in the cache."""
+"""The approximate number of bytes that an answer takes besides its content and its encoded
+query."""
 FREED_SHARE = 16
-"""When the cache is full, a sixteenth of it is freed at once: choosing what leaves may sort
-everything."""
+"""The divisor of the size that is freed at once when the cache is full. Freeing less would be slow,
+since choosing the answers to evict may sort all answers."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class AnswerKey(NamedTuple):
-    """What an answer is about: the board by its unique id, the query, and the encoding."""
+    """The key of an answer: the unique id of its board, its query, and whether it is
+    MessagePack."""
 
     board: str
     query: Query[Any]
@@ -36,7 +38,7 @@ class AnswerKey(NamedTuple):
 
 
 class Sized(Protocol):
-    """An answer as the cache keeps it."""
+    """An answer that can be cached."""
 
     @property
     def content(self) -> bytes: ...
@@ -46,10 +48,11 @@ A = TypeVar("A", bound=Sized)
 
 
 class AnswerCache(Generic[A]):
-    """Answers by key, with at most `most_bytes` bytes including their keys. `is_dead` says whether
-    an answer can never be used again; such answers leave before all others.
+    """Answers by key, of at most `most_bytes` bytes including their keys. `is_dead` returns whether
+    an answer can never be used again; such answers are evicted before all others.
 
-    Answers are kept by cachebox, whose methods are atomic, so any thread may call this.
+    Any thread may call its methods, since the answers are in a cache of cachebox, whose methods are
+    atomic.
     """
 
     def __init__(self, most_bytes: int, is_dead: Callable[[A], bool]) -> None:
@@ -59,15 +62,15 @@ class AnswerCache(Generic[A]):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all answers."""
+        """The size of all answers in bytes."""
         return 0 if self._answers is None else self._answers.current_size()
 
     def find(self, key: AnswerKey) -> A | None:
-        """Return an answer, None if there is none."""
+        """Return an answer; None if there is none."""
         return None if self._answers is None else self._answers.get(key)
 
     def keep(self, key: AnswerKey, answer: A) -> None:
-        """Keep an answer, unless it is large."""
+        """Add an answer, unless it is too large."""
         nbytes = _nbytes(key, answer)
         if nbytes > min(LARGE, self._most_bytes):
             return
@@ -95,7 +98,7 @@ def _nbytes(key: AnswerKey, answer: Sized) -> int:
 
 
 def _opened(most_bytes: int) -> "cachebox.LFUCache[AnswerKey, Any]":
-    """Return an empty cache. cachebox is loaded when the first answer is kept."""
+    """Return an empty cache. cachebox is imported only when the first answer is cached."""
     import cachebox  # noqa: PLC0415 (only stores with something to keep need it)
 
     return cachebox.LFUCache(most_bytes, getsizeof=_nbytes)

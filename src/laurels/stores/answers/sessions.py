@@ -1,11 +1,11 @@
-"""What a reader has seen of the boards, below which its answers never go back.
+"""Sessions: they remember what a reader has seen of the boards, so that its answers never go back.
 
-A *session* is a connection to the service, or a program that opened the boards itself. It has a
-*floor* for each board: the newest version that it has seen, and the moment of its last write. An
-answer from memory is used only if it is not below the floor.
+The reader of a *session* is a connection to the service, or a program that opened the boards
+itself. The session has a *floor* for each board: the newest version that the reader has seen, and
+the moment of its last write. A cached answer is used only if it is not below the floor.
 
-*Moments* are numbers that grow with every call of `AsyncStore.moment`, so they order questions and
-writes of one process without a clock.
+*Moments* are numbers that grow with every call of `AnswerSource.moment`, so they order the queries
+and writes of one process without a clock.
 """
 
 from collections import OrderedDict
@@ -16,29 +16,31 @@ from msgspec import Struct
 from laurels.core.board_version import BoardVersion, later
 
 MOST_BOARDS = 1_000
-"""The most boards of which the session of a connection remembers the floors."""
+"""The maximum number of boards for which the session of a connection has floors."""
 MOST_SESSIONS = 20_000
-"""The most connections whose sessions are remembered, more than may be open at a time by
-default."""
+"""The maximum number of connections with a session. By default fewer connections may be open at a
+time."""
 
 
 class Floor(Struct, frozen=True):
-    """The oldest answer that a session may get about a board: it covers `version`, and was asked
-    for after `moment`."""
+    """A lower bound for the answers about a board that a session may get: they cover `version`, and
+    their queries were sent after `moment`."""
 
     version: BoardVersion | None = None
     moment: int = 0
 
     def admits(self, version: BoardVersion, moment: int) -> bool:
-        """Return whether an answer of that version, asked for at that moment, is not below. An
-        answer with another tag is not admitted: it may be about a board that was deleted since."""
+        """Return whether an answer of a version to a query sent at a moment is not below the floor.
+        An answer with another tag is not admitted, since it may be about a board that has been
+        deleted since."""
         floor = self.version
         if moment <= self.moment:
             return False
         return floor is None or (version.is_comparable(floor) and version.covers(floor))
 
     def raised_to(self, sent: BoardVersion) -> "Floor":
-        """Return the floor of a request that sends the newest version it knows."""
+        """Return the floor for a request that has sent the newest version that its client has
+        seen."""
         if self.version is None or not sent.is_comparable(self.version):
             return Floor(sent, self.moment)
         return Floor(sent.joined(self.version), self.moment)
@@ -48,11 +50,12 @@ NO_FLOOR = Floor()
 
 
 class Session:
-    """The floors of one reader, by the names of the boards. Any thread may call its methods: a
-    floor is replaced as a whole.
+    """The floors of one reader, by board name. Any thread may call its methods, since floors are
+    immutable and replaced as a whole.
 
-    A session that has reached `most` boards forgets their floors. From then on only answers that
-    are asked for later are above its floor.
+    A session has floors of at most `most` boards. When another board would be added, it forgets all
+    of them, and accepts only answers to later queries from then on. At first, it accepts answers to
+    queries after the moment `least`.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MOST_BOARDS, least: int = 0) -> None:
@@ -68,20 +71,20 @@ class Session:
         return self._floors.get(board, self._lowest)
 
     def saw(self, board: str, version: BoardVersion, before: Floor = NO_FLOOR) -> None:
-        """Note that the reader has got an answer of that version to a question that was sent with
-        the floor `before`."""
+        """Record that the reader has received an answer of a version. `before` is the floor at the
+        time of its query."""
         floor = self.floor(board)
         newest = later(floor.version, before.version, version)
         if newest != floor.version:
             self._put(board, Floor(newest, floor.moment))
 
     def wrote(self, board: str) -> None:
-        """Note that the reader has written to a board: answers asked for before now are below its
-        floor."""
+        """Record that the reader has written to a board. Answers to earlier queries are below the
+        floor from now on."""
         self._put(board, Floor(self.floor(board).version, self._moment()))
 
     def wrote_any(self) -> None:
-        """Note that the reader may have written to any board."""
+        """Record that the reader may have written to any board."""
         self._lowest = Floor(None, self._moment())
         self._floors = {}
 
@@ -95,9 +98,9 @@ class Session:
 class ConnectionSessions:
     """The sessions of the connections to a service, by the address and port of the client.
 
-    Nothing says when a connection is closed. So the sessions that were not used for longest are
-    forgotten. A connection without a session gets one whose floor is above whatever a forgotten one
-    has seen.
+    Since the end of a connection is not reported here, the least recently used sessions are
+    forgotten. A connection without a session gets one that accepts only answers to queries sent
+    after the last use of every forgotten session, so it never goes back.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MOST_SESSIONS) -> None:
@@ -108,7 +111,7 @@ class ConnectionSessions:
         """The latest moment at which a forgotten session was used."""
 
     def of(self, client: str) -> Session:
-        """Return the session of a connection."""
+        """Return the session of a connection, created if it is missing."""
         session = self._sessions.get(client)
         if session is None:
             session = self._sessions[client] = Session(self._moment, least=self._forgotten)

@@ -1,7 +1,7 @@
-"""Turn events into the form in which they are sent to a service.
+"""Turns events into the form in which they are sent to a service.
 
-The checks that need only the event are made here, by the same functions as in every store. The
-service makes all other checks. It receives each value with all its digits.
+What can be validated of an event alone is validated here, by the functions that every store uses.
+The service validates the rest. Values are sent with all their digits.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class EventBatch(Struct):
 
     @property
     def repeats(self) -> bool:
-        """Whether the batch counts once even if it is sent twice: every event has an id."""
+        """Whether the batch may be sent twice and counts once, since every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
@@ -48,7 +48,8 @@ class EventBatch(Struct):
 
 
 def batch(items: list[Any], key: str | None) -> EventBatch:
-    """Return the events of a batch. Events without an id get an id derived from the batch key.
+    """Return the events of a batch. An event without an id gets one that is derived from the batch
+    key.
 
     Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for an invalid key.
     """
@@ -73,8 +74,8 @@ def event(
     labels: object = None,
     spare: str | None = None,
 ) -> SubmittedEvent:
-    """Return an event to send. If the event has no id, `spare` becomes its id. Raises an error if
-    every board would refuse the event."""
+    """Return an event in the form that is sent. If it has no id, it gets the id `spare`. Raise an
+    error if every board would refuse the event."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
@@ -83,9 +84,9 @@ def event(
 
 
 def event_labels(labels: object) -> object:
-    """Return the labels of an event in a form for JSON. Raises InvalidLabel for labels that cannot
-    be written as JSON. The server checks them further, since it knows which labels the board
-    has."""
+    """Return the labels of an event as a value for JSON. Raises InvalidLabel for labels that cannot
+    be written as JSON. The service validates them further, since it knows the labels of the
+    board."""
     ensure_label_form(labels)
     if not isinstance(labels, Mapping):
         return labels
@@ -98,7 +99,8 @@ def member_text(member: object) -> str:
 
 
 def values(value: object) -> SentValue:
-    """Return a score in a form for JSON. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    """Return the value of an event as a value for JSON. Raises InvalidValue, NotFinite,
+    ValueOutOfRange."""
     if isinstance(value, Mapping):
         return any_measures(value)
     return (

@@ -1,4 +1,4 @@
-"""A request that carries out a verb, and how its response is decoded."""
+"""Requests that carry out verbs, and the decoding of their responses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +15,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One request. `target` is its path with the query string. Some error codes are regular answers
-    of the verb; `otherwise` maps them to the verb's results. `repeats` means that sending the
-    request twice has the same effect as sending it once. `keyed` means that the request needs an
-    Idempotency-Key to get the same answer both times. `patient` means that the answer has no time
-    limit. `also` has additional headers. `board` is the board of the request, if its answers have a
-    version."""
+    """One request.
+
+    - `target`: its path with the query string.
+    - `decode`: a function from the content of a successful response to the result of the verb.
+    - `otherwise`: the results of the verb for some error codes that are regular answers.
+    - `repeats`: whether sending the request twice has the same effect as sending it once.
+    - `keyed`: whether the request needs an Idempotency-Key to get the same answer both times.
+    - `patient`: whether the answer has no time limit.
+    - `also`: additional headers.
+    - `board`: the board of the request, if its answers have a version.
+    """
 
     method: str
     target: str
@@ -57,7 +62,7 @@ class Call(Generic[T]):
             raise
         except (ValueError, LookupError) as error:  # the errors of msgspec are ValueErrors
             raise UnknownAnswer(
-                f"expected a valid answer to {self.method}, got another one ({error})"
+                f"expected a valid answer to {self.method}, got an invalid one ({error})"
             ) from error
 
 
@@ -67,12 +72,12 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def nothing(content: bytes) -> None:
-    """Return None, the result of a verb without a result."""
+    """Decode an empty answer, of a verb without a result. Raise ValueError for any other answer."""
     if content:
         raise ValueError("expected an empty answer")
 
 
 def then(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
-    """Return a function that decodes an answer by `decode`, and then returns `take` of the decoded
+    """Return a function that decodes an answer by `decode` and returns `take` of the decoded
     value."""
     return lambda content: take(decode(content))

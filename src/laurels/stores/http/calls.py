@@ -1,8 +1,8 @@
-"""Turn queries and commands into requests, by pure functions.
+"""Turns queries and commands into requests. All functions are pure.
 
-A write is repeated after a broken connection only if it cannot count twice. That is so if each of
-its events has an id: its own, or an id derived from the batch key. If an event has no id, the write
-is not repeated, and the error says that the write may have counted.
+After a broken connection, a write is repeated only if it cannot count twice: if each of its events
+has an id, its own or one that is derived from the batch key. If an event has no id, the write is
+not repeated, and the error says that the write may have counted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,7 +71,7 @@ _definitions = then(
 
 
 def query_call(board: str, query: Query[T]) -> Call[T]:
-    """Return the request of a query."""
+    """Return the request for a query."""
     path = query_target(board, query)
     otherwise: dict[str, Any] = {} if query.absent is None else {query.absent.code: None}
     decode = partial(decode_answer, query)
@@ -82,13 +82,13 @@ def query_call(board: str, query: Query[T]) -> Call[T]:
 
 
 def _raw(data: Any) -> Any:
-    """Return the data of a member as the JSON to be sent."""
+    """Return the data of a member as encoded JSON, for the body of a request."""
     written = data_bytes(data)
     return None if written is None else msgspec.Raw(written)
 
 
 def command_call(command: Command[Any]) -> Call[Any]:
-    """Return the request of any command except `SubmitMany`, which may need several."""
+    """Return the request for any command except `SubmitMany`, which may need several."""
     match command:
         case Submit(board, event_fields, window, scope, absolute):
             sent = event(*event_fields)
@@ -142,8 +142,8 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """If the service refuses the whole batch in this context, add the events that were refused
-        here to the receipts of the service's error."""
+        """Add the errors of events that this process refused to the receipts in an error of the
+        service, if it refuses the whole batch in this context."""
         try:
             yield
         except BatchRefused as refusal:
@@ -157,8 +157,8 @@ class SubmissionCalls(NamedTuple):
 
 
 def batch_calls(command: SubmitMany) -> SubmissionCalls:
-    """Return the requests of a batch. Raises BatchTooLong if the batch needs several requests but
-    has to be one commit."""
+    """Return the requests for a batch. Raises BatchTooLong for a batch that must be one commit but
+    needs several requests."""
     events = batch_list(command.events)
     position = command.position
     ensure_position(position, command.arrived_ms)

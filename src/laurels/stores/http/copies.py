@@ -1,4 +1,4 @@
-"""Copy whole boards from and to a service, by the service's endpoints for copies."""
+"""Copies whole boards from and to a service, through the service's endpoints for copies."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _unfinished: Any = decoder(UnfinishedAnswer)
 
 
 class RemoteCopies:
-    """Implementation of `BoardCopies`. It needs a key with the scope `admin` for all boards."""
+    """Implementation of `BoardCopies` for a service. It needs an admin key for all boards."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -33,8 +33,8 @@ class RemoteCopies:
         return self._wire.answer(Call("GET", path, origin_in, patient=True))
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board. Raises ServerUnreachable if the answer breaks off before the
-        last piece."""
+        """Yield the pieces of a board. Raises ServerUnreachable if the answer ends before the last
+        piece."""
         call = Call("GET", board_path(board, "copy", "pieces"), nothing, patient=True)
         count = 0
         for line in self._wire.lines(call):
@@ -51,13 +51,12 @@ class RemoteCopies:
         raise ServerUnreachable(f"{self._wire.address.base} ended its answer after {count} pieces")
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, without its definition; None if there is
-        none."""
+        """Return the unfinished copy of a board, without its definition; None if there is none."""
         uid = self._wire.answer(Call("GET", board_path(board, "copy"), _unfinished)).uid
         return None if uid is None else UnfinishedCopy(uid, b"")
 
     def begin(self, origin: Origin) -> None:
-        """Begin to copy a board into the service."""
+        """Begin an unfinished copy of a board at the service."""
         name = origin.board_name
         self._write("POST", board_path(name, "copy"), encode_json(origin), keyed=True)
 
@@ -66,7 +65,7 @@ class RemoteCopies:
         self._write("POST", board_path(board, "copy", "pieces"), encode_json(pieces))
 
     def finish(self, board: str) -> None:
-        """Make a copied board known to readers and writers."""
+        """Make a complete copy visible to readers and writers."""
         self._write("POST", board_path(board, "copy", "finish"), keyed=True)
 
     def give_up(self, board: str) -> None:

@@ -1,4 +1,4 @@
-"""Read a live feed of a service, and reconnect after broken connections."""
+"""Reads a live feed of a service, and reconnects after broken connections."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -23,7 +23,7 @@ class StreamEvent(Struct, frozen=True):
 
 
 class Streams(Protocol):
-    """The method of `transport.Wire` that reads a feed."""
+    """The method of `transport.Wire` that is used here."""
 
     def lines(self, call: Call[None]) -> Iterator[bytes]: ...
 
@@ -39,7 +39,7 @@ def live(
     to_rank: int | None = None,
     after: str = "",
 ) -> Call[None]:
-    """Return the request of a feed that continues after the event `after`."""
+    """Return the request for a feed that continues after the event with the id `after`."""
     path = target(
         board_path(board, "live"),
         window=window,
@@ -54,7 +54,7 @@ def live(
 
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """Yield the events in the lines of a stream. Leave out an incomplete event at the end."""
+    """Yield the events in the lines of a stream, without an incomplete event at its end."""
     fields: dict[bytes, bytes] = {}
     for ended in lines:
         line = ended.removesuffix(b"\r")
@@ -75,9 +75,9 @@ def watched(
 ) -> Iterator[StreamEvent]:
     """Yield the events of a feed, endlessly.
 
-    `call` makes the request for the feed after a certain event. If the first request fails, its
-    error is raised. Whenever the feed ends or breaks later, `lost` is called with the error, and
-    the feed is requested again.
+    `call` returns the request for the feed after an event, given its id. If the first request
+    fails, its error is raised. If the feed fails later, `lost` is called with the error, and the
+    feed is requested again.
     """
     last, lines = "", streams.lines(call(""))
     while True:

@@ -1,4 +1,4 @@
-"""Requests about the keys of a service."""
+"""The requests of a client about the keys of a service."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -57,23 +57,23 @@ def listed() -> Call[list[KeyDetails]]:
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
 ) -> Call[KeyDetails]:
-    """Return the call that creates a key. The call is not repeated if its answer is lost. Otherwise
-    it could create two keys, and nobody would know the secret of the first one."""
+    """Return the call that creates a key. It is not repeated if its answer is lost, since that
+    could create a key whose secret nobody knows."""
     fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
     return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), repeats=False)
 
 
 def revoke(name: str) -> Call[None]:
-    """Return the call that revokes a key. When it is sent, it raises UnknownKey if there is no such
-    key."""
+    """Return the call that revokes a key. Raises UnknownKey if the name is invalid; sending the
+    call raises it if there is no such key."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
 
 
 def rotate(name: str, grace_seconds: int) -> Call[KeyDetails]:
-    """Return the call that gives a key a new secret. When it is sent, it raises UnknownKey if there
-    is no such key."""
+    """Return the call that gives a key a new secret. Raises UnknownKey if the name is invalid;
+    sending the call raises it if there is no such key."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     body = to_json.encode({"grace_seconds": grace_seconds})

@@ -1,5 +1,4 @@
-"""The rule by which `Wire` and `AsyncWire` repeat requests: which requests, and after what
-delay."""
+"""The rule by which requests are repeated: which requests, and after which delay."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from .call import Call
 
 TRIES = 3
 LONGEST_SECONDS = 5.0
-"""The greatest Retry-After, in seconds, after which a request is repeated."""
+"""The maximum Retry-After, in seconds, for which a request is repeated."""
 _FIRST_SECONDS = 0.1
 _COME_AGAIN = (429, 503)
 _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
@@ -23,8 +22,8 @@ _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
 class RetryPolicy:
     """Counts the attempts of one call, and decides whether to repeat it.
 
-    A call with `repeats` is sent again after any broken connection, and after every answer with a
-    time to retry. Any other call is sent again only if it certainly had no effect.
+    A call with `repeats` is sent again after a broken connection, and after an answer that asks for
+    a retry. Any other call is sent again only if it certainly had no effect.
     """
 
     def __init__(self, call: Call[Any], address: str) -> None:

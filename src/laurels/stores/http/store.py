@@ -1,4 +1,4 @@
-"""The store of boards at a service, which sends queries and commands as requests."""
+"""The store at a service: it sends queries and commands as requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 class RemoteStore:
-    """Boards at a service. They give the same answers and raise the same errors as in any store. In
-    addition, methods raise `ServerUnreachable`, `UnknownAnswer` and the errors of the service
-    itself.
+    """Boards at a service, with the answers and errors of every store. In addition, methods raise
+    `ServerUnreachable`, `UnknownAnswer` and the errors of the service itself.
 
-    A batch of more than 10,000 events is sent as several commits. If the batch has to be one
-    commit, BatchTooLong is raised. A write of events without ids is not repeated when its
-    connection breaks. It raises ServerUnreachable, although the events may have counted.
+    A batch of more than 10,000 events is sent in several requests, each of which is one commit. If
+    the batch must be one commit, BatchTooLong is raised. A write of events without ids is not
+    repeated when its connection breaks: it raises ServerUnreachable, although the events may have
+    counted.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -40,7 +40,7 @@ class RemoteStore:
         return self.wire.answer(calls.query_call(board, query))
 
     def cached_view(self, *_: object) -> None:
-        """Return None, since this process has no rankings of a service's boards."""
+        """Return None, since this process has no rankings of the boards at a service."""
 
     def write(self, command: Command[T]) -> T:
         result: Any
@@ -117,8 +117,8 @@ class RemoteStore:
 
 
 class AsyncRemoteStore(RemoteStore):
-    """A `RemoteStore` that tasks of event loops can use as well. `on_loop` sends their queries and
-    commands."""
+    """A `RemoteStore` that tasks of event loops can use as well. It sends their queries and
+    commands by `on_loop`."""
 
     def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
         super().__init__(wire)

@@ -1,4 +1,4 @@
-"""Send calls, from threads and from event loops."""
+"""Sends calls to a service, from threads and from event loops."""
 
 import asyncio
 import os
@@ -23,8 +23,8 @@ _PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 _AT_ONCE = 16
-"""The most requests of one event loop that are in progress at a time. More would need more
-connections, and each connection makes all requests more expensive."""
+"""The maximum number of requests of one event loop that are in progress at a time. More would need
+more connections, and each connection makes all requests more expensive."""
 _BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
@@ -44,7 +44,7 @@ class ServiceAddress:
 
 
 class _Use:
-    """Checks, before each use, that a wire is open and that this process opened it."""
+    """Checks before each call that a wire is open, and that this process opened it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -89,8 +89,8 @@ class Wire:
         return call.answer(response.status_code, response.content)
 
     def lines(self, call: Call[Any]) -> Iterator[bytes]:
-        """Return the lines of a streamed answer. Return when its status and headers have
-        arrived."""
+        """Send a call, and return an iterator over the lines of its streamed answer as soon as the
+        status and the headers have arrived."""
         response = self._send(call, stream=True)
         if not response.is_success:
             call.answer(response.status_code, response.read())
@@ -178,7 +178,8 @@ class AsyncWire:
 
 
 class _Lines:
-    """The lines of a streamed answer. When this object is dropped, its connection is released."""
+    """The lines of a streamed answer. When this object is garbage-collected, the connection is
+    released."""
 
     def __init__(self, response: httpx.Response, address: ServiceAddress) -> None:
         self._lines = _split(response, address)

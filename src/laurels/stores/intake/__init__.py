@@ -1,1 +1,1 @@
-"""Intake: validate commands and gather concurrent writes, the same for every store."""
+"""Intake, the part that all stores share: it validates commands and gathers concurrent writes."""

@@ -1,4 +1,5 @@
-"""Turn a caller's arguments into a write, and validate what can be validated without the store."""
+"""Turns a caller's arguments into a write, and validates what can be validated without the
+store."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -64,7 +65,7 @@ def submission(
     watched: RankingSpec | None = None,
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
-    ranking that `options` name, if the caller has already looked it up."""
+    ranking of `window` and `scope`, if the caller has already looked it up."""
     event_list = batch_list(events)
     ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
@@ -72,7 +73,8 @@ def submission(
         raise NoAllWindow(f"the board {quoted(state.board.name)} has no window `all`")
     if absolute and columns.ats is not None and not event_time and state.rules.has_sum:
         raise SetWithTime(
-            f"the board {quoted(state.board.name)} has a sum column, where `set` takes no time"
+            f"expected no time for `set`, since the board {quoted(state.board.name)} has a sum "
+            "column"
         )
     if key is not None:
         _assign_ids(columns, key)
@@ -93,7 +95,7 @@ def submission(
 
 
 def _errors(event_list: Sequence[Any], columns: Columns) -> EventErrors:
-    """Return the members and the errors of the events whose form was refused, by position."""
+    """Return the members and the errors of the events whose form is invalid, by position."""
     return {
         i: (member_of(event_list[i]), error)
         for i, error in columns.errors
@@ -153,7 +155,7 @@ def _is_plain(part: object) -> bool:
 
 
 def warn_if_all_refused(receipts: Receipts) -> None:
-    """Warn the verb's caller if every event of a batch was refused."""
+    """Warn the caller of a verb if every event of a batch was refused."""
     if not receipts or receipts.error(0) is None or receipts.refused < len(receipts):
         return
     first = receipts[0]
@@ -202,9 +204,9 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
     """Raise InvalidPosition unless a position is None, (source, text), (source, text, before) or
     (source, text, before, "behind"), with texts of up to 4,096 characters. `before` is the position
-    that must be stored now; None means that no position may be stored. It is required for events
-    with an arrival time, since it shows how far the stream has been counted. With "behind", shards
-    with another stored position skip the batch."""
+    that must be stored before the batch; None means that none may be stored. It is required for
+    events with an arrival time, since it shows how far the stream has been counted. With "behind",
+    shards that store another position skip the batch."""
     if position is None and arrived_ms is None:
         return
     if position is not None:

@@ -1,4 +1,4 @@
-"""Turn a command into the write that carries it out, for stores that plan their writes."""
+"""Turns a command into the write that carries it out, for stores that plan their writes."""
 
 from collections.abc import Sized
 from typing import Any, Protocol, TypeVar, Unpack
@@ -29,12 +29,12 @@ from .writes import FoldedWrite
 T = TypeVar("T")
 
 ON_LOOP = 1_000
-"""The number of events of a batch, or of entries of a query, above which it is handled in a
-thread."""
+"""The number of events in a batch, or of entries in an answer, above which the work is done in a
+thread instead of on the event loop."""
 
 
 class SubmissionStore(Protocol):
-    """A store that knows boards and can validate events."""
+    """The methods of a store that turn commands into writes."""
 
     def named(self, board: str) -> BoardState: ...
 
@@ -44,7 +44,8 @@ class SubmissionStore(Protocol):
 
 
 def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
-    """Return the write that carries out a command. Raise the errors of the command's form."""
+    """Return the write that carries out a command. Raise an error if the form of the command is
+    invalid."""
     match command:
         case Submit(board, event, window, scope, absolute):
             return store.submission(

@@ -33,8 +33,8 @@ from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
 MAX_EVENTS = 100_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
-"""The most seconds to wait for a group as large as the last one. If the other writers have stopped,
-this is also the longest delay of a writer."""
+"""The maximum number of seconds to wait for a group as large as the last one. This delays a writer
+if the other writers have stopped."""
 
 _NEVER = sys.maxsize
 
@@ -54,7 +54,7 @@ class Write(Protocol):
 
 class Group(Struct):
     """Tickets that are committed together. `weight` is the number of their events, `writers` the
-    number of their writers. `is_last` says that the inbox has ended."""
+    number of their writers. `is_last` is true if the inbox has ended."""
 
     tickets: list[Ticket]
     weight: int
@@ -70,9 +70,9 @@ class Inbox:
     """The queue of tickets, in order of arrival. Only the committing thread takes tickets out.
 
     The committing thread takes no lock that a writer holds. Otherwise a signal handler that
-    interrupts this writer, writes itself and waits for the commit would wait for ever. Putting a
-    ticket wakes the committing thread. If the thread waits for more writers, it is woken when there
-    are enough. If it misses that notification, its wait times out.
+    interrupts this writer, and then writes and waits for the commit itself, would wait forever.
+    Putting a ticket wakes the committing thread. If the thread waits for more writers, it is woken
+    when there are enough. If it misses that notification, its wait times out.
     """
 
     def __init__(self) -> None:
@@ -182,7 +182,8 @@ class Committer:
     `after_commit` is called with the weight of the group once the group's writers are awake.
     `clock` returns seconds and measures commits.
 
-    The thread has only a weak reference to the store, so it ends when the store is garbage.
+    The thread has only a weak reference to the store, so it ends when the store is
+    garbage-collected.
     """
 
     def __init__(
@@ -226,9 +227,9 @@ class Committer:
     def submit_shared_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
-        """Commit one event together with events of the same kind that this loop has submitted just
-        before. `accept` makes one write of these events. Return a future of the write's result and
-        of the event's position in the write."""
+        """Commit one event together with events of the same kind that tasks of this loop have just
+        submitted. `accept` makes one write of these events. Return a future of the write's result
+        and the event's position in the write."""
         loop = asyncio.get_running_loop()
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind

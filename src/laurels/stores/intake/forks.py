@@ -1,14 +1,14 @@
-"""A count of forks, by which an open store notices that it is used in a child process.
+"""A count of forks, by which an open store detects that it is used in a child process.
 
-Asking the kernel for the process id takes a tenth of the time of a query, so forks are counted
-instead.
+Forks are counted, since asking the kernel for the process id would take a tenth of the time of a
+query.
 """
 
 import os
 
 count = 0
-"""A number that differs between a process and its children. Read the number from the module each
-time."""
+"""A number that differs between a process and its children. Always read it as an attribute of this
+module, since it changes."""
 
 
 def _forked() -> None:

@@ -105,7 +105,9 @@ def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
     rules = board.rules
     window = window_named(rules, wanted.window)
     if window.steps or window.weighing is not None:
-        raise InvalidEntry(f"the entries of the window {quoted(window.name)} change with time")
+        raise InvalidEntry(
+            f"expected a window whose entries do not change with time, got {quoted(window.name)}"
+        )
     instance = window.period_at(0).start_ms
     if window.has_periods:
         if wanted.period is None:
@@ -126,7 +128,7 @@ def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:
 
 
 def parts_of_mend(mend: record.MendRanking, most: int) -> list[record.MendRanking]:
-    """Divide the entries of a record into records of at most `most`."""
+    """Divide a record into records of at most `most` entries."""
     size = len(mend.lengths)
     if size <= most:
         return [mend]

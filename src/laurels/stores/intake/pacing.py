@@ -1,10 +1,10 @@
-"""Pacing: prepare rolling windows for their next step in the background of an event loop.
+"""Pacing: a task of an event loop prepares rolling windows for their next step in the background.
 
-A pass over a million members is done in shares of some thousand members. Each share runs in a
-thread, and holds the lock for about two milliseconds. The shares are spread over half of the time
-to the next boundary. Correctness does not depend on this: the first read or write after a boundary
-does the rest of the pass. The rankings of refreshed windows are built in the same way, over half of
-their refresh interval. Due refreshes that no commit includes are written here.
+A pass over a million members is done in shares of `SHARE` members. Each share runs in a thread, and
+holds the lock for about two milliseconds. The shares are spread over half of the time to the next
+boundary. Correctness does not depend on this: the first read or write after a boundary does the
+rest of the pass. The rankings of refreshed windows are built in the same way, over half of their
+refresh interval. Due refreshes that no commit writes are written here.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Paced(ABC):
 
 
 async def pace(reference: "weakref.ref[Paced]") -> None:
-    """Do the due work of a store until it is garbage or unusable."""
+    """Do the due work of a store until the store is closed or garbage-collected."""
     with suppress(LaurelsError):
         while (service := reference()) is not None:
             try:
@@ -65,8 +65,8 @@ async def pace(reference: "weakref.ref[Paced]") -> None:
 
 
 def pause_s(left: int, until_ms: int) -> float:
-    """Return how many seconds to wait before the next share, if `left` members have to be done
-    before a boundary in `until_ms` milliseconds."""
+    """Return the number of seconds to wait before the next share, if `left` members are left and
+    the next boundary is in `until_ms` milliseconds."""
     if not left:
         return IDLE_S
     shares = 1 + left // SHARE

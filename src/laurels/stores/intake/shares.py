@@ -1,6 +1,7 @@
-"""Sizes of the shares in which due work is done."""
+"""The sizes of the shares in which due work is done."""
 
 SHARE = 512
-"""How many members of a pass are done at a time while readers wait. This is one to two milliseconds
-of work if the ranking has millions of members."""
+"""The number of members that a share of a pass processes while readers wait. It takes one to two
+milliseconds if the ranking has millions of members."""
 MOST = 1_000_000
+"""The maximum number of members that one call processes before it raises NotReady."""

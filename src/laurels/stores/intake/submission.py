@@ -81,7 +81,8 @@ class Submission:
         position."""
 
     def accept(self, boards: Boards, now_ms: int) -> None:
-        """Accept the events at `now_ms`, in batches. If all events are refused, raise the error."""
+        """Accept the events at `now_ms`, in batches. Raise BatchRefused if an event of an
+        all-or-nothing batch is refused."""
         self.board = state = boards.current(self.board)
         self._position_record, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
@@ -126,13 +127,13 @@ class Submission:
 
     @property
     def batches(self) -> Sequence[Batch]:
-        """The accepted events, in batches of one `now` each."""
+        """The accepted events, in batches that are accepted at one instant each."""
         return self._batches
 
     @property
     def position_record(self) -> record.Position | None:
-        """The record of the position. It is None unless the submission has a position and no
-        accepted event."""
+        """The record that stores the position. It is None if the submission has no position, or if
+        the position is stored with its last batch of events."""
         return self._position_record
 
     @property
@@ -189,12 +190,12 @@ class Submission:
         return [receipts]
 
     def _refuse_all(self, offset: int) -> BatchRefused:
-        """Return the error for an all-or-nothing batch if any of its events were refused before
-        counting began."""
-        refusal = BatchRefused("no event was counted", self._receipts(offset))
+        """Refuse all events of an all-or-nothing batch, since some were refused before counting
+        began. Return the error to raise."""
+        error = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self.members(), strict=True):
-            self._errors.setdefault(i, (member.decode(), refusal))
-        return refusal
+            self._errors.setdefault(i, (member.decode(), error))
+        return error
 
     def _receipts(self, offset: Offset) -> Receipts:
         return Receipts(
@@ -268,11 +269,11 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch divided into parts. Each part is accepted at the latest `at` up to its
-        last event. An all-or-nothing batch is not divided; it is accepted at the latest `at` of its
-        events."""
+        """Return the batch divided into parts. Each part is accepted at the latest `at` among the
+        events up to its end. An all-or-nothing batch is not divided, but accepted at the latest
+        `at` of all its events."""
         ats = self._columns.ats or array("q", [MISSING]) * self._columns.n
-        missing = AtRequired("the store runs on event time")
+        missing = AtRequired("expected `at` in every event, since the store uses event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
         if self._atomic and self._errors:
             return []
@@ -317,8 +318,8 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
 
 class JoinedSubmission(Submission):
     """Several submissions of one kind as one batch. Events are validated one by one, and receipts
-    show the ranks before and after the whole commit. So each submission gets the same receipts as
-    if it were not joined."""
+    show the ranks before and after the whole commit, so each submission gets the receipts that it
+    would get alone."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         first = submissions[0]

@@ -39,8 +39,7 @@ class Ticket:
         """Mark the ticket as taken, so that no event can join it any more."""
 
     def split(self) -> "Sequence[Ticket]":
-        """Divide this ticket into tickets with the same writes, which can succeed or fail
-        separately."""
+        """Return tickets with the writes of this one, which can succeed or fail separately."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -80,8 +79,7 @@ Accept = Callable[[list[Any]], Any]
 
 
 class SharedEvent:
-    """An event and the future of its writer. Two of these are equal only if they are the same
-    object."""
+    """An event and the future of its writer. It is compared by identity."""
 
     __slots__ = ("event", "future")
 
@@ -91,9 +89,9 @@ class SharedEvent:
 
 
 class SharedTicket(Ticket):
-    """Single events, of several tasks of one loop, that become one write. More events may join
-    until the ticket is taken. Each task gets the result of the write and the position of its event
-    in the write."""
+    """Events that several tasks of one loop have submitted one by one, and that become one write.
+    Events may join until the ticket is taken. Each task gets the result of the write, and the
+    position of its event in it."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
@@ -143,15 +141,15 @@ class SharedTicket(Ticket):
     def deliver(self) -> None:
         for ticket in self._parts:
             if not ticket.done:
-                ticket.fail(self._error or Closed("the commit was broken off"))
+                ticket.fail(self._error or Closed("the commit was aborted"))
             ticket.deliver()
         for place, entry in enumerate(self._entries):
             self._settle(entry.future, (self._result, place))
 
 
 def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Make the writes of tickets. Return the tickets for which this succeeded; all other tickets
-    fail or are split."""
+    """Build the writes of tickets. If that fails, split the ticket, or let it fail if it has one
+    event. Return the tickets whose writes were built."""
     built: list[Ticket] = []
     for ticket in tickets:
         try:

@@ -1,7 +1,7 @@
-"""The kinds of writes, and what happens to a write between acceptance and fold.
+"""The kinds of writes, and the steps of a write between its acceptance and its result.
 
-The caller's thread makes a write and validates its form. The commit determines `now`, and turns the
-write into records of the log. The records are folded once they are durable.
+The caller's thread makes a write and validates its form. The commit determines the time `now`, and
+turns the write into records of the log. The records are folded once they are durable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +23,11 @@ from .tags import new_tag, new_uid
 
 
 class FoldedWrite(Protocol):
-    """A write as a commit treats it, by calling these methods in their order.
+    """A write in a commit, which calls these methods in this order.
 
-    It is folded in pieces, each with the events accepted at one `now`. The pieces of a commit that
-    share their `now` are counted together, between `before` and `after`.
+    The write is folded in pieces, each with the events accepted at one time `now`. Pieces of
+    different writes with the same `now` are folded together: first `before` is called for all of
+    them, then `fold`, then `after`.
     """
 
     @property
@@ -53,9 +54,9 @@ class FoldedWrite(Protocol):
         and change nothing."""
 
     def prepare(self, fold: Fold, limit: int) -> bool:
-        """Do a share of the work that can be done before the write is folded: that of about `limit`
-        members. Return whether no such work is left. Readers may run between the shares, but
-        nothing is written."""
+        """Do a share of the work that can be done before the write is folded, for about `limit`
+        members. Return whether all of it is done. Readers may run between the shares, but nothing
+        is written."""
 
     def pieces(self) -> list[int]:
         """Return the time `now` of each piece."""
@@ -70,12 +71,12 @@ class FoldedWrite(Protocol):
         """After a piece has been folded, record the part of the state that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
-        """Return the results for the callers, when the whole commit was folded at `offset`. May
-        raise an error."""
+        """Return the result for each caller, after the whole commit was folded at `offset`. May
+        raise an error for all of them."""
 
 
 class Task:
-    """Work to be done between commits. It is queued like a write, but writes nothing."""
+    """Work that is done between commits. It is queued like a write, but has no records."""
 
     exclusive = True
     weight = 1
@@ -111,10 +112,10 @@ class Task:
 
 
 class Single:
-    """A write of one record, which `propose` makes from the state during the commit.
+    """A write of one record, which `propose` makes from the state of the boards during the commit.
 
-    With `exclusive` the write has a commit of its own, because later writes are validated against
-    its effect. Its result is the result of folding the record.
+    An `exclusive` write has a commit of its own, since later writes are validated against its
+    effect. The result of the write is the result of folding the record.
     """
 
     weight = 1
@@ -159,7 +160,8 @@ class Single:
 
 
 class Several:
-    """A write of several records, which `propose` makes from the state during the commit."""
+    """A write of several records, which `propose` makes from the state of the boards during the
+    commit."""
 
     exclusive = True
     board = None
@@ -199,9 +201,9 @@ class Several:
 
 
 class Removal(Single):
-    """A write that removes a member. It first searches for the scopes of the member, in shares. On
-    a board with scopes the write has a commit of its own, since earlier writes of the same commit
-    could add the member to a scope after the search."""
+    """A write that removes a member. It first searches for the scopes with the member, in shares.
+    On a board with scopes it has a commit of its own, since otherwise earlier writes of the same
+    commit could add the member to a scope after the search."""
 
     def __init__(
         self,
@@ -224,8 +226,7 @@ class Removal(Single):
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
-    """Return a write that creates a board. With `exist_ok` an equal existing board is not
-    changed."""
+    """Return a write that creates a board. With `exist_ok` an equal board may already exist."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         if (existing := boards.boards.get(board.name)) is not None:
@@ -315,5 +316,5 @@ class DataChange(Single):
 
 
 def data_moved(member: bytes) -> DataMoved:
-    """Return the error for member data that differs from `before`."""
-    return DataMoved(f"the data of {quoted(member.decode())} is not the data given as `before`")
+    """Return the error for member data that is not equal to `before`."""
+    return DataMoved(f"the data of {quoted(member.decode())} is not equal to `before`")

@@ -1,1 +1,2 @@
-"""The store of one process: commits to a log, folds into an index in memory, recovers."""
+"""The store of one process: it commits writes to a log, folds them into an index in memory, and
+recovers the index from the log."""

@@ -1,8 +1,9 @@
-"""Encoded answers of the store of one process. Lists are kept until their board changes.
+"""Encoded answers of the store of one process. Answers that clients share are cached until their
+board changes.
 
 An answer depends only on the board, the time and the query. The change token of a board (see
 `change_token`) changes whenever the board has changed or a period has ended. It is read before the
-answer is computed, so a kept answer is never older than its token.
+answer is computed, so a cached answer is never older than its token.
 """
 
 from typing import Any, Protocol, TypeVar
@@ -23,14 +24,14 @@ ChangeToken = tuple[int, int, int, bool]
 
 
 class KeptList(Struct, frozen=True):
-    """An answer, and the change token that it was computed for."""
+    """An encoded answer, and the change token of its board before it was computed."""
 
     content: bytes
     change_token: ChangeToken
 
 
 class Asked(Protocol):
-    """The part of the store that answers come from."""
+    """The methods of the store from which answers are made."""
 
     def named(self, name: str) -> BoardState: ...
 
@@ -40,8 +41,8 @@ class Asked(Protocol):
 
 
 class LocalAnswers:
-    """The answers of the store of one process. Each is current, so nothing has to be compared: none
-    has a version."""
+    """Implementation of `AnswerSource`. All answers of the store of one process are current, so
+    they have no version."""
 
     def __init__(self, store: Asked, most_bytes: int) -> None:
         self._store = store
@@ -49,16 +50,17 @@ class LocalAnswers:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the kept answers."""
+        """The size of the cached answers in bytes."""
         return self._cache.nbytes
 
     async def answer(
         self, board: str, query: Query[Any], _floor: Floor, *, packed: bool
     ) -> EncodedAnswer:
-        """Return the answer to a query as it is sent.
+        """Return the encoded answer to a query.
 
-        The answer is computed anew if a period of the board has ended, since the board has to be
-        advanced first, and for a board with decay, since its scores change all the time.
+        The answer is computed again if a period of the board has ended, since the board has to be
+        advanced first. For a board with decay it is always computed again, since its scores change
+        all the time.
         """
         if not query.shared:
             result = await self._store.ask_async(board, query)
@@ -74,16 +76,16 @@ class LocalAnswers:
         return EncodedAnswer(content)
 
     def keeps(self, _board: str) -> bool:
-        """Return False: no answer of this store is old."""
+        """Return False, since no answer of this store is out of date."""
         return False
 
     def moment(self) -> int:
-        """Return 0: answers of this store need no order."""
+        """Return 0, since the answers of this store need no order."""
         return 0
 
     def version_after(self, _board: str, _offset: Offset) -> BoardVersion | None:
-        """Return None: answers have no version."""
+        """Return None, since the answers of this store have no version."""
         return None
 
     def observe(self, observer: AnswerObserver) -> None:
-        """Do nothing: no answer is old, so there are no ages to observe."""
+        """Do nothing, since no answer is out of date."""

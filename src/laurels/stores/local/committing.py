@@ -41,7 +41,7 @@ class LocalCommits(LocalReads):
     _committer: Committer
 
     def commit(self, write: Write) -> Any:
-        """Commit a write. Return its result, or raise the error that refused it."""
+        """Commit a write. Return its result, or raise an error if it is refused."""
         self.ensure_usable()
         return self._committer.submit(write)
 
@@ -51,7 +51,7 @@ class LocalCommits(LocalReads):
         return self._committer.submit_async(write)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work, like `work`. Also write the refreshes that are due. Must not
+        """Do a share of the due work as `work` does, and write the refreshes that are due. Must not
         be called under the lock or in the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
@@ -85,9 +85,9 @@ class LocalCommits(LocalReads):
     def _refresh(self) -> None:
         """Write the refreshes that are due and ready, as an entry of their own.
 
-        A commit does this right after its own entry and before it answers its writers, so that
-        their next reads show the refreshed rankings. Called by the committing thread, while the
-        store's time is that of the commit.
+        A commit does this after its own entry and before it answers its writers, so that their next
+        reads show the refreshed rankings. It is called by the committing thread, while the time of
+        the store is that of the commit.
         """
         with self._lock:
             self._advance_clock()
@@ -122,7 +122,7 @@ class LocalCommits(LocalReads):
         return offset
 
     def _note_clock(self, name: str) -> None:
-        """Write the name of the clock to the log, before the first entry that has a time of that
+        """Store the name of the clock in the log, before the first entry with a time of this
         clock."""
         self._log.set_note("clock", name)
         self._clock_to_note = None
@@ -177,8 +177,8 @@ class LocalCommits(LocalReads):
         return accepted, logged
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
-        """Append records to the log as one entry, and fold their writes. Work that is possible
-        before folding is done in shares, so that readers can run between the shares."""
+        """Append records to the log as one entry, and fold their writes. The work that can be done
+        before folding is done in shares, so that readers can run in between."""
         offset = self._append(logged) if logged else self._fold.offset
         for _, write in accepted:
             prepared = False
@@ -192,7 +192,7 @@ class LocalCommits(LocalReads):
             self._clock.observe(self._fold.now_ms)
 
     def _fold_all(self, accepted: Accepted, offset: int) -> None:
-        """Fold the writes of a commit, piece by piece. Pieces with the same `now` are counted
+        """Fold the pieces of all writes of a commit. Pieces with the same `now` are folded
         together."""
         pieces = [
             (now_ms, write, piece)

@@ -1,5 +1,5 @@
-"""Copy whole boards from and to the local store. A copy is read as pieces, and written as records
-of the log."""
+"""Copies whole boards from and to the local store. A board is read as pieces, and written as
+records of the log."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ class Committing(Protocol):
 
 
 class LocalCopies:
-    """Implementation of `BoardCopies`."""
+    """Implementation of `BoardCopies` for the local store."""
 
     def __init__(self, store: Committing) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class LocalCopies:
             )
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board, as of its origin."""
+        """Yield the pieces of a board."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             pieces = fold.index.contents(fold.named(board).number)
@@ -68,13 +68,13 @@ class LocalCopies:
             yield piece
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name; None if there is none."""
+        """Return the unfinished copy of a board; None if there is none."""
         with self._store.reading():
             state = self._store.advanced_fold().unfinished.named(board)
             return None if state is None else UnfinishedCopy(state.uid, state.board.to_json())
 
     def begin(self, origin: Origin) -> None:
-        """Begin to copy a board into this store."""
+        """Begin an unfinished copy of a board in this store."""
         name = Board.from_json(origin.definition).name
 
         def propose(boards: Boards, now_ms: int) -> records.Record:
@@ -97,7 +97,7 @@ class LocalCopies:
         self._store.commit(Several(propose))
 
     def finish(self, board: str) -> None:
-        """Make a copied board known to readers and writers."""
+        """Make a complete copy visible to readers and writers."""
         self._write(board, lambda number, now_ms: records.Adopted(number, 1, now_ms))
 
     def give_up(self, board: str) -> None:

@@ -42,8 +42,8 @@ from laurels.timeline.instants import MAX_MS
 from .state import LocalState
 
 BOARDS_SHOWN = 1_000
-"""The most boards with metrics of their own. More values of a metric's label would overload a
-metrics collector."""
+"""The maximum number of boards with metrics of their own. More values of a metric's label would
+overload a metrics collector."""
 
 T = TypeVar("T")
 
@@ -67,9 +67,9 @@ class LocalReads(LocalState):
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed.
 
-        It consists of the board's number, its count of changes, the next end of a period or step,
-        and whether that end has passed. On a board with decay it changes every second. Takes no
-        lock; O(1).
+        It consists of the board's number, its number of changes, the next boundary, and whether
+        that boundary has passed. On a board with decay it changes every second. Takes no lock;
+        O(1).
         """
         state = self.named(board)
         return (state.number, state.changes, *time_token(state, self._time_of(state)))
@@ -87,8 +87,8 @@ class LocalReads(LocalState):
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it.
 
-        If a step has begun and much of its pass is left, the pass is completed first. This is done
-        in shares, so that other callers are not blocked. Raises NotReady after MOST members; the
+        If a step has begun and much of its pass is left, the pass is completed first, in shares, so
+        that other callers are not blocked. Raises NotReady if more than MOST members are left; the
         next call continues the pass.
         """
         try:
@@ -137,8 +137,8 @@ class LocalReads(LocalState):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the ranking of all events in the running period. Return
-        None unless a view of that ranking is cached and no work is due; the caller then has to use
+        """Return the result of `read` on the ranking of all events in a window's running period.
+        Return None if no view of that ranking is cached or work is due; the caller then has to use
         `ask`."""
         self.ensure_usable()
         with self._lock:
@@ -194,8 +194,8 @@ class LocalReads(LocalState):
         return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
     def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
-        """Advance the scopes to be read by a share of work. Return whether they are completely
-        advanced."""
+        """Advance the scopes that `requests` read, by one share of work. Return whether all of them
+        are up to date."""
         return self._fold.advance_scopes(
             state, {request.key.scope for request in requests}, SHARE
         ) and all(
@@ -244,8 +244,8 @@ class LocalReads(LocalState):
         return self._fold
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do the due work for about `limit` members. Return the number of members left, and in how
-        many milliseconds the next boundary passes."""
+        """Do the due work for about `limit` members. Return the number of members left, and the
+        number of milliseconds until the next boundary."""
         with self.reading():
             self._advance_clock()
             left = 0

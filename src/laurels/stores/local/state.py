@@ -41,7 +41,7 @@ _log = logging.getLogger("laurels")
 class LocalState(Paced):
     """A log, a fold of it, and a clock. The name of the clock is stored as a note in the log.
 
-    `rest` lets other threads run; `stopwatch` returns seconds, for measuring commits.
+    `rest` lets other threads run; `stopwatch` is a clock in seconds that measures commits.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class LocalState(Paced):
         return self._lock
 
     def try_lock(self) -> "threading.RLock | None":
-        """Acquire the lock for reads without waiting, and return it. Return None if another thread
-        has it."""
+        """Acquire the lock for reads and return it. Return None at once if another thread has
+        it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
@@ -155,8 +155,8 @@ class LocalState(Paced):
         return clock_status(self._clock, self._fold.now_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Accept the current clock, even if it has leapt far. Raises InvalidClock for a clock
-        without a guard."""
+        """Accept the current time of the clock, even after a large leap. Raises InvalidClock for a
+        clock without a guard."""
         accept_clock(self._clock)
         return self.clock_status()
 
@@ -202,5 +202,5 @@ class LocalState(Paced):
         except StorageFailed:
             raise
         except BaseException as error:
-            self._unusable_reason = f"a commit was broken off ({error!r})"
+            self._unusable_reason = f"a commit was aborted ({error!r})"
             raise Closed(self._unusable_reason) from error

@@ -1,11 +1,10 @@
 """The store of one process. It accepts writes, logs them and folds them into an index, which
 answers queries.
 
-Writes are gathered into commits (`commit`). A commit determines `now`, and appends the records of
-all its writes to the log as one entry. Once the entry is durable, the commit folds the records
-under the lock that readers take as well. So no answer shows half a commit, no read waits for a
-disk, and a failed append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` offer
-the verbs over this store.
+Writes are gathered into commits (`intake.commit`). A commit determines the time `now`, and appends
+the records of all its writes to the log as one entry. Once the entry is durable, the commit folds
+the records under the lock that readers take as well. So no answer shows half a commit, no read
+waits for a disk, and a failed append leaves the index unchanged.
 """
 
 import asyncio
@@ -69,9 +68,9 @@ class Service(LocalUpkeep):
 
     @property
     def copies(self) -> LocalCopies:
-        """Access to whole boards, for copies. Each call makes a new object. If the store kept the
-        object, the two would form a reference cycle. A store that nobody uses any more would then
-        not be freed at once, and its folder would stay locked."""
+        """Access to whole boards, for copies. Each call makes a new object: a stored object and the
+        store would form a reference cycle, so that a store that is no longer used would not be
+        freed at once, and its folder would stay locked."""
         return LocalCopies(self)
 
     def close(self) -> None:
@@ -96,7 +95,7 @@ class Service(LocalUpkeep):
         return submission(self.named(board), events, window, event_time=self._event_time, **options)
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command and return its result. Raise an error if it is refused."""
         committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
@@ -147,8 +146,8 @@ class Service(LocalUpkeep):
         return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _after_commit(self, weight: int) -> None:
-        """Start a snapshot and the writing of changes if they are due. Do a share of the due work,
-        unless a task of an event loop does this work. Called after a commit, once its writers are
+        """Start a snapshot and the writing of changes if they are due, and do a share of the due
+        work unless a task of an event loop does it. Called after a commit, once its writers are
         awake."""
         if self._unusable_reason is not None:
             return

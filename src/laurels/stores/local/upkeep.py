@@ -1,4 +1,4 @@
-"""Snapshots of the local store, and checking and rebuilding its index."""
+"""The upkeep of the local store: it takes snapshots, and checks and rebuilds its index."""
 
 import logging
 from collections.abc import Iterator
@@ -122,8 +122,8 @@ class LocalUpkeep(LocalCommits):
 
     @contextmanager
     def _pausing(self) -> Iterator[None]:
-        """Keep the index unchanged in this context. Every board is first advanced to the commit's
-        time, so that reads have nothing to advance. No pass continues meanwhile."""
+        """Keep the index unchanged in this context. Every board is advanced to the time of the
+        commit first, so that reads need not advance it, and no pass continues."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

@@ -1,4 +1,4 @@
-"""Count failed writes, and log them once a minute until one succeeds."""
+"""Counts failed writes, and logs them once a minute until a write succeeds."""
 
 import logging
 from collections.abc import Callable
@@ -11,10 +11,8 @@ _log = logging.getLogger("laurels")
 
 class WriteFailures:
     """The failed writes of a log. `count` is the number of entries that could not be written since
-    the store was opened. `reason` says why the last write failed; it is None if that write
-    succeeded.
-
-    `seconds` is a monotonic clock.
+    the store was opened. `reason` is the reason why the last write failed; it is None if that write
+    succeeded. `seconds` is a monotonic clock.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:

@@ -1,1 +1,1 @@
-"""Kept changes of the boards in one process."""
+"""The kept changes of the boards in one process."""

@@ -1,4 +1,4 @@
-"""The protocol of a store for blocks of changes that are no longer kept in memory."""
+"""The protocol for storing blocks of changes that are no longer kept in memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
@@ -10,9 +10,8 @@ from laurels.core.changes.cursor import BlockPlace
 
 
 class StoredRow(Struct, frozen=True):
-    """A row of the file without its blocks. It has the sequence numbers of its first and last
-    block, and the tag of the last block. `count` is the number of changes in it that sinks send,
-    `at_ms` the time of its newest change."""
+    """A row without its blocks: the sequence numbers of its first and last block, the tag of its
+    last block, the number of its changes that sinks send, and the time of its newest change."""
 
     first: int
     last: int
@@ -34,8 +33,8 @@ class ChangeRows(Protocol):
         """Whether any rows were ever written."""
 
     def floors(self) -> dict[int, BlockPlace]:
-        """Return the floor of each board, by the board's number. The floor is the place before the
-        oldest block."""
+        """Return the floor of each board, by the board's number: the place before its oldest
+        block."""
 
     def rows(self, board: int) -> list[StoredRow]:
         """Return the rows of a board, without their blocks, in order."""
@@ -53,7 +52,7 @@ class ChangeRows(Protocol):
     ) -> None:
         """Write rows of boards, and remove rows up to new floors, in one transaction. With
         `durable`, all rows written so far are on the disk on return. Without it, a power cut may
-        lose rows; their blocks are then made again from the log. Raises StorageFailed if the disk
+        lose rows, whose blocks are then made again from the log. Raises StorageFailed if the disk
         refuses a write."""
 
     def forget(self, board: int) -> None:

@@ -1,4 +1,4 @@
-"""Find the boards that have changes after an offset, without looking at every board."""
+"""Finds the boards with changes after an offset, without visiting every board."""
 
 from collections.abc import Collection
 
@@ -6,8 +6,8 @@ from collections.abc import Collection
 class LatestChanges:
     """The boards with recorded changes, ordered by their latest change.
 
-    Recording a change only notes the number of its board. The next reader knows the offset, and
-    moves the noted boards to the end of the order. All methods are called under the lock of the
+    `note` only collects the number of a board. The next call of `since` moves the collected boards
+    to the end of the order, with its current offset. All methods are called under the lock of the
     fold.
     """
 

@@ -3,7 +3,7 @@
 The fold appends a block for each record that changed a board. A thread writes blocks to the file
 after the commits and removes expired ones. When the store is opened again, the blocks after the
 newest snapshot are made again from the log, with the same numbers and tags. So it does not matter
-which blocks had been written.
+which of them had been written to the file.
 """
 
 import logging
@@ -37,10 +37,10 @@ is the number of its changes plus `BLOCK_COST`, since even a block with a single
 KB."""
 BLOCK_COST = 20
 TAIL = 16
-"""How many of a board's newest blocks stay in memory after they were written. Readers that follow
-the board read these."""
+"""The number of a board's newest blocks that stay in memory after they were written, for readers
+that follow the board."""
 TAIL_CHANGES = 10_000
-"""When a board's newest blocks have this number of changes together, no older block stays in
+"""The number of changes in a board's newest blocks from which on older blocks do not stay in
 memory."""
 WARNED_AT = 0.5
 """A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
@@ -67,7 +67,8 @@ class _BoardChanges(Struct):
     written_total: int = 0
     unwritten: int = 0
     lost: int = 0
-    """How many changes this process has removed before a registered sink had confirmed them."""
+    """The number of changes that this process has removed although a registered sink had not
+    confirmed them."""
     is_warned: bool = False
     """Whether a warning was logged that unconfirmed changes will soon be removed."""
 
@@ -78,16 +79,16 @@ class _BoardChanges(Struct):
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
-        """Return how many changes sinks send in a block and all later ones. The block has to be in
-        memory, or be the next block to be recorded."""
+        """Return the number of changes that sinks send in a block and all later ones. The block has
+        to be in memory, or be the next block to be recorded."""
         at = sequence - self.first_recent
         if at < len(self.recent):
             return self.total - self.totals[at] + self.recent[at].sent
         return 0
 
     def sent_from_row(self, sequence: int) -> int:
-        """Return how many changes sinks send in the row with a block, and in all later rows.
-        O(rows)."""
+        """Return the number of changes that sinks send in the row with a block and in all later
+        rows. O(rows)."""
         rows = sum([row.count for row in self.rows if row.last >= sequence])
         return rows + self.total - self.written_total
 
@@ -109,16 +110,16 @@ class ChangeLog:
     # Recording of changes, under the lock of the fold
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Begin with the states of all boards in a snapshot. Blocks in the file that are later than
-        the snapshot are used only if folding the log makes the same blocks again."""
+        """Begin recording with the states of all boards in a snapshot. Blocks in the file that are
+        later than the snapshot are used only if folding the log makes the same blocks again."""
         self._boards = {}
         self._floors = self._file.floors()
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
     def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Begin the record of a board with its blocks in the file. If these blocks have a gap or
-        end before `now`, drop them and begin without blocks."""
+        """Begin recording a board, with its blocks in the file. If these blocks have a gap or end
+        before `now`, drop them and begin without blocks."""
         floor = self._floors.pop(number, None)
         kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
         if floor is None:
@@ -174,8 +175,8 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Drop all blocks of a board, because the blocks in the file differ from the log. `now`
-        becomes the board's floor."""
+        """Drop all blocks of a board, since those in the file differ from the log. `now` becomes
+        the floor of the board."""
         kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
@@ -184,9 +185,9 @@ class ChangeLog:
     # Reading
 
     def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
-        """Return the data from which a page of changes is made. This is called under the lock of
-        the fold; the page is made later, without the lock. Raises ChangesNotKept, ChangesExpired,
-        CursorDiverged, InvalidCursor."""
+        """Return the data from which a page of changes is made. This method is called under the
+        lock of the fold; the page is made later, without the lock. Raises ChangesNotKept,
+        ChangesExpired, CursorDiverged, InvalidCursor."""
         ensure_kept(state)
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
@@ -303,9 +304,8 @@ class ChangeLog:
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
         """Return the place before the oldest block that has to be kept.
 
-        A block is kept if two conditions hold. First, it has one of the newest `changes_max`
-        changes. Second, it is younger than the `changes` of the board's definition, or a registered
-        sink has not confirmed it yet.
+        A block is kept if it has one of the newest `changes_max` changes, and is either younger
+        than the `changes` of the board's definition or not yet confirmed by a registered sink.
         """
         rules = state.rules
         if not rules.changes_ms:
@@ -351,14 +351,14 @@ class ChangeLog:
         )
 
     def lost(self, board: int) -> int:
-        """Return how many changes of a board this process has removed before a registered sink had
-        confirmed them."""
+        """Return the number of changes of a board that this process has removed although a
+        registered sink had not confirmed them."""
         kept = self._boards.get(board)
         return 0 if kept is None else kept.lost
 
     def unsent(self, state: BoardState) -> int:
-        """Return how many changes the slowest registered sink of a board has not confirmed. Blocks
-        that are only in the file are counted by whole rows. O(rows)."""
+        """Return the number of changes that the slowest registered sink of a board has not
+        confirmed. Blocks that are only in the file are counted by whole rows. O(rows)."""
         confirmed = least_confirmed(state.positions, state.uid)
         kept = self._boards.get(state.number)
         if confirmed is None or kept is None:
@@ -379,8 +379,8 @@ States = Iterable[tuple[BoardState, int]]
 
 
 class ChangeRead(Struct, frozen=True):
-    """The data from which a page of changes is made, without a lock: the blocks in memory, and
-    where to find older blocks."""
+    """The data from which a page of changes is made without a lock: the blocks in memory, and the
+    file with older blocks."""
 
     context: ChangeContext
     number: int
@@ -390,7 +390,7 @@ class ChangeRead(Struct, frozen=True):
     recent: Sequence[RecordedBlock]
     file: ChangeRows | None
     waiting: int
-    """How many changes sinks send in the first block of `_blocks` and all later ones."""
+    """The number of changes that sinks send in the first block of `_blocks` and all later ones."""
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag than

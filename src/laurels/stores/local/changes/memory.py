@@ -1,4 +1,4 @@
-"""Kept changes of a store in memory, as rows of encoded blocks."""
+"""The kept changes of a store without a folder, as rows of encoded blocks in memory."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,1 +1,1 @@
-"""The files beside the log: keys, the audit log, the clock, and how private files are written."""
+"""The files beside the log: the keys, the audit log, the clock reference; and private files."""

@@ -1,8 +1,8 @@
-"""The audit log of a folder: a SQLite file of its own.
+"""The audit log of a folder: a separate SQLite file.
 
-It is not in `log.db`, which only the committing thread writes. So an administrative call neither
-waits for a commit nor delays a commit, and the log has no records except those from which the
-boards are made.
+It is not in `log.db`, since only the committing thread writes that file. So an administrative call
+neither waits for a commit nor delays one, and the log has only the records from which the boards
+are made.
 """
 
 import os
@@ -28,7 +28,7 @@ _LAST_ID = (1 << 63) - 1
 
 
 class _Write:
-    """The rows of one call of `add`, and the result of writing them."""
+    """The rows of one call of `add`, and whether they are written or failed."""
 
     def __init__(self, entries: Sequence[AuditEntry]) -> None:
         self.rows = [(msgspec.json.encode(entry),) for entry in entries]

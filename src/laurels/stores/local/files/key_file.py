@@ -1,16 +1,16 @@
-"""The keys of a folder: two files of the same content, `keys.json` and `keys.json.previous`.
+"""The keys of a folder: two files with the same content, `keys.json` and `keys.json.previous`.
 
-A change is written first to `keys.json.previous`, then to `keys.json`; with the second write it is
-valid. Each file is written under a temporary name, synced, read back and renamed. So at any time at
-least one of the two files is complete, whatever happens to the disk or the process. If `keys.json`
-is damaged, `keys.json.previous` is used, with a warning. A revocation is acknowledged after the key
-was removed from both files. On a full disk, a revocation first removes `keys.json.previous`, then
-writes the smaller `keys.json` to the space that this frees.
+A change is written to `keys.json.previous` first, and takes effect when it is written to
+`keys.json`. Each file is written under a temporary name, synced, read back and renamed. So at any
+time at least one of the two files is complete, whatever happens to the disk or the process. If
+`keys.json` is damaged, `keys.json.previous` is used, with a warning. A revocation is acknowledged
+after the key was removed from both files. On a full disk, a revocation first removes
+`keys.json.previous`, then writes the smaller `keys.json` to the space that this frees.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had no
-checksum, can still be read. A note in the folder's log says that the store needs keys. So a store
-knows that it needs keys even if the files are lost, or if it was restored from a backup, which
-never has the keys.
+checksum, can still be read. A note in the folder's log records that the store needs keys. So a
+store needs keys even if the files are lost, or if it was restored from a backup, which never has
+the keys.
 """
 
 import errno
@@ -60,7 +60,7 @@ class _Format1(Struct, frozen=True):
 
 class FolderKeyStore:
     """Implementation of `KeyStore` in a folder that this process has locked. `warned` is called
-    with each message for the operator."""
+    with warnings for the operator."""
 
     def __init__(
         self, folder: Path, notes: Notes, warned: Callable[[str], None] = lambda _: None
@@ -107,8 +107,8 @@ class FolderKeyStore:
         return changed
 
     def _shrink(self, content: bytes) -> None:
-        """Write a smaller set of keys to a full disk. First remove `keys.json.previous` to free its
-        space. If that file is the only one that can be read, leave it and raise KeysDamaged."""
+        """Write a smaller set of keys to a full disk. Remove `keys.json.previous` first to free its
+        space. If that file is the only valid one, leave it and raise KeysDamaged."""
         if _read(self._path) is None:
             raise KeysDamaged(f"{self._path.name} is missing, and the disk is full")
         before = self._path.read_bytes()
@@ -135,7 +135,7 @@ class FolderKeyStore:
         try:
             return msgspec.json.decode(self._used.read_bytes(), type=dict[str, int])
         except (OSError, msgspec.MsgspecError):
-            return {}  # these times are only for information
+            return {}  # the times of last use are only informative
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         _write(self._used, msgspec.json.encode({**self.last_used(), **used_ms}))
@@ -163,7 +163,7 @@ def _read(path: Path) -> KeySet | None:
     try:
         return _decoded(content, path.name)
     except msgspec.MsgspecError as error:
-        raise KeysDamaged(f"{path.name} is not a file of keys ({error})") from error
+        raise KeysDamaged(f"{path.name} is not a valid file of keys ({error})") from error
 
 
 def _decoded(content: bytes, name: str) -> KeySet:

@@ -1,7 +1,7 @@
 """Files and folders that only their owner may read.
 
-The modes are explicit, so the umask of the process can only remove rights: files are 0600, folders
-0700. SQLite gives its write-ahead file the mode of the database. A folder written by an earlier
+The modes are explicit (files 0600, folders 0700), so the umask of the process can only remove
+rights. SQLite gives its write-ahead file the mode of the database. A folder written by an earlier
 version, or copied by other means, gets these modes when it is opened.
 """
 

@@ -1,9 +1,9 @@
-"""Apply a batch to the rankings of its board.
+"""Applies a batch to the rankings of its board.
 
-There are three steps. First, ids and lateness decide which events count. Then the write rule in the
-engine (`engine.batch.fold`) counts these events in all their windows. Last, the ids of counted
-events are remembered. An all-or-nothing batch keeps a journal of its writes and is undone if one of
-its events is refused.
+There are three steps. First, events with repeated ids and late events are sorted out. Then the
+write rule in the engine (`engine.batch.fold`) counts the other events in all their windows. Last,
+the ids of counted events are remembered. An all-or-nothing batch keeps a journal of its writes and
+is undone if one of its events is refused.
 """
 
 from array import array
@@ -30,7 +30,7 @@ from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
 _Report = tuple[bytearray, list["array[int]"]]
-"""For each event, whether the member had an entry in the watched ranking, and the entry's words."""
+"""Whether each event's member had an entry in the watched ranking, and the words of the entries."""
 
 
 class BatchApplication:
@@ -185,9 +185,9 @@ class BatchApplication:
     def _count_once(self, ids: list[bytes | None]) -> None:
         """Count events with ids, in runs of events that do not affect each other's acceptance.
 
-        Whether an id is new depends on the outcome of the events before it. So a run ends before an
-        id that is already in it, and before an id that might exceed the limit of ids. It also ends
-        before the time at which one of its ids is forgotten.
+        Whether an id is new depends on the outcomes of earlier events. So a run ends before an
+        event whose id is already in the run, before an id that might exceed the limit on ids, and
+        before an event at whose time an id of the run is forgotten.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
@@ -238,8 +238,8 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return for each event the member that is its value of a label. An event without the label may
-    have any member."""
+    """Return, for each event, the roster id of its value of a label. For an event without the label
+    it is arbitrary."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -256,7 +256,7 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
 
 
 def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
-    """Return the scores before and after each event. They are concatenated from the runs."""
+    """Concatenate the scores before and after each event from the runs."""
     if not runs:
         return None, None
     before, after = runs[0]

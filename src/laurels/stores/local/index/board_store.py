@@ -23,8 +23,8 @@ from .remembered import Remembered
 class ScopeStore(Struct, eq=False, gc=False):
     """The data of one scope of a board: rankings by window and instance, rolling windows by name.
 
-    `generation` is the board's generation at the time when the scope was last advanced. `refreshes`
-    counts the board's refreshes that the scope has followed.
+    `generation` is the generation of the board when the scope was last advanced. `refreshes` is the
+    number of the board's refreshes that the scope has followed.
     """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
@@ -94,11 +94,11 @@ class BoardStore(Struct, eq=False):
     lists the other scopes. With `stamped`, an entry has the exact time of its newest event in
     addition to the tie stamp.
 
-    `building` has the windows whose next refresh is being built. For each of them it has the scopes
-    in which that refresh will have members. In a new scope, the build starts with the first event.
-    `refreshes` counts the refreshes that were completely built when they were due. `refreshed` has,
-    for each window, the number of its last such refresh. A scope that has followed fewer refreshes
-    still has the ranking to be shown as its prepared ranking.
+    `building` has the windows whose next refresh is being built, each with the scopes in which that
+    refresh will have members. In a new scope, the build starts with the first event. `refreshes` is
+    the number of refreshes that were completely built when they were due, and `refreshed` has, for
+    each window, the number of its last one. In a scope that has followed fewer refreshes, the
+    ranking to be shown is still the prepared one.
     """
 
     rules: Rules
@@ -163,7 +163,7 @@ class BoardStore(Struct, eq=False):
         return part
 
     def stale_windows(self, part: ScopeStore) -> list[RollingSet]:
-        """Return the rolling windows of a scope that have not followed their last refresh."""
+        """Return the rolling windows of a scope in which the last refresh has not been followed."""
         return [
             part.rolling[window]
             for window, number in self.refreshed.items()
@@ -183,8 +183,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Check three invariants. Every stored scope is listed once and is not empty. Scopes have
-        built the refreshes that they have not followed. `building` has the right scopes."""
+        """Check that every stored scope is listed once and is not empty, that scopes have built the
+        refreshes that they have not followed, and that `building` has the right scopes."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(
                 f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
@@ -232,9 +232,9 @@ def tallies_of(rolling: RollingSet) -> list[Tally]:
 
 
 def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
-    """Return the structures that an event may change besides the tally of its step. One is the live
-    ranking. With best columns, the tallies of other steps are added, since the event may replace
-    worse candidates there. A deferred window has no such structures."""
+    """Return the structures that an event may change besides the tally of its step: the live
+    ranking and, with best columns, the tallies of other steps, in which the event may replace worse
+    candidates. There are none if the window is deferred."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

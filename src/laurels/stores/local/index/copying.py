@@ -1,12 +1,12 @@
-"""Copy the memory index in pieces while it changes.
+"""Copies the memory index in pieces while it changes.
 
 **Rows.** A copy has a row for each entry of a ranking and each cell of a tally: the structure, the
 member, the words. If a structure has several rows of a member, the last row is valid; a row without
 words means that the member is not in the structure. So the current state can be copied first, in
 any number of pieces, and changes later. Each write reports the members and structures that it
-touched, and the next *round* reads these again. A round is much faster than the writes during it,
-so less is left after each round. When little is left, `finish` reads the rest at once, and the copy
-shows the state of that instant.
+touched, and the next *round* reads these again. Reading is much faster than writing, so less is
+left after each round. When little is left, `finish` reads the rest at once, and the copy then has
+the state of that instant.
 
 **Order.** A ranking is copied in its own order, continuing after the key of the last entry copied;
 a tally is copied in the order of its hash. So no untouched entry is skipped, even if the structure
@@ -44,9 +44,9 @@ ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
-"""Looking up one row by its member takes as long as reading this number of contiguous rows."""
+"""The number of contiguous rows that are read in the time of looking up one row by its member."""
 FINISH_MOST = 2_048
-"""The most rows, scopes or new members that may be left for `finish`."""
+"""The maximum number of rows, scopes or new members that may be left for `finish`."""
 MOST_ROUNDS = 12
 _BOARDS = 64
 
@@ -80,8 +80,8 @@ class Stored(Struct, frozen=True, array_like=True):
 
 class Contents(Struct, frozen=True, array_like=True):
     """A scope of a board, with its structures and the running steps of its rolling windows. It also
-    has the fold's description of the board (None if the board was deleted), and the time at which
-    the board's oldest remembered event id was accepted."""
+    has the fold's description of the board (None if the board was deleted), and the time of
+    acceptance of the board's oldest remembered event id."""
 
     number: int
     described: bytes | None
@@ -93,15 +93,14 @@ class Contents(Struct, frozen=True, array_like=True):
 
 
 class Data(Struct, frozen=True, array_like=True):
-    """Data of a board's members. None as a member's data removes the data."""
+    """The data of members of a board; None if a member's data was removed."""
 
     board: int
     items: list[tuple[bytes, bytes | None]]
 
 
 class Ids(Struct, frozen=True, array_like=True):
-    """Remembered event ids of a board, grouped by their times of acceptance. The oldest group is
-    the first."""
+    """Remembered event ids of a board, in groups with equal times of acceptance, oldest first."""
 
     board: int
     groups: list[tuple[int, list[bytes]]]
@@ -201,7 +200,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return all the rest. The copy then has the current state of the index."""
+        """Return everything that is left. The copy then has the current state of the index."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -232,8 +231,8 @@ class Copying:
         return 1 in self._flags or self._named_count < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
-        """Yield the pieces of one round. These are the scopes that are new or touched, and after
-        them the names of members to which rows refer for the first time."""
+        """Yield the pieces of one round: the scopes that are new or touched, and then the names of
+        the members to which rows refer for the first time."""
         self._rounds += 1
         self._rows_again = 0
         self._round, self._touched = self._touched, {}
@@ -357,7 +356,7 @@ class Copying:
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
     def _contents(self, unit: Unit, described: bytes | None) -> Section:
-        """Return the section with the contents of a scope, without structures that were not copied
+        """Return the section with the contents of a scope, without structures that are not copied
         yet."""
         number, scope = unit
         store, part = self._store_of(number), self._part(unit)

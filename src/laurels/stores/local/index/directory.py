@@ -1,4 +1,4 @@
-"""A directory of a board's scopes that are not empty, in the order of their names."""
+"""The directory of a board: the names of its scopes that are not empty, in order."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -58,8 +58,8 @@ class Directory:
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
-        of them is the `place` for the next call. A scope that is added before `place` between two
-        calls is not returned."""
+        one is the `place` for the next call, which does not return scopes that were added before it
+        in the meantime."""
         places: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

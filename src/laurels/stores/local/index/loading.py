@@ -1,4 +1,4 @@
-"""Load a copy of the memory index.
+"""Loads a copy of the memory index.
 
 There are two passes. The first reads the contents of the scopes and the names of members (`see`).
 Then the structures are created (`open`), and the second pass reads rows into them (`take`). Rows of
@@ -43,8 +43,7 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""The most members for which memory is allocated in advance (half a gigabyte). For more members,
-memory is allocated when needed."""
+"""The maximum number of members for which memory is allocated in advance (half a gigabyte)."""
 _OTHER_LANE = -1
 """The lane of member data and event ids; see `lane`."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}

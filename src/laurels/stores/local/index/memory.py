@@ -1,4 +1,4 @@
-"""The memory index: all rankings of a store in this process, as ranked sets of the engine."""
+"""The memory index: all rankings of the boards in this process, as ranked sets of the engine."""
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ from .moving import link_candidates, restore_rows, scope_pieces, shared_pieces
 from .remembered import Remembered
 
 MEASURED = 500
-"""How many scopes of a form are sampled to estimate the memory of all scopes of the form."""
+"""The number of scopes of a form that are sampled to estimate the memory of all its scopes."""
 _ALL = 2**62
 _NOTHING = ScopeStore()
 _SCAN = 10_000
@@ -38,7 +38,7 @@ _STYLES = {"ordinal": ORDINAL, "competition": COMPETITION, "dense": DENSE}
 
 
 class MemoryIndex(Deferred):
-    """Implementation of `Index` in memory. It is not thread-safe, since the store holds a lock
+    """Implementation of `Index` in memory. It need not be thread-safe, since the store holds a lock
     during each call."""
 
     def __init__(self, seed: int) -> None:

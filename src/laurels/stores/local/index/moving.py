@@ -1,4 +1,4 @@
-"""Read a whole board from the memory index as pieces, and restore a board from pieces."""
+"""Reads a whole board from the memory index as pieces, and restores a board from pieces."""
 
 from array import array
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 
 There are two structures. One is a dict from (member, id) to the time of acceptance. The other is a
 queue of the same keys, grouped by these times and in their order, so that forgetting is O(1) for
-each id. The dict and the queue always have the same keys. While a copy is taken (`follow`), added
-ids are noted for the copy.
+each id. The dict and the queue always have the same keys. While a copy is made (`follow`), added
+ids are also collected for the copy.
 """
 
 from collections import deque
@@ -44,7 +44,7 @@ class Remembered:
             self._queue.append((now_ms, [key]))
 
     def undo(self, keys: list[bytes]) -> None:
-        """Undo the newest calls of `add`. They have added `keys`, in this order."""
+        """Undo the newest calls of `add`, which have added `keys` in this order."""
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:
@@ -78,8 +78,8 @@ class Remembered:
         return self._queue[0][0] if self._queue else None
 
     def follow(self) -> list[tuple[int, list[bytes]]]:
-        """Return all ids, by time of acceptance, for a copy. From now on, note added ids for
-        `take_added`."""
+        """Return all ids in groups by time of acceptance, for a copy. From now on, collect added
+        ids for `take_added`."""
         self._added = []
         groups = list(self._queue)
         if groups:
@@ -95,7 +95,7 @@ class Remembered:
         return added
 
     def unfollow(self) -> None:
-        """Stop noting added ids."""
+        """Stop collecting added ids."""
         self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:

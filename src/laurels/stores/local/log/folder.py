@@ -24,9 +24,8 @@ class Folder:
     """A folder that this process has locked until `close`. The lock file has the pid of this
     process.
 
-    The lock is a lock of the kernel (flock), so it ends with the process in any case. A forked
-    child inherits the lock. It closes its copy at once, so that the lock does not outlive the
-    parent.
+    The lock is a lock of the kernel (flock), so it always ends with the process. A forked child
+    inherits the lock, and closes its copy at once, so that the lock ends with the parent.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -78,9 +77,8 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Write the address at which this process serves the folder to a file in the folder. None means
-    that it stops serving. If another process fails to lock the folder, its error shows the
-    address."""
+    """Write the address at which this process serves the folder to a file in the folder, so that
+    the error of another process that cannot lock the folder can name it. None removes the file."""
     with suppress(OSError):
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)

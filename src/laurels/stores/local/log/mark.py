@@ -1,10 +1,11 @@
-"""The mark of a log: its newest offset, in a file of its own.
+"""The mark of a log: its newest offset, in a separate file.
 
-SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
-The mark is written after each commit and not flushed, so it costs little. It is never ahead of the
-log on the disk, so a log that ends before its mark has lost entries. A mark has a checksum. If the
-mark is damaged or missing, the end of the log cannot be verified. This is logged and shown in the
-store's statistics. Earlier versions wrote 20 digits without a checksum.
+If the end of SQLite's write-ahead file is damaged, SQLite treats it as an unfinished transaction
+and discards it. The mark detects this. It is written after each commit and not flushed, so it costs
+little. It is never ahead of the log on the disk, so a log that ends before its mark has lost
+entries. A mark has a checksum. If the mark is damaged or missing, the end of the log cannot be
+verified. This is logged and shown in the store's statistics. Earlier versions wrote 20 digits
+without a checksum.
 """
 
 import logging
@@ -36,12 +37,12 @@ def _decode(content: bytes) -> int | None:
 
 
 class Mark:
-    """The mark beside a log. `doubt` is the reason why the mark could not verify the end of the log
-    when the log was opened; None if it could."""
+    """The mark beside a log. `doubt` is the reason why the end of the log could not be verified
+    when the log was opened; None if it was verified."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Read the mark of a log that ends at `offset`. Raises LogDamaged if the mark has a greater
-        offset."""
+        """Read the mark of a log that ends at `offset`. Raises LogDamaged if the mark is
+        greater."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None

@@ -33,7 +33,8 @@ class MemoryLog:
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         if after < self._trimmed:
             raise LogDamaged(
-                f"the log begins after offset {self._trimmed}, got a read after {after}"
+                f"expected a read from offset {self._trimmed} on, since the log is trimmed, got "
+                f"{after}"
             )
         for offset in range(after + 1, self.offset + 1):
             yield offset, self._entries[offset - self._trimmed - 1]

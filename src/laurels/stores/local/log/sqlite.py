@@ -2,11 +2,11 @@
 
 In WAL mode with `synchronous=FULL` the commit of a row returns when the row is on the disk, so an
 acknowledged commit survives a kill and a power cut. Each row has a CRC-32 of its body, and offsets
-are consecutive. So damage is detected, and the error names the damaged entry. The writer's
-connection is used by one thread at a time; each reader opens a connection of its own.
+are consecutive. So damage is detected, and its error names the entry. The writer's connection is
+used by one thread at a time; each reader opens a connection of its own.
 
-SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
-So the newest offset is also stored in a file of its own, the mark (`mark`).
+If the end of SQLite's write-ahead file is damaged, SQLite treats it as an unfinished transaction
+and discards it. So the newest offset is also stored in a separate file, the mark (`mark`).
 """
 
 import os
@@ -237,8 +237,8 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Count a commit of `nbytes` bytes. Start copying if enough bytes were committed. Called by
-        the writer."""
+        """Add the size of a commit. Start copying if enough bytes were committed. Called by the
+        writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
@@ -259,7 +259,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the entries in rows. Verify that each entry is intact, and that none is missing."""
+    """Yield the entries in rows. Raise LogDamaged if one is damaged or missing."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:

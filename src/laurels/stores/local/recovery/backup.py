@@ -6,8 +6,8 @@ consistent state. The file has the format of snapshots (`snapshot/form.py`): a f
 the notes and a table of contents, the snapshot in pieces, the entries of the log. The file gets its
 name only after it was flushed and read back.
 
-Restoring first reads the whole file. It builds a folder under another name, and renames this folder
-at the end. So the result is either a complete folder or no folder.
+Restoring first verifies the whole file. It builds a folder under a temporary name, and renames it
+at the end, so the result is either a complete folder or no folder.
 """
 
 import os
@@ -74,7 +74,7 @@ def back_up(
     if not folder.is_dir():
         raise FolderMissing(f"there are no boards at {folder}")
     if file.exists() and not overwrite:
-        raise BackupExists(f"{file} is there already")
+        raise BackupExists(f"{file} already exists")
     for _ in range(_ATTEMPTS):
         with ExitStack() as stack:
             snapshot = _newest_good(folder, stack)
@@ -87,8 +87,8 @@ def back_up(
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
-    """Return the newest valid snapshot, with its open file. The file can be read even if the
-    snapshot is removed."""
+    """Return the newest valid snapshot with its open file, which can be read even if the snapshot
+    is removed."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))
@@ -164,7 +164,7 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
     is missing or empty, as it was before.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise FolderNotEmpty(f"{folder} is there already")
+        raise FolderNotEmpty(f"{folder} already exists and is not empty")
     whole = folder.absolute()
     beside = whole.with_name(f".{whole.name}.restoring")
     try:

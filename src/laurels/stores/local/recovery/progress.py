@@ -1,8 +1,8 @@
-"""Report the progress of opening a store.
+"""Reports the progress of opening a store.
 
-A `Report` is called with the phase, the amount done and the total. The code that opens a store is
-many calls below the code that can show progress. So the report is set in a context variable, for
-the current thread or task and the tasks that it starts.
+A `Report` is a function that is called with the phase, the amount done and the total. It is set in
+a context variable, since the code that opens a store is many calls below the code that can show
+progress. It applies to the current thread or task, and to the tasks that it starts.
 """
 
 from collections.abc import Callable, Iterator

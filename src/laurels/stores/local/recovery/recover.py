@@ -1,8 +1,9 @@
-"""Recovery: make a fold from the newest valid snapshot and the log after it, or from the whole log.
+"""Recovery: makes a fold from the newest valid snapshot and the log after it, or from the whole
+log.
 
-If the newest snapshot is damaged, the snapshot before it is used. The log after that one is kept
-for this case. If neither snapshot is valid and the log was trimmed, or if the log ends before a
-snapshot, opening fails with an error that says what to do.
+If the newest snapshot is damaged, the previous one is used; the log after the previous one is kept
+for this case. If neither is valid and the log was trimmed, or if the log ends before a snapshot,
+opening fails with an error that says what to do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,8 +30,8 @@ NewIndex = Callable[[], Index]
 
 
 class Recovered(Struct, frozen=True):
-    """A recovered fold. It also has the snapshot from which recovery began, the number of bytes of
-    the log that were folded after it, and the damaged snapshots that were skipped."""
+    """The result of a recovery: the fold, the snapshot from which it was made, the size in bytes of
+    the log that was folded after the snapshot, and the damaged snapshots that were skipped."""
 
     fold: Fold
     snapshot: SnapshotFile | None
@@ -39,7 +40,7 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder of changes that keeps the changes across restarts."""
+    """A recorder of changes that takes part in a recovery, since its changes survive restarts."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""

@@ -1,4 +1,4 @@
-"""Rewind a folder whose newest records are ahead of the clock.
+"""Rewinds a folder whose newest records are ahead of the clock.
 
 Time in a store never goes back. So if a folder was written while the clock was days ahead, the
 store's time does not advance until those days have passed. Rewinding rewrites the log as if the
@@ -29,8 +29,8 @@ from laurels.stores.local.snapshot.taking import read_head
 
 
 class Rewound(Struct, frozen=True):
-    """The effect of rewinding to `until_ms`. It has the time of the newest record before rewinding,
-    the number of changed entries of the log, and the snapshots that were set aside."""
+    """The effect of rewinding to `until_ms`: the time of the newest record before rewinding, the
+    number of changed entries of the log, and the snapshots that were set aside."""
 
     until_ms: int
     newest_ms: int
@@ -87,8 +87,8 @@ def _latest_ms(body: bytes) -> int:
 
 
 def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
-    """Return a function from an entry of the log to the rewritten entry, or None if the entry does
-    not change."""
+    """Return a function that rewrites an entry of the log as of `until_ms`, and returns None for an
+    entry that does not change."""
 
     def rewritten(body: bytes) -> bytes | None:
         decoded = records.decode(body)
@@ -102,8 +102,7 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
 
 
 def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.Record]:
-    """Yield the records with the times that they would have if the clock had stopped at an
-    instant."""
+    """Yield the records with all times after `until_ms` replaced by `until_ms`."""
     for each in decoded:
         if each.now_ms <= until_ms:
             yield each

@@ -1,4 +1,4 @@
-"""Compare two folds of the same log completely, including every entry of every ranking."""
+"""Compares two folds of the same log completely, including every entry of every ranking."""
 
 from collections.abc import Iterator
 
@@ -78,5 +78,5 @@ def _compare_tallies(live: Fold, rebuilt: Fold, name: str, number: int, scope: s
 
 def _ensure_equal(name: str, live: object, rebuilt: object) -> None:
     if live != rebuilt:
-        differs = f"the index has {str(live)[:200]}, the log says {str(rebuilt)[:200]}"
+        differs = f"the index has {str(live)[:200]}, a fold of the log has {str(rebuilt)[:200]}"
         raise CheckFailed(f"{name}: {differs}")

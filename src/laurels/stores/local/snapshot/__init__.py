@@ -1,1 +1,2 @@
-"""Snapshots: the whole state at one offset of the log, so that opening need not read all of it."""
+"""Snapshots: the whole state at an offset of the log, so that opening need not read the log before
+it."""

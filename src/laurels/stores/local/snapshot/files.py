@@ -38,8 +38,8 @@ class SnapshotFile(Struct, frozen=True):
         return self.path.stat().st_size
 
     def set_aside(self) -> None:
-        """Rename the damaged file, so that it is kept but never used. If that fails, the file is
-        skipped the next time as well."""
+        """Rename the damaged file, so that it is kept but never used. If that fails, the next
+        recovery skips it again."""
         with suppress(OSError):
             self.path.replace(self.path.with_suffix(".damaged"))
 
@@ -91,9 +91,9 @@ class SnapshotFiles:
         """Remove all but the newest two snapshots; one that cannot be removed is removed the next
         time.
 
-        Each file is durably renamed before its content is removed. The reason: the log is trimmed
-        next, and after a power cut there must be no snapshot under its old name that the log no
-        longer continues.
+        Each file is durably renamed before its content is removed. Otherwise, since the log is
+        trimmed next, a power cut could leave a snapshot under its old name although the log after
+        it is gone.
         """
         for snapshot in self.newest_first()[KEPT:]:
             with suppress(OSError):

@@ -69,7 +69,7 @@ def _ensure_format(head: bytes, name: str) -> None:
         raise SnapshotDamaged(f"{name} does not begin with the header of a snapshot")
     (version,) = _VERSION.unpack(head[len(MAGIC) :])
     if version < 1:
-        raise SnapshotDamaged(f"{name} is in format {version}, which never existed")
+        raise SnapshotDamaged(f"expected {name} in a format from 1 to {FORMAT}, got {version}")
     if version > FORMAT:
         raise FormatTooNew(f"{name} is in format {version}, this version reads up to {FORMAT}")
 
@@ -105,8 +105,8 @@ def _truncated(name: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """The place of a section in a file, with the section's header and the beginning of its body.
-    Both are verified only when `read_at` reads the section."""
+    """The position of a section in a file, with its header and the beginning of its body. Both are
+    not verified until `read_at` reads the section."""
 
     at: int
     head: bytes

@@ -1,4 +1,4 @@
-"""Read the sections of a snapshot in any order, in several threads."""
+"""Reads the sections of a snapshot in any order, in several threads."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from laurels.errors import StorageFailed
 from .form import FilePosition, find_sections, read_at
 
 THREADS = 2
-"""The number of threads. More threads would only compete for memory bandwidth, and few snapshots
+"""The number of threads. More of them would only compete for memory bandwidth, and few snapshots
 have more than two large structures."""
 
 
@@ -50,10 +50,9 @@ class Sections:
 
 
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
-    """Run iterators to their ends, `THREADS` of them at a time, started in their order.
+    """Run iterators to their ends in `THREADS` threads, in the order in which they are given.
 
-    If one iterator fails, all other iterators stop at their next items, and then the error is
-    raised.
+    If one iterator fails, the others stop at their next items, and its error is raised.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []

@@ -1,8 +1,8 @@
-"""Schedule snapshots: decide when one is due, and take one at a time.
+"""Schedules snapshots: decides when one is due, and takes one at a time.
 
 Due snapshots are taken in a separate thread, so no commit waits for a snapshot. A failed snapshot
-(on a full disk, for example) only makes recovery longer. The failure is shown in the store's
-statistics, and another attempt is made when the log has grown by the same amount again.
+(on a full disk, for example) only makes recovery longer. The statistics of the store show the
+failure, and another attempt is made when the log has grown by the same amount again.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Take a snapshot of a store in use, and open a snapshot."""
+"""Takes a snapshot of a store in use, and opens a snapshot."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -22,8 +22,8 @@ SECOND_OF_LOG = 2 << 20
 """How many bytes of the log are folded in about a second. Measurements gave one to six MiB,
 depending on the windows of the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""How many bytes of a snapshot, at least, are written in the time in which one byte of the log is
-folded."""
+"""A lower bound for the number of bytes of a snapshot that are written in the time in which one
+byte of the log is folded."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
@@ -33,9 +33,9 @@ def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether a snapshot is worth its cost before a store is closed. There are two
-    conditions: folding the log would delay the next start by more than about a second, and writing
-    the snapshot takes no longer than folding the log."""
+    """Return whether a snapshot is worth its cost before a store is closed: whether folding the log
+    would delay the next start by more than about a second, and would take longer than writing the
+    snapshot."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
@@ -48,10 +48,10 @@ def take(
 ) -> SnapshotFile:
     """Write a snapshot of a fold while the fold continues to apply commits.
 
-    `still` is a context in which no commit runs. It is entered to read one piece of the copy at a
-    time. The pieces are written outside of it. `rest` is called after each piece and lets other
-    threads run. `before_end` is called when everything has been copied, before the snapshot becomes
-    valid. If the disk refuses a write, nothing is changed, and StorageFailed is raised.
+    `still` returns a context in which no commit runs. Each piece of the copy is read in such a
+    context, and written outside of it. `rest` is called after each piece and lets other threads
+    run. `before_end` is called when everything is copied, before the snapshot becomes valid. If the
+    disk refuses a write, nothing is changed, and StorageFailed is raised.
     """
     heads: list[Head] = []
     with still():
@@ -122,7 +122,7 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:
-    """Load the sections that the first pass has not loaded. So every section is read and
+    """Load the sections that the first pass has not loaded, so that every section is read and
     verified."""
     lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
