@@ -78,19 +78,22 @@ def test_the_parts_of_a_packed_score_do_not_overlap() -> None:
     [
         (_board(tie="member"), None),
         (_board(Column(min=0, max=31)), None),
-        (_board(Column(min=0, max=1_000_000)), "tie=member is plain; tie_resolution=1m is packed"),
+        (
+            _board(Column(min=0, max=1_000_000)),
+            "tie=member would be plain; tie_resolution=1m would be packed",
+        ),
         (
             _board(),
-            "tie=member is plain; min and max that take 26 bits instead of 54 are packed at "
-            "tie_resolution=1h",
+            "tie=member would be plain; columns of 26 bits instead of 54, by min "
+            "and max, would be packed with tie_resolution=1h",
         ),
         (
             _board(Column(), Column("t", min=0, max=3), tie="member"),
-            "declare min and max: the columns take 56 bits of the available 53",
+            "declare min and max: the columns take 56 bits, and 53 are available",
         ),
         (
             _board(Column(op="last"), tie="member"),
-            "to be packed, a column of op last needs tie first or last, and tie_resolution 1ms",
+            "a column of op last would be packed with tie first or last, and tie_resolution 1ms",
         ),
         (
             Board("b", tie="member", windows=["all", "decay:6h"]),

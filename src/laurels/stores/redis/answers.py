@@ -1,16 +1,17 @@
-"""Answer queries from this process's memory, for boards that permit it by `max_age`.
+"""Answers queries from a cache in this process, for boards that permit it by `max_age`.
 
-An answer is kept as it is sent, encoded, with the version of the board that it shows. Its age runs
-from when its query was sent. It is used until it is `max_age` old, a period, a step or the board
-ends, or a refresh is due, and only for readers that have not seen a newer version (`Floor`).
+The cache has encoded answers, each with the version of the board that it shows. The age of an
+answer begins when its query is sent. The answer is used until it is `max_age` old, a period or step
+or the board ends, or a refresh is due, and only for readers that have not seen a newer version
+(`Floor`).
 
-An answer is not kept if this process has meanwhile seen a newer version, in another answer or by a
-write; if it is about a window with decay; or if the boards use event time, which only the index
-server knows.
+An answer is not cached in three cases: this process has seen a newer version since the query was
+sent, in another answer or by a write; the answer is about a window with decay; or the boards use
+event time, which only the index server knows.
 
-A version counts the changes of a board, so an answer never shows fewer than an answer that arrived
-before its query was sent. If it does, the server has lost changes, as a failover may. Then all
-answers from before are dropped, and the count begins anew.
+A version counts the changes of a board, so an answer never shows fewer changes than an answer that
+arrived before its query was sent. If it does, the server has lost changes, for instance in a
+failover. Then all earlier answers are dropped, and versions start over.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,16 +44,16 @@ from .query_runner import QueryRunner
 
 T = TypeVar("T")
 MOST_OWN_BOARDS = 100_000
-"""The most boards of which the program that opened them has a floor."""
+"""The maximum number of boards for which the program that opened them has a floor."""
 MOST_NAMES = 10_000
-"""The most names of boards for which it is remembered whether the settings let answers be kept."""
+"""The maximum number of board names in the cache of what the settings allow."""
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 
 
 class KeptAnswer(Struct, frozen=True):
-    """An answer in memory. Its query was sent at `moment`, and at `sent_ns` by the clock of ages.
-    It is valid until the board's time is `until_ms` or it is `max_age_ms` old."""
+    """A cached answer. Its query was sent at `moment`, and at `sent_ns` by the monotonic clock. The
+    answer is valid until the time of the board is `until_ms`, or until it is `max_age_ms` old."""
 
     content: bytes
     version: BoardVersion
@@ -63,7 +64,8 @@ class KeptAnswer(Struct, frozen=True):
 
 
 class AnswerFrame(Struct, frozen=True):
-    """What is kept of an answer besides its content, and the unique id of its board."""
+    """What is cached of an answer besides its content and version, and the unique id of its
+    board."""
 
     uid: str
     moment: int
@@ -73,8 +75,9 @@ class AnswerFrame(Struct, frozen=True):
 
 
 class Fetched(Struct, Generic[T], frozen=True):
-    """A result from the index server. `version` is the state that it shows, None if answers about
-    the board are not kept; `frame` is None if this answer must not be kept."""
+    """A result from the index server. `version` is the version of the board that it shows; it is
+    None if answers about the board are not cached. `frame` is None if this answer must not be
+    cached."""
 
     result: T
     version: BoardVersion | None = None
@@ -82,16 +85,16 @@ class Fetched(Struct, Generic[T], frozen=True):
 
 
 class _Seen(Struct):
-    """What this process has seen of a board: its newest version, and the moment after which a
-    query has to be sent for its answer to be used."""
+    """What this process has seen of a board: its newest version, and the moment after which the
+    query of a usable answer was sent."""
 
     newest: BoardVersion | None = None
     least_moment: int = 0
 
 
 class Answers:
-    """The answers in this process's memory. `elapsed_ns` is a clock that never leaps, for ages.
-    `moment` counts the moments of the process, if several stores share it."""
+    """The cached answers of this process. `elapsed_ns` is the monotonic clock that measures ages.
+    `moment` counts the moments of the process, if several stores share the count."""
 
     def __init__(
         self,
@@ -116,20 +119,20 @@ class Answers:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the kept answers."""
+        """The size of the cached answers in bytes."""
         return self._cache.nbytes
 
     def moment(self) -> int:
-        """Return a number that is greater than those of all calls before."""
+        """Return a number that is greater than those of all earlier calls."""
         return self._next_moment()
 
     def keeps(self, board: str) -> bool:
-        """Return whether answers about a board may be kept, as far as this process knows."""
+        """Return whether answers about a board may be cached, as far as this process knows."""
         state = self._catalog.boards.boards.get(board)
         return state is not None and self._keeps(state)
 
     def observe(self, observer: AnswerObserver) -> None:
-        """Call `observer` for each answer about a board whose answers are kept."""
+        """Call `observer` for each answer about a board whose answers are cached."""
         self._observer = observer
 
     # For a service
@@ -137,7 +140,7 @@ class Answers:
     async def answer(
         self, board: str, query: Query[Any], floor: Floor, *, packed: bool
     ) -> EncodedAnswer:
-        """Return the answer to a query as it is sent, not below a floor."""
+        """Return the encoded answer to a query, which is not below `floor`."""
         kept = self._find(board, query, floor, packed=packed)
         if kept is not None:
             return EncodedAnswer(kept.content, kept.version)
@@ -161,8 +164,8 @@ class Answers:
     # For the program that opened the boards
 
     def find_own(self, board: str, query: Query[Any]) -> bytes | None:
-        """Return an answer from memory, None if there is none that may be used. O(1); any thread
-        may call it."""
+        """Return a cached answer for the program that opened the boards; None if there is none that
+        may be used. O(1); any thread may call it."""
         if self._session is None:
             return None
         kept = self._find(board, query, self._session.floor(board))
@@ -172,7 +175,8 @@ class Answers:
         return kept.content
 
     async def ask(self, board: str, query: Query[T]) -> T:
-        """Ask the index server. For the program that opened the boards, keep the answer."""
+        """Return the answer of the index server. Cache it for the program that opened the
+        boards."""
         if self._session is None:
             return await self._queries.ask(board, query)
         before = self._session.floor(board)
@@ -185,9 +189,10 @@ class Answers:
 
     @contextmanager
     def noting(self, command: Command[Any]) -> Iterator[None]:
-        """Note the write that is made inside, whether or not it succeeds: after an error it may
-        have counted, too. The program that opened the boards sees all its writes at once, and
-        everybody sees those that are not submissions of events."""
+        """Record the write that is made in this context, even if it fails, since it may have
+        counted despite an error. Later answers show the writes of the program that opened the
+        boards and, to all readers, the writes of this process that are not submissions of
+        events."""
         try:
             yield
         finally:
@@ -201,7 +206,7 @@ class Answers:
                     self._drop(name)
 
     def _drop(self, board: str) -> None:
-        """Use no answers about a board that were asked for until now."""
+        """Do not use answers about a board to queries that were sent until now."""
         state = self._catalog.boards.boards.get(board)
         if state is not None and self._keeps(state):
             self._seen_of(state).least_moment = self.moment()
@@ -211,7 +216,7 @@ class Answers:
     def _find(
         self, board: str, query: Query[Any], floor: Floor, *, packed: bool = False
     ) -> KeptAnswer | None:
-        """Return an answer from memory, None if there is none that may be used."""
+        """Return a cached answer; None if there is none that may be used."""
         state = self._catalog.boards.boards.get(board)
         if state is None or not query.cacheable or not self._keeps(state):
             return None
@@ -231,7 +236,7 @@ class Answers:
         return kept
 
     async def _fetch(self, board: str, query: Query[T]) -> Fetched[T]:
-        """Ask the index server."""
+        """Return the result of the index server, and what has to be cached of it."""
         moment, sent_ns = self.moment(), self._elapsed_ns()
         cached = self._catalog.boards.boards.get(board)
         before = None if cached is None else self._seen_of(cached).newest
@@ -254,7 +259,7 @@ class Answers:
     def _keep(
         self, query: Query[T], fetched: Fetched[T], content: bytes, *, packed: bool = False
     ) -> None:
-        """Keep a fetched answer, if it may be kept."""
+        """Cache a fetched answer, if it may be cached."""
         frame, version = fetched.frame, fetched.version
         if frame is None or version is None:
             return
@@ -266,8 +271,8 @@ class Answers:
     def _note(
         self, state: BoardState, version: BoardVersion, before: BoardVersion | None, moment: int
     ) -> bool:
-        """Note the version of an answer. Return whether it may be kept: nothing newer was seen, and
-        it is not from before a restart of the count."""
+        """Record the version of an answer. Return whether the answer may be cached: whether no
+        newer version was seen, and its query was sent after versions last started over."""
         seen = self._seen_of(state)
         if before is not None and not version.covers(before):
             seen.newest, seen.least_moment = version, self.moment()

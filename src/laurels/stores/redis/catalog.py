@@ -52,10 +52,10 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The most calls that a write spends on the refresh of a due window. On a small board these calls
-complete the refresh."""
+"""The maximum number of calls that a write spends on the refresh of a due window. On a small board
+they complete the refresh."""
 MOST_DUE = 20
-"""The most windows that one round of refreshes handles."""
+"""The maximum number of windows that one round of refreshes handles."""
 
 T = TypeVar("T")
 
@@ -80,8 +80,8 @@ class BoardCatalog:
         have or had a head. A missing board counts as due, since another process may have begun
         passes."""
         self._swept: dict[int, tuple[int, int]] = {}
-        """The definition version and the next boundary when the board last had no stale scope, by
-        board number."""
+        """The definition version and the next boundary of a board when it last had no stale scope,
+        by board number."""
 
     @property
     def boards(self) -> Boards:
@@ -136,7 +136,7 @@ class BoardCatalog:
             await self.registry.cleared(body)
 
     async def retry_outdated(self, board: str, action: Callable[[BoardState], Awaitable[T]]) -> T:
-        """Return the result of `action` for a board. When the index refuses the call because this
+        """Return the result of `action` for a board. If the index refuses a call because this
         process's copy is outdated, update the copy and call `action` again."""
         reread = False
         for _ in range(ATTEMPTS):
@@ -201,9 +201,9 @@ class BoardCatalog:
                 raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
-        """Advance the scopes that the index reported as stale. Raises NotReady if this takes the
-        work of more than MOST members. If the definition has changed meanwhile, read it again and
-        return; the caller then tries again."""
+        """Advance the scopes that the index reported as stale. Raises NotReady if that takes the
+        work of more than MOST members. If the definition has changed, read it again and return, so
+        that the caller tries again."""
         try:
             with ends_in(
                 inf, anew=True
@@ -228,7 +228,7 @@ class BoardCatalog:
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work. Return about how much work is left, and in how many
+        """Do a share of the due work. Return approximately how much work is left, and in how many
         milliseconds more work falls due."""
         left = 0
         await self.remove_gone()
@@ -275,9 +275,9 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged if the result of a refresh other than `before` is now shown in any
-        refreshed window. If `states` has the states of the label replica, the rankings by a label
-        are checked, otherwise the rankings of members."""
+        """Raise RefreshChanged if a refreshed window no longer shows the refresh in `before`. If
+        `states` has the states of the label replica, the rankings by a label are checked, otherwise
+        the rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -295,7 +295,7 @@ class BoardCatalog:
 
     async def _refresh_due_windows(self, calls: int) -> int:
         """Continue the refreshes that are due. A large refresh is continued by at most `calls`
-        calls. Return about how many members are left."""
+        calls. Return approximately how many members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_of_number):
             state = self.boards.find_by_number(place[0])
@@ -313,7 +313,8 @@ class BoardCatalog:
         return left
 
     async def _refresh_window(self, place: Place, calls: int, state: BoardState) -> int:
-        """Continue one refresh if it is still due; return about how many members are left."""
+        """Continue one refresh if it is still due. Return approximately how many members are
+        left."""
         number, window = place
         if state.number != number or window not in state.rules.refreshed:
             return 0
@@ -373,7 +374,7 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Count all events that the shards of a board have counted, in the rankings by a label.
+        """Count all events that the shards of a board have counted in the rankings by a label, too.
         Return False if some events are left."""
 
         async def feed(state: BoardState) -> bool:
@@ -403,7 +404,7 @@ class BoardCatalog:
 
 
 def opened_as(state: BoardState) -> Opened:
-    """Return a board with its version and rules, as calls of the index take it."""
+    """Return a board with its version and rules, in the form that calls of the index take."""
     return Opened(state.number, state.version, state.rules)
 
 

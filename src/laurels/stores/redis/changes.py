@@ -1,4 +1,4 @@
-"""Read the changes of boards on an index server, merged from all shards into one sequence of
+"""Reads the changes of boards on an index server, merged from all shards into one sequence of
 pages."""
 
 import asyncio
@@ -85,7 +85,7 @@ class ChangeReader:
 
 
 def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
-    """Return how many changes after a place in a shard's stream are to be sent by sinks."""
+    """Return the number of changes after a place in a shard's stream that sinks have to send."""
     for block in shard.blocks[:1]:
         if block.sequence == place.sequence:
             return shard.waiting - sent_before(block, start_of(block, place))

@@ -1,7 +1,7 @@
-"""Copy whole boards from and to an index server, piece by piece.
+"""Copies whole boards from and to an index server, piece by piece.
 
-An unfinished board has a number and keys, but its definition is not among those that processes
-read. A note on the server names the board. The definition is stored when the copy is complete.
+An unfinished copy has a board number and keys, but no definition, so processes do not find it. A
+note on the server has its origin. The definition is stored when the copy is complete.
 """
 
 from base64 import b64decode, b64encode
@@ -80,13 +80,13 @@ class ServerCopies:
         return origin
 
     def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board, as of its origin."""
+        """Yield the pieces of a board."""
         pieces = self._run(self._pieces(board))
         while (piece := self._run(_next(pieces))) is not None:
             yield piece
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of that name, None if there is none."""
+        """Return the unfinished copy of a board; None if there is none."""
         unfinished: _Unfinished | None = self._run(self._unfinished(board))
         return (
             None
@@ -95,7 +95,7 @@ class ServerCopies:
         )
 
     def begin(self, origin: Origin) -> None:
-        """Begin to copy a board into this store."""
+        """Begin an unfinished copy of a board in this store."""
         self._run(self._begin(origin))
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
@@ -103,7 +103,7 @@ class ServerCopies:
         self._run(self._put(board, pieces))
 
     def finish(self, board: str) -> None:
-        """Make a copied board known to readers and writers."""
+        """Make a complete copy visible to readers and writers."""
         self._run(self._finish(board))
 
     def give_up(self, board: str) -> None:
@@ -217,6 +217,6 @@ def _key(board: str) -> str:
 
 
 async def _next(pieces: AsyncIterator[Piece]) -> Piece | None:
-    """Return the next piece, None after the last one."""
+    """Return the next piece; None after the last one."""
     with ends_in(inf, anew=True):
         return await anext(pieces, None)

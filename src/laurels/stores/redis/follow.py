@@ -1,4 +1,4 @@
-"""Detect changes of boards that are watched.
+"""Detects changes of boards that are watched.
 
 A write by any process increments the offset of its board, which is cheap to read. While a board is
 watched (`server.live`), its offset is polled often; otherwise it is not polled.
@@ -14,7 +14,7 @@ from .retry import read_only
 
 
 class Follower:
-    """Stores the offset that was last read, for each board."""
+    """Reads and caches the offsets of boards, from which their change tokens are made."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog

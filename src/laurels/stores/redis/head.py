@@ -1,11 +1,11 @@
-"""Check whether an index server can store a board with a head."""
+"""The check whether an index server can store a board with a head."""
 
 from laurels.errors import BoardInvalid
 from laurels.model.board import Board
 
 
 def ensure_head_layout(board: Board) -> None:
-    """Raise BoardInvalid for a board with a head that has no layout on an index server."""
+    """Raise BoardInvalid if an index server has no layout for a board with a head."""
     rules = board.rules()
     if not rules.head:
         return

@@ -72,8 +72,8 @@ class ServerKeyStore:
         return needed
 
     def set_needs_keys(self) -> None:
-        """Do nothing, since `replace` records with the first change of the keys that the boards
-        need keys."""
+        """Do nothing, since the first call of `ServerKeys.replace` records that the boards need
+        keys."""
 
     def last_used(self) -> Mapping[str, int]:
         used: Mapping[str, int] = self._run(self._keys.last_used())

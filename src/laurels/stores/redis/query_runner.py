@@ -1,4 +1,4 @@
-"""Answer queries about one board, each from a single state of it."""
+"""Answers queries about a board, each from a single state of the board."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -37,8 +37,9 @@ class _CachedBoard(Struct, frozen=True):
 
 
 class Reply(Struct, Generic[T], frozen=True):
-    """A result, as of an offset of a board, and the board's time until which it can be repeated
-    (MIN_MS: it cannot). The offset is None if it is that of the label replica."""
+    """The result of a query about a board with the state `state`. `offset` is the offset that it
+    shows; None if the label replica was read. `until_ms` is the time of the board until which the
+    result can be repeated; MIN_MS if it cannot."""
 
     result: T
     state: BoardState
@@ -59,7 +60,7 @@ class QueryRunner:
 
     @read_only
     async def reply(self, board: str, query: Query[T]) -> Reply[T]:
-        """Return the result of a query about a board, with its state."""
+        """Return the result of a query about a board, with what is needed to cache it."""
         with ends_in(VERB_SECONDS):
             return await self._catalog.retry_outdated(board, partial(self._answer, query))
 
@@ -105,7 +106,8 @@ def _any_by(requests: Sequence[ReadRequest]) -> bool:
 
 def _repeatable_until(state: BoardState, requests: Sequence[ReadRequest]) -> int:
     """Return the time of the board until which an answer from these rankings can be repeated: the
-    next refresh of any of them. MIN_MS if one decays, since its scores change all the time."""
+    next refresh of any of them, or MIN_MS if one of them decays, since its scores change all the
+    time."""
     until_ms = MAX_MS
     for request in requests:
         window = state.rules.windows[request.key.window]

@@ -1,10 +1,10 @@
 """The refreshed windows that this process knows, and when to refresh them.
 
-Every call that counts, reads or refreshes also returns the refresh states of its board. So a
+Every call that counts, reads or refreshes also returns the refresh states of its board, so a
 process knows when the windows of the boards that it uses are due. It checks the windows of other
-boards once per refresh interval, in case the process that wrote to them has ended. The server
-decides whether a window is really due, since another process may already have refreshed it, or may
-be refreshing it.
+boards once per refresh interval, in case the processes that write to these boards have ended. The
+server decides whether a window is still due, since another process may have refreshed it in the
+meantime.
 """
 
 import heapq
@@ -61,7 +61,7 @@ class Refreshing:
             self._large.discard(place)
 
     def next_ms(self) -> int:
-        """Return the time at which the next window has to be checked, MAX_MS if there are no
+        """Return the time at which the next window has to be checked; MAX_MS if there are no
         windows."""
         while self._queue and self._is_stale(self._queue[0]):
             heapq.heappop(self._queue)

@@ -14,7 +14,7 @@ from .retry import read_only
 
 
 class Definitions(Protocol):
-    """Board definitions by name on a server, as bytes that are replaced by compare-and-swap."""
+    """Board definitions by name on a server. They are bytes, and replaced by compare-and-swap."""
 
     async def load(self) -> tuple[dict[str, bytes], int]:
         """Return all definitions, and the number of the next board."""
@@ -129,7 +129,8 @@ class Registry:
         return await self._put(name, None, encode(record), record.number)
 
     async def adopt(self, record: BoardRecord, name: str) -> bool:
-        """Add a board under a number taken before. Return False if the board's name is taken."""
+        """Add a board with a number from `take_number`. Return False if the board's name is
+        taken."""
         return await self._put(name, None, encode(record), None)
 
     async def note(self, key: str) -> str | None:

@@ -1,9 +1,9 @@
-"""The protocol of an index on a server, with rankings of boards that several processes share.
+"""The protocol of an index on a server, with the rankings of boards that several processes share.
 
-Every call is a coroutine and one atomic step on the server, so concurrent callers never see each
-other's work half done. A process's copy of a definition, and plans made from it, may be outdated.
-The server then refuses the call without having changed anything (`DefinitionOutdated`,
-`PlanExpired`, `StepNotReady`), and the caller repeats the call with a new plan.
+Every call is a coroutine and one atomic step on the server, so callers never see an incomplete
+change. A process's copy of a definition, and plans made from it, may be outdated. The server then
+refuses the call without changing anything (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`),
+and the caller repeats the call with a new plan.
 """
 
 from array import array
@@ -65,8 +65,8 @@ class FeedConflict(Exception):  # noqa: N818
 
 
 class RefreshChanged(Exception):  # noqa: N818
-    """A refreshed window is not in the state that the caller expected. The query has to be
-    repeated."""
+    """A refreshed window is not in the state that the caller expected, who has to repeat the
+    query."""
 
 
 RefreshStates = dict[int, dict[str, RefreshState]]
@@ -74,9 +74,9 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 
 
 class Opened(Struct, frozen=True):
-    """The target of a call. It is a board with the version and rules that the process knows, or a
-    shard of such a board, or its label replica. For a label replica, `feeds` is the number of
-    shards from which it is updated; otherwise it is 0."""
+    """The target of a call: a board, a shard of it, or its label replica, with the version and the
+    rules that the process knows. `feeds` is the number of shards from which a label replica is
+    updated, and 0 for other targets."""
 
     number: int
     version: int
@@ -108,11 +108,12 @@ class PositionWrite(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """The result of counting a batch, as of an offset. `ranks_before` and `ranks_after` are the
-    ranks of the events' members before and after the batch. Ranks count from 0; -1 means that the
-    member is not ranked. The two are None if ranks were not requested or could not be determined.
-    If there are `highs`, these are the greatest possible ranks before and after, and the ranks are
-    the least possible ones.
+    """The result of counting a batch, as of an offset.
+
+    `ranks_before` and `ranks_after` are the ranks of the events' members before and after the
+    batch, from 0; -1 for a member that is not ranked. Both are None if ranks were not requested or
+    could not be determined. With `highs`, the greatest possible ranks before and after, they are
+    the least possible ranks.
 
     `left` has the positions of events that were not counted because their shards refused them. All
     other fields are about the counted events. If `left` is not None, the caller has to plan and
@@ -133,8 +134,8 @@ class Applied(Struct, frozen=True):
 
 class ShardChanges(Struct, frozen=True):
     """Blocks of changes of a shard, in order. `floor` is the place before the oldest kept block,
-    `newest` the place after the newest block. `waiting` is the number of changes for sinks to send,
-    from the first of these blocks to the newest block of the shard."""
+    `newest` the place after the newest block. `waiting` is the number of changes that sinks have to
+    send, from the first of these blocks to the newest block of the shard."""
 
     floor: BlockPlace
     newest: BlockPlace
@@ -143,7 +144,7 @@ class ShardChanges(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True, gc=False):
-    """Results of reads, all from one state, with its offset and refresh states."""
+    """The results of reads from one state, with the offset and the refresh states of this state."""
 
     results: list[ReadResult]
     offset: Offset
@@ -157,13 +158,13 @@ class RemoteIndex(Protocol):
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Register a board, or its changed definition. Repeating it has no effect. If the board
-        keeps changes, `recorded` is added to its changes; this is also true of `recorded` in other
-        methods. With a `restart_tag` all earlier changes are removed, because the board kept no
-        changes for some time."""
+        """Register a board or its changed definition. Repeating the call has no effect. If the
+        board keeps changes, `recorded` is added to them, here and in other methods. With a
+        `restart_tag` all earlier changes are removed, since the board kept no changes for some
+        time."""
 
     async def close(self, board: Opened) -> None:
-        """Remove a board with all its data. Repeating it has no effect."""
+        """Remove a board with all its data. Repeating the call has no effect."""
 
     async def apply(
         self,
@@ -198,8 +199,8 @@ class RemoteIndex(Protocol):
 
     async def advance_head(self, board: Opened, limit: int) -> int:
         """Continue the passes that refill the head of a board and renew its grids, by about `limit`
-        members. Return about how many members are left. Any number of processes may call this at
-        the same time, and any of them may stop at any point."""
+        members. Return approximately how many members are left. Any number of processes may call
+        this at the same time, and any of them may stop at any point."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
@@ -209,7 +210,7 @@ class RemoteIndex(Protocol):
         callers may see a part of the removal, and after an error the caller has to repeat it."""
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
-        """Replace entries of a ranking. Return how many were replaced. Repeating it has no
+        """Replace entries of a ranking. Return how many were replaced. Repeating the call has no
         effect."""
 
     async def set_data(
@@ -227,16 +228,16 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store which block of each shard is the newest one that a registered sink has confirmed.
-        None means that the sink is no longer registered."""
+        """Store the sequence number of the newest block that a registered sink has confirmed, for
+        each shard. None means that the sink is no longer registered."""
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence of changes of any board, and the numbers of the boards that
-        have changes after the sequence `after`. The numbers may be incomplete; they are None if
-        they are not known."""
+        """Return the newest sequence number of a change to any board, and the numbers of the boards
+        that have changes after the sequence number `after`. The boards may be incomplete; they are
+        None if they are not known."""
 
     async def ensure_current(self, board: Opened) -> None:
         """Raise DefinitionOutdated unless the board exists with this version of its definition.
@@ -269,10 +270,10 @@ class RemoteIndex(Protocol):
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Continue the refresh of a window in every shard in which it is due. Return about how many
-        members are left, and the refresh states of all windows. 0 members are left when the refresh
-        is done. Any number of processes may call this at the same time, and any of them may stop at
-        any point."""
+        """Continue the refresh of a window in every shard in which it is due. Return approximately
+        how many members are left, which is 0 when the refresh is done, and the refresh states of
+        all windows. Any number of processes may call this at the same time, and any of them may
+        stop at any point."""
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """Return the number of scopes of a form (`RankingSpec.name`), including empty scopes that
@@ -293,7 +294,7 @@ class RemoteIndex(Protocol):
         reads or writes. Has no effect unless the store uses the server's clock."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
+        """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
         """Set the expiry of all keys of a board to the time at which the board is removed. If the
@@ -314,13 +315,13 @@ class RemoteIndex(Protocol):
         """Return sentences about data that `audit` cannot check on a board with these rules."""
 
     async def offset(self, board: Opened) -> Offset:
-        """Return the number of changes of a board. This is cheap enough for polling."""
+        """Return the number of changes of a board. The call is cheap enough for polling."""
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """Return how many event ids the board remembers at `now_ms`."""
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """Return about how many bytes of memory a ranking takes."""
+        """Return the approximate number of bytes of memory that a ranking takes."""
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
         """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
@@ -359,17 +360,16 @@ class FollowedIndex(RemoteIndex, Protocol):
         time."""
 
     async def changes(self, board: Opened) -> int:
-        """Return the number of changes of a board, including its rankings by a label. This is cheap
-        enough for polling."""
+        """Return the number of changes of a board, including its rankings by a label. The call is
+        cheap enough for polling."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return how many events are counted in rankings of members but not in rankings by a label,
-        because a total would have been out of range there."""
+        """Return the number of events that are counted in rankings of members but not in rankings
+        by a label, where a total would have been out of range."""
 
 
 class ShardIndex(RemoteIndex, Protocol):
-    """An index that stores each shard of a board as a separate board, and the label replica as
-    well."""
+    """An index that stores each shard of a board, and its label replica, as a separate board."""
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
         """Return the block with the sequence number `after`, if it is still kept, and the blocks

@@ -1,4 +1,4 @@
-"""Repeat calls whose outcome is unknown.
+"""Repeats calls whose outcome is unknown.
 
 A call whose connection is lost, or that is not answered in time, may or may not have been carried
 out. It is repeated with the same id (`CallId`): if it was carried out, the index returns the first
@@ -22,8 +22,8 @@ from laurels.errors.index_server import IndexUnavailable
 from .remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""How many seconds after its first attempt a call may be repeated. `deadline` bounds the whole
-verb."""
+"""The number of seconds after its first attempt in which a call may be repeated. The module
+`deadline` bounds the whole verb."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """The pauses before the repeats, in seconds; the last pause is used for all further repeats."""
 
@@ -46,7 +46,7 @@ class Calls:
 
 
 class Attempts:
-    """The attempts to make one call. All have the same id, even if the call is planned again."""
+    """The attempts of one call. They all have the same id, even if the call is planned again."""
 
     def __init__(self, id: CallId) -> None:
         self._id = id
@@ -89,8 +89,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """Make errors raised in this context say that the write may have counted, if `counted`: a part
-    of the write has counted already."""
+    """Make errors raised in this context say that the write may have counted, if `counted` is true,
+    because a part of the write has already counted."""
     try:
         yield
     except LaurelsError as error:

@@ -1,5 +1,4 @@
-"""Load the scripts from the files in `lua/`. The source of a script is sent to a server once. Later
-calls send only the digest of the source."""
+"""Loads the scripts from the files in `lua/`."""
 
 import hashlib
 from functools import cache
@@ -10,8 +9,7 @@ from .scripts import Script
 
 @cache
 def script_of(name: str, *before: str) -> Script:
-    """Return the script in the file `name`. The files that the script needs precede it in the
-    source."""
+    """Return the script in the file `name`, preceded by the files that it needs."""
     folder = files(__package__).joinpath("lua")
     texts = [folder.joinpath(f"{each}.lua").read_text(encoding="utf-8") for each in (*before, name)]
     source = "\n".join(texts)

@@ -27,21 +27,21 @@ from .changes import ChangeReader
 from .retry import read_only
 
 MEASURED = 10
-"""How many scopes of a form are sampled to estimate the memory of all its scopes."""
+"""The number of scopes of a form that are sampled to estimate the memory of all its scopes."""
 
 BOARDS_SHOWN = 1_000
-"""The most boards whose lost and unsent changes are in the metrics of a service."""
+"""The maximum number of boards whose lost and unsent changes are in the metrics of a service."""
 
 AT_ONCE = 16
-"""For how many boards unsent changes are counted at the same time."""
+"""The number of boards whose unsent changes are counted at the same time."""
 
 NAMED = 5
-"""The most boards that one sentence in the report of a check names."""
+"""The maximum number of boards that one sentence in the report of a check names."""
 
 
 class BoardStatistics:
-    """Computes the statistics of boards, and checks all boards in the index. Other calls continue
-    meanwhile."""
+    """Computes the statistics of boards, and checks all boards in the index while other calls
+    continue."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -98,7 +98,7 @@ class BoardStatistics:
         )
 
     async def _unsent(self, state: BoardState) -> int:
-        """Return how many changes the slowest registered sink has not confirmed yet."""
+        """Return the number of changes that the slowest registered sink has not confirmed yet."""
         positions, most = await self._catalog.index.positions(opened_as(state)), 0
         for source, text in positions.items():
             if source.startswith(SINK_PREFIX) and not is_initial(text):
@@ -122,7 +122,7 @@ class BoardStatistics:
         return counts, nbytes
 
     async def _nbytes(self, state: BoardState, scope: str, now_ms: int) -> int:
-        """Return about how many bytes of memory the rankings of a scope take."""
+        """Return the approximate number of bytes of memory that the rankings of a scope take."""
         opened = opened_as(state)
         sizes = [
             await self._catalog.index.nbytes(
@@ -136,9 +136,9 @@ class BoardStatistics:
     async def of_changes(
         self, is_visible: Callable[[str], bool] | None
     ) -> list[tuple[str, int, float]]:
-        """Return, for up to BOARDS_SHOWN boards that keep changes and that `is_visible` accepts:
-        the name, the number of lost changes, and the share of `changes_max` that is not sent yet.
-        The last number is that of the slowest registered sink of the board."""
+        """Return the retention of up to BOARDS_SHOWN boards that keep changes and that `is_visible`
+        accepts: the name of the board, the number of lost changes, and the share of `changes_max`
+        that the slowest registered sink has not sent yet."""
         names = [
             name
             for name in self._board_names()

@@ -67,8 +67,8 @@ T = TypeVar("T")
 def is_newer(
     state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
 ) -> bool:
-    """Return whether events name a window, label or scope that is missing in this process's copy of
-    the board. Another process may have added it to the board."""
+    """Return whether the arguments name a window, label or scope that is missing in this process's
+    copy of the board, since another process may have added it."""
     rules = state.rules
     try:
         window_named(rules, window)
@@ -113,9 +113,10 @@ class _Known:
 class RedisStore(Paced):
     """The store of boards on an index server.
 
-    `keys` stores the keys of a service that serves this store; `risks` are sentences that say how
-    the server may lose counted events. With `is_session` the caller is the program that opened the
-    boards, whose answers never go back; else it is a service, with a session for each connection.
+    `keys` stores the keys of a service that serves this store; `risks` are sentences about how the
+    server may lose counted events. With `is_session` the store belongs to the program that opened
+    the boards, whose answers never go back; otherwise it belongs to a service, which has a session
+    for each connection.
     """
 
     def __init__(
@@ -196,8 +197,8 @@ class RedisStore(Paced):
             future.cancel()
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board, made from a single state of it: from memory
-        if `max_age` permits it."""
+        """Return the answer to a query about a board, made from a single state of it. The answer is
+        cached if `max_age` permits it."""
         self.ensure_usable()
         kept = self.answers.find_own(board, query)
         if kept is not None:
@@ -239,7 +240,7 @@ class RedisStore(Paced):
         return self.newest(name).board
 
     def definitions(self) -> list[Board]:
-        """Return all current definitions on the server, in the order of their names."""
+        """Return all current definitions on the server, ordered by name."""
         self.run(self._catalog.load())
         boards = self._catalog.boards.boards
         return [boards[name].board for name in sorted(boards)]
@@ -261,7 +262,7 @@ class RedisStore(Paced):
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         """Return a page of changes after a cursor. With `initial`, the first pages have all current
-        entries, the next ones the changes after these."""
+        entries, and the next pages have the changes since then."""
         page: ChangePage = self.run(self.changes_async(board, after, limit, initial=initial))
         return page
 
@@ -370,9 +371,9 @@ class RedisStore(Paced):
     # Methods for a service that serves this store
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the figures of a service's metrics that are cheap to read: the number of boards
-        that this process knows, whether the server answers, and the lost and unsent changes of
-        boards that keep changes. `stats` has the more expensive statistics."""
+        """Return the statistics that are cheap to read, for the metrics of a service: the number of
+        boards that this process knows, whether the server answers, and the lost and unsent changes
+        of boards. `stats` returns the more expensive ones."""
         count = len(self._catalog.boards.boards)
         try:
             await self.ensure_healthy()
@@ -480,16 +481,16 @@ class RedisStore(Paced):
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event. Its write may contain other events; return the receipts of this write,
-        and the index of the event among them."""
+        """Submit an event, which may be counted in one call with others. Return the receipts of the
+        write, and the index of the event among them, which is 0."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
         with self.answers.noting(command):
             return await self.commit_async(await self._to_write(command)), 0
 
     async def _to_write(self, command: Command[Any]) -> FoldedWrite:
-        """Turn a command into a write, and validate it as far as possible. If the command names
-        something that is missing in this process's copy of the board, read the definition again
-        first."""
+        """Return the write that carries out a command, validated as far as possible. If the command
+        names something that is missing in this process's copy of the board, read the definition
+        again first."""
         if isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):

@@ -1,8 +1,8 @@
-"""Queue writes. The writes for a board that arrive during a call are sent together in the next
-call.
+"""Queues of writes. Writes to a board that arrive during a call are sent together in the next call.
 
-There is no timer. A single write is sent at once; the more writes arrive, the more of them share a
-call. Writes for one board do not wait for writes for another one."""
+There is no timer: a single write is sent at once, and the more writes arrive, the more of them
+share a call. Writes to a board do not wait for writes to other boards.
+"""
 
 import asyncio
 from collections import deque
@@ -56,7 +56,7 @@ class WriteQueues:
 
     async def _drain(self, number: int) -> None:
         """Carry out the writes of a queue. The time that a write has waited counts towards its time
-        limit, but only the time since the index's last answer."""
+        limit, except the time before the index last answered."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
@@ -70,8 +70,8 @@ class WriteQueues:
         del self._queues[number], self._arrived[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
-        """Carry out a write, and give each ticket that is joined in it its own result or error.
-        Return whether the index answered."""
+        """Carry out a write, and give each of its tickets a result or an error. Return whether the
+        index answered."""
         answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
         try:

@@ -1,4 +1,4 @@
-"""Carry out writes: plan each from this process's copy of the definitions, and send it to the
+"""Carries out writes: plans each from this process's copy of the definitions, and sends it to the
 index.
 
 If the index refuses the plan as outdated, the write is planned again. A write that changes a
@@ -49,10 +49,10 @@ from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, Step
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
-"""The most members in one call."""
+"""The maximum number of members in one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
-"""How many members of a sweep are processed after each submission."""
+"""The number of members that a sweep processes after each submission."""
 
 
 class Writer:
@@ -65,7 +65,7 @@ class Writer:
         """Whether a background task does the due work. If not, submissions do it."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
-        """Carry out a write. Return a list with the result of each write that is joined in it."""
+        """Carry out a write. Return the result of each write that is joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
@@ -239,9 +239,10 @@ class Writer:
         )
 
     async def _record(self, write: Single) -> bool:
-        """Carry out a write of one record, and return whether there was anything to do. If another
-        process has changed the definitions meanwhile, propose the record again. If the write is
-        invalid by an outdated copy of the definitions, check it again with the current ones."""
+        """Carry out a write of one record. Return whether there was anything to do. If another
+        process has changed the definitions, propose the record again. If the write is invalid
+        according to an outdated copy of the definitions, validate it again with the current
+        ones."""
         reread = False
         for _ in range(ATTEMPTS):
             self._catalog.set_gone()
@@ -349,7 +350,7 @@ class Writer:
 
 
 def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
-    """Divide a batch into the calls that carry it out, each with the positions of its events.
+    """Divide a batch into the calls that count it, each with the positions of its events.
 
     A long call would block the server for all clients, so a large batch is sent in several calls. A
     batch that is all-or-nothing or has a position must be sent in one call. The cost of a call

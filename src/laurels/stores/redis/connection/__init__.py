@@ -1,1 +1,1 @@
-"""The connection to an index server: addresses, calls, deadlines, errors, and slots that move."""
+"""The connection to an index server: addresses, calls, deadlines, errors, and moving slots."""

@@ -1,12 +1,12 @@
-"""Choose the event loop that reads the answers of the client library (valkey-glide).
+"""Chooses the event loop that reads the answers for the client library (valkey-glide).
 
 All clients of a process share one pipe for their answers, and the loop that made the first client
-reads the pipe for all of them. The library cannot make another loop the reader: when the reading
-loop ends, the calls of all other clients time out, and the next new client discards the content of
-the pipe. So this module makes another loop the reader, through the module attributes in which the
-library keeps the reader. Nothing is read from the pipe during the change of reader, so no answer is
-lost. If a version of the library keeps the reader elsewhere, `tests/redis/test_answers.py` fails,
-and this module has no effect.
+reads the pipe for all of them. The library never changes the reading loop: when this loop ends, the
+calls of all other clients time out, and the next new client discards the content of the pipe. So
+this module makes another loop the reader, through the module attributes in which the library stores
+the reader. Nothing is read from the pipe during the change, so no answer is lost. If a version of
+the library stores the reader elsewhere, `tests/redis/test_answers.py` fails, and this module has no
+effect.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _state: Any = library
 
 
 def can_hand_over() -> bool:
-    """Return whether the library keeps the reader in the attributes that this module knows."""
+    """Return whether the library stores the reader in the attributes that this module uses."""
     return all(hasattr(library, name) for name in _USED)
 
 
@@ -54,8 +54,8 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Make another loop the reader of answers, if `loop` is the reader and no client uses `loop`
-    any more. Must be called on `loop`."""
+    """Make another loop the reader of answers if `loop` is the reader and no client uses it any
+    more. Must be called on `loop`."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return
     loops = {client._loop for client in list(_state._client_registry.values())} - {None}

@@ -1,9 +1,9 @@
-"""A connection to the index server or cluster: scripts and commands, within a time limit.
+"""A connection to an index server or cluster: it runs scripts and commands within a time limit.
 
-A caller gets an answer or, within `timeout_ms`, one of the errors of `errors`. After a restart of
-the server, after a failover to a replica, and while slots move to another node, the connection is
-made again automatically. If that takes too long, the call fails with an error that says whether the
-call may have been carried out. The caller may retry.
+Within `timeout_ms` a caller gets an answer or one of the errors of `errors`. After a restart of the
+server, after a failover to a replica, and while slots move to another node, the connection is made
+again automatically. If that takes too long, the call fails with an error that says whether the call
+may have been carried out. The caller may retry.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
 _MOVING_SHARE = 0.75
-"""The fraction of the time limit that may be spent on waiting for a slot to move. The rest is left
-for a last attempt, which then fails with the server's error instead of a timeout."""
+"""The fraction of the time limit that may be spent on waiting for a slot to move. The rest is for a
+last attempt, so that the call fails with the error of the server and not by a timeout."""
 _MARGIN_MS = 50
-"""The time limit of the client library, compared with the time limit of this module, is shorter by
-this number of milliseconds. This module's limit takes effect if the library's limit fails to."""
+"""The number of milliseconds by which the time limit of the client library is shorter than that of
+this module, which takes effect only if the library fails to enforce its own."""
 
 
 async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":
     """Connect to a server or cluster, and check that it is usable.
 
     Raises MissingRedis, IndexUnavailable if there is no answer in time, IndexDenied for a wrong
-    user or password, IndexTooOld, and WrongServer. The latter is raised for a replica, for a
-    database that does not exist, and for a URL that names a cluster as a single server or a single
-    server as a cluster."""
+    user or password, IndexTooOld, and WrongServer for a replica, for a database that does not
+    exist, and for a URL that names a cluster as a single server or a single server as a cluster.
+    """
     connection = await _open(address, timeout_ms)
     try:
         policies = await connection.sync_policies()
@@ -68,8 +68,8 @@ async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Co
 class Connection:
     """A connection made by `connect`, for any number of tasks of the loop that made it.
 
-    `warnings` are sentences that say how the server may lose counted events; `server` is the
-    server's name and version.
+    `warnings` are sentences about how the server may lose counted events; `server` is its name and
+    version.
     """
 
     def __init__(self, wire: "ServerClient", address: RedisAddress, timeout_ms: int) -> None:
@@ -194,8 +194,8 @@ def _check_server(
 
 
 async def _raise_reason(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Find out why an address cannot be reached, and raise the error that says so. If the reason
-    cannot be found, return."""
+    """Find out why an address cannot be reached, and raise an error with the reason. Return if the
+    reason cannot be found."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} rejects the user or the password") from error
@@ -222,10 +222,9 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
 
 
 async def _check_address(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raise WrongServer if the address does not fit the server. That is the case if the address
-    names a cluster but its first host is a single server, or if it names a database that the server
-    does not have. Connect to the first host as a single server with database 0 to find this out; if
-    that host does not answer, return."""
+    """Raise WrongServer if the address names a cluster but its first host is a single server, or if
+    it names a database that the server does not have. To find this out, connect to the first host
+    as a single server with database 0. Return if that host does not answer."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _open(plain, timeout_ms)
     try:

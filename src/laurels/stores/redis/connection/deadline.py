@@ -1,8 +1,8 @@
-"""Deadlines for the calls that belong to one verb.
+"""Deadlines: each bounds the time of all calls that one verb makes.
 
-A verb may need several successive calls to the server, for instance after planning again, to rotate
-a window, or to get a lost answer. Each call has a time limit of its own; the deadline bounds all of
-them together. It is a context variable, so the tasks that a verb starts share it.
+A verb may need several successive calls to the server, for instance to rotate a window, to get a
+lost answer, or because it is planned again. Each call has a time limit of its own; the deadline
+bounds all of them together. It is a context variable, so the tasks that a verb starts share it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 @contextmanager
 def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
     """Bound all calls in this context by a deadline in `seconds`, or by the existing deadline if
-    that is earlier. With `anew` the existing deadline is ignored; use it when the verb has made
+    that is earlier. With `anew` the existing deadline is ignored, for a verb that has made
     progress."""
     with ends_at(asyncio.get_running_loop().time() + seconds, anew=anew):
         yield
@@ -41,8 +41,8 @@ def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
 
 
 def latest(contexts: Iterable[Context]) -> Context:
-    """Return the one of several contexts whose deadline is the latest; no deadline is later than
-    any."""
+    """Return the context with the latest deadline. A context without a deadline counts as the
+    latest."""
     return max(contexts, key=_deadline_in)
 
 

@@ -1,8 +1,8 @@
-"""Translate errors of the client library into the errors that callers get.
+"""Translates errors of the client library into the errors that callers get.
 
-The kind of an error is the first word of its message. For common errors this word is the library's
-("ReadOnly: …"), for others the server's ("OOM: …"). An error inside a script looks the same, but a
-Redis before 7 wraps it in the script's name and line.
+The kind of an error is the first word of its message. For common errors this is a word of the
+library ("ReadOnly: …"), for others a word of the server ("OOM: …"). An error inside a script looks
+the same, except that Redis before version 7 wraps it in the name and line of the script.
 """
 
 import re
@@ -35,12 +35,12 @@ _TEMPORARY = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write",
 }
-"""Errors that a server raises before it has changed anything. Inside a script, too, Redis checks
-for these errors only at the script's first write, so no script ends half-way.
-`_CHECKED_AT_EVERY_WRITE` has the exceptions."""
+"""Errors that a server raises before it has changed anything. In a script, too, Redis checks for
+them only at the first write, so that no script ends half-way. The exceptions are in
+`_CHECKED_AT_EVERY_WRITE`."""
 
 _CHECKED_AT_EVERY_WRITE = {"MISCONF"}
-"""Errors that servers before Redis 7 check for at every write, so that such an error may end a
+"""Errors that Redis before version 7 checks for at every write, so that such an error may end a
 script half-way. The conditions of the other errors in `_TEMPORARY` cannot begin while a script
 runs."""
 

@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for callers that do not run one.
+"""An event loop in a separate thread, for callers without an event loop.
 
-A caller blocks its own thread until its coroutine has finished; the loop runs the coroutines of all
-callers. Interrupting a caller cancels only its own coroutine.
+The loop runs the coroutines of all callers. Each caller blocks its thread until its coroutine has
+finished. Interrupting a caller cancels only its own coroutine.
 """
 
 import asyncio

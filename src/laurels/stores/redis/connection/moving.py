@@ -1,9 +1,9 @@
 """Cluster slots that are being moved to another node.
 
-A script gets one key of a board and derives the others, all in the same slot. While that slot is
-moved, some keys are on one node and some on the other. The source node refuses access to keys that
-it no longer has, possibly in the middle of a script. On the target node, keys that have not arrived
-yet look as if they did not exist, and a script would start counting from zero.
+A script gets one key of a board and derives the others, all in the same slot. While a slot is being
+moved, some of its keys are on one node and some on the other. The source node refuses access to
+keys that it no longer has, possibly in the middle of a script. On the target node, keys that have
+not arrived yet seem not to exist, and a script would start counting from zero.
 
 So in a cluster every script begins by reading two keys in one command: its own, and one that never
 exists. While a slot is being moved, both nodes refuse a command with two keys of the slot if one of

@@ -1,4 +1,4 @@
-"""Properties of a server from INFO: whether it is usable, and warnings about it."""
+"""The properties of a server as reported by INFO: whether it is usable, and warnings about it."""
 
 import re
 from collections.abc import Iterator

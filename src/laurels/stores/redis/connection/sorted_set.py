@@ -1,10 +1,10 @@
-"""Read a sorted set that is not laurels' own, and a hash with data of its members, in pieces and
+"""Reads a sorted set of another application, and a hash with data of its members, in pieces and
 without writing.
 
-The set is scanned (ZSCAN) rather than read by rank. So every member that is in the set during the
-whole scan is returned, even if the set changes meanwhile; a member may be returned twice. An
-interrupted scan can continue from its cursor as long as `process` returns the same server process.
-After a restart the server returns members in another order.
+The set is scanned (ZSCAN) and not read by rank. So every member that is in the set during the whole
+scan is returned, even if the set changes; a member may be returned twice. An interrupted scan can
+continue from its cursor as long as `process` returns the same server process. After a restart the
+server returns members in another order.
 
 Scores are parsed as doubles, since servers may print more digits than a double has.
 """

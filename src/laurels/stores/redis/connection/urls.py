@@ -1,6 +1,6 @@
-"""Parse the addresses of index servers: `redis://…` and related schemes.
+"""Parses the addresses of index servers: `redis://…` and related schemes.
 
-In a malformed address a password may be in any part, so an error message repeats only the scheme.
+A malformed address may have a password in any part, so error messages repeat only the scheme.
 """
 
 import re

@@ -30,10 +30,10 @@ CLIENT_NAME = "laurels"
 
 _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
-"""The delays between attempts to reach a lost server: 50 ms at first, 0.8 s at most."""
+"""The delays between attempts to reach a lost server: 50 ms at first, and at most 0.8 s."""
 _OTHERS_SECONDS = 0.1
-"""How many seconds to wait for reports of the other hosts after one host has reported to be a
-primary. Another host may report to be a primary, too."""
+"""The number of seconds to wait for the other hosts after one host has reported to be a primary,
+since another one may report the same."""
 
 
 class NoScript(Exception):  # noqa: N818 (names the state)
@@ -175,8 +175,7 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Wait until one host has reported to be a primary, and then a little longer for reports of the
-    other hosts."""
+    """Wait until one host has reported to be a primary, and then shortly for the other hosts."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:

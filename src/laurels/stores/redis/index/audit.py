@@ -47,7 +47,7 @@ class ServerAudit:
         self._run = run
 
     def create(self) -> None:
-        """Do nothing: the server creates the stream with its first entry."""
+        """Do nothing, since the server creates the stream with its first entry."""
 
     def add(self, entries: Sequence[AuditEntry]) -> None:
         self._run(self._audit.add(entries))
@@ -57,7 +57,7 @@ class ServerAudit:
         return entries
 
     def close(self) -> None:
-        """Do nothing: the connection belongs to the store."""
+        """Do nothing, since the connection belongs to the store."""
 
 
 def _entry(number: bytes, fields: Any) -> AuditEntry:

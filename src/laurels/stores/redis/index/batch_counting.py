@@ -1,4 +1,4 @@
-"""Count batches in a shard: batches of callers, and batches made from feeds."""
+"""Counts batches in a shard: batches of callers, and batches made from feeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,8 @@ COUNT = script_of(
 )
 _PENDING = script_of("pending", "shard")
 _EACH_CALLS = 32
-"""How many calls of a shard send single events, after a call in which sums were not sufficient."""
+"""The number of calls to a shard that send single events, after a call whose sums did not
+suffice."""
 
 
 class BatchCounting(ShardCalls):

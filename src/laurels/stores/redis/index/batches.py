@@ -1,7 +1,7 @@
-"""Encode a batch and its plan for the script that counts.
+"""Encodes a batch and its plan for the script that counts.
 
-On a board with scopes a batch counts in many rankings, and in each of them with few of its events.
-So the payload lists the members of each scope, and the script reads and writes only these members
+On a board with scopes a batch counts in many rankings, with few of its events in each of them. So
+the payload lists the members of each scope, and the script reads and writes only these members
 there.
 """
 
@@ -26,7 +26,7 @@ def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
     """Encode a batch and its plan for `count.lua`. Each member is listed once. With `added_up`,
-    encode sums instead of events if sums are sufficient, and return the sums as well."""
+    encode and return sums instead of events, if sums suffice."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -105,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members in each scope, and the targets that are used. Set
-    in each item of `windows` the number of its scopes' form."""
+    """Encode the scopes of a batch, the members in each scope, and the targets that are used. Add
+    the number of its scopes' form to each item of `windows`."""
     scopes = _Scopes(labels, event_members)
     for spec, window in zip(plan.specs, windows, strict=True):
         if spec.name:

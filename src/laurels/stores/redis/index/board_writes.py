@@ -1,5 +1,5 @@
-"""Writes to a board other than events: removing and replacing members, member data, positions of
-sources."""
+"""Writes to a board other than events: removing members, replacing entries, and setting member data
+and the positions of sources."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +19,8 @@ from .upkeep import Upkeep
 
 
 class BoardWrites(Upkeep):
-    """The calls of the index for writes other than events. A board that keeps changes records
-    them."""
+    """The calls of the index for writes other than events. They are recorded if the board keeps
+    changes."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None

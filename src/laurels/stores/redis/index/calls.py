@@ -1,4 +1,4 @@
-"""Call scripts and commands on the keys of one board, in the slot of a shard."""
+"""Calls scripts and commands on the keys of a shard, which are in one slot."""
 
 from typing import Any
 
@@ -56,8 +56,8 @@ class ShardCalls:
 
     head_sizes = HEAD_SIZES
     share = 100
-    """How many members of a pass one call processes if each of them has few candidates. The server
-    does nothing else during a call."""
+    """The number of members of a pass that one call processes, if they have few candidates. It is
+    small, since a call blocks the server."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise data_moved(answer[1].encode())
         case "position_moved":
             raise PositionMoved(
-                f"the position of {quoted(answer[1])} is {quoted(answer[2])}, not the one this "
-                "batch follows"
+                f"expected another stored position of {quoted(answer[1])} before this batch, got "
+                f"{quoted(answer[2])}"
             )
     return answer

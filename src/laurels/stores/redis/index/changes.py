@@ -1,4 +1,4 @@
-"""Encode changes for the scripts that record them, and decode the blocks that scripts return."""
+"""Encodes changes for the scripts that record them, and decodes the blocks that scripts return."""
 
 from array import array
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode the blocks of a shard, the shard's floor, and the place of its newest block."""
+    """Decode the blocks of a shard, its floor, and the place of its newest block."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)

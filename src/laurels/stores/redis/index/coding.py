@@ -1,4 +1,4 @@
-"""Encode boards and reads for the scripts, and decode their answers.
+"""Encodes boards and reads for the scripts, and decodes their answers.
 
 Numbers are sent unchanged. They are all below 2^53, so Lua represents them exactly.
 """
@@ -58,20 +58,21 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""How many milliseconds longer than needed a period is stored. The clock of a replica that takes
-over, or of another cluster node, may differ from the clock that processes follow."""
+"""The number of milliseconds that a period is stored longer than needed, since the clock of a
+promoted replica, or of another cluster node, may differ from the clock that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
-    """Return how many milliseconds after its start a period is stored, by calendar window."""
+    """Return the number of milliseconds from the start of a period to its expiry, by calendar
+    window."""
     windows = rules.windows.values()
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
 def gone_seconds(rules: Rules) -> int | None:
-    """Return when the keys of a board expire, in seconds since 1970. None means that the board is
-    kept."""
+    """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
+    not expire."""
     if rules.gone_ms == MAX_MS:
         return None
     return -(-(rules.gone_ms + EXPIRY_MARGIN_MS) // 1_000)
@@ -133,8 +134,8 @@ def encode_mend(record: MendRanking) -> dict[str, Any]:
 
 
 def as_text(content: bytes) -> msgspec.Raw:
-    """Return bytes as a text that msgpack encodes as a string. The server's decoder does not know
-    msgpack's type for bytes."""
+    """Return bytes encoded as a msgpack string, since the server's decoder does not know msgpack's
+    type for bytes."""
     return msgspec.Raw(b"\xdb" + len(content).to_bytes(4, "big") + content)
 
 
@@ -166,8 +167,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode the due work in scopes. The rolling windows in it replace those that `_operate` would
-    send."""
+    """Encode the work that is due in scopes. Its rolling windows replace those that `_operate`
+    sends by default."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,
@@ -177,9 +178,9 @@ def encode_due(due: Due) -> dict[str, Any]:
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
-    """Decode the answer of `count.lua`. It has an item for each event or, with `sums`, for each
-    member. A repeated call gets the answer to the first call, in the form that the first call
-    requested."""
+    """Decode the answer of `count.lua`. It has an item for each event or, if the call had `sums`,
+    for each member. A repeated call gets the answer to the first call, in the form of the first
+    call."""
     form, seq, codes, before, after, ranks_before, ranks_after, refresh_states, *of_head = answer
     if form == "done":
         sums = None
@@ -188,7 +189,8 @@ def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Appli
         outcomes = sums.outcomes(before[0] if before else [])
     else:
         raise IndexUnavailable(
-            "the board was changed while an answer was on its way", may_have_applied=True
+            "the first answer to a repeated call cannot be decoded, since the board has changed",
+            may_have_applied=True,
         )
     highs_before, highs_after, is_due = of_head
     highs = _decode_ranks(highs_before, sums), _decode_ranks(highs_after, sums)
@@ -283,9 +285,8 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """Return two forms: the least one that begins with these words, and the least one above all
-    that begin with them. If a word is out of range, no form begins with these words, and the two
-    forms are equal."""
+    """Return the least form that begins with these words, and the least form above all that begin
+    with them. Both are equal if a word is out of range, since no form begins with these words."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):
@@ -325,7 +326,7 @@ def decode_results(
     reader: AnswerReader,
     has_heads: Sequence[bool],
 ) -> list[ReadResult]:
-    """Decode the results of reads. `has_heads` says, for each request for entries, whether the
+    """Decode the results of reads. `has_heads` has, for each request for entries, whether the
     ranking has the layout with a head. It is empty if no ranking has this layout."""
     heads = iter(has_heads)
     return [
@@ -384,8 +385,8 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """Return the ranks of consecutive entries. They are computed from the rank of the first entry
-    and the scores."""
+    """Return the ranks of consecutive entries, computed from the rank of the first one and the
+    scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
         return array("q", range(start, start + size))

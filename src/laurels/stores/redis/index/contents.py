@@ -1,4 +1,4 @@
-"""Read a whole shard of a board from the server as pieces, and write a shard from pieces."""
+"""Reads a whole shard of a board from the server as pieces, and writes a shard from pieces."""
 
 from array import array
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -21,7 +21,7 @@ from .coding import as_text, unpack_rows, unpack_scores
 from .names import key_of, name_of, scoped_name
 
 _WRITTEN = 1_000
-"""The most rows that one call writes."""
+"""The maximum number of rows that one call writes."""
 _SCAN = 1_000
 _WALKED = 2_000
 
@@ -244,8 +244,7 @@ def _form_of(scope: str) -> str:
 
 
 def _candidate(packed: bytes, step: int, width: int) -> bytes:
-    """Return the packed words of a member's candidate of a step. They are a part of the member's
-    packed candidates."""
+    """Return the packed words of the candidate of a step, from a member's packed candidates."""
     size = 8 * (width + 1)
     rows = [packed[at : at + size] for at in range(0, len(packed), size)]
     (steps,) = unpack_rows(rows, 1)
@@ -253,7 +252,7 @@ def _candidate(packed: bytes, step: int, width: int) -> bytes:
 
 
 def _pairs(answer: Any) -> list[tuple[bytes, Any]]:
-    """Return an answer of the server as pairs. The answer may be a map, a flat list, or a list of
+    """Return an answer of the server as pairs; the answer is a map, a flat list, or a list of
     pairs."""
     if isinstance(answer, dict):
         return list(answer.items())

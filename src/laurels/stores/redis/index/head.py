@@ -13,13 +13,16 @@ HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.
 
-    More entries than the head are stored in order: `slack` more, or the fraction `slack_share` of
-    the head if that is more. `capacity` is the greatest average number of members in a bucket,
-    `sample` the number of sampled members that are kept for each level, `edges` the greatest number
-    of edges of a grid. The number of members between two edges is the greatest of three: `step`
-    times the rank, `step` times the head, and a quarter of `least`. A new grid is begun when a
-    segment has more members than the greatest of `width` times the rank before the segment, `width`
-    times the head, and `least`.
+    - `slack`, `slack_share`: the number of entries after the head that are also stored in order, as
+      a number and as a fraction of the head; the greater one applies.
+    - `capacity`: the maximum average number of members in a bucket.
+    - `sample`: the number of sampled members that are kept for each level.
+    - `edges`: the maximum number of edges of a grid.
+    - `step`: the number of members between two edges is `step` times the rank, but at least `step`
+      times the head and at least a quarter of `least`.
+    - `width`, `least`: a new grid is begun when a segment has more members than `width` times the
+      rank before it, more than `width` times the head, and more than `least`.
+    - `trims`: see `encode`.
     """
 
     slack: int = 10_000

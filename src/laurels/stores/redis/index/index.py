@@ -1,6 +1,6 @@
-"""The index on a Redis or Valkey server: each call is one script on the slot of a shard.
+"""The index on a Redis or Valkey server: each call is one script in the slot of a shard.
 
-Each group of calls has a file of its own; `calls` has their common part.
+Each group of calls is in a separate file; `calls` has their common part.
 """
 
 from laurels.core.changes.blocks import WriteBlock
@@ -22,9 +22,9 @@ class RedisIndex(
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 
-    `clock` is the wall clock by which plans are made; it is None in event time, where only events
-    advance the time. `expires` says whether the clock is the server's own, so that the server can
-    let keys of periods expire.
+    `clock` is the wall clock by which plans are made; None in event time, in which only events
+    advance the time. `expires` is true if it is the clock of the server, so that the server can
+    expire the keys of periods.
     """
 
     async def open(

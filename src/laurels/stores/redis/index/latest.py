@@ -1,10 +1,10 @@
-"""Find the boards with changes after a sequence number, by a list in the slot of the definitions.
+"""Finds the boards with changes after a sequence number, by a list in the slot of the definitions.
 
 A script that changes a board reaches only the slot of its shard, which on a cluster may be on
-another node. So the process that called the script adds the board to the list afterwards, by
-another call. That call is called a note. While a note is being sent, boards whose calls end are
-collected for the next note. If a process ends between the script and the note, the board is missing
-in the list. Readers then find its changes when they next look at all boards.
+another node. So the process that called the script adds the board to the list by another call, a
+*note*. Boards that change while a note is being sent are collected for the next note. If a process
+ends between the script and the note, the board is missing in the list. Readers then find its
+changes when they next visit all boards.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
 MOST_BOARDS = 10_000
-"""How many boards the list has at most. They are the boards with the latest changes."""
+"""The maximum number of boards in the list: those with the latest changes."""
 _PART = 1_000
 _NOTE = script_of("latest_note")
 _READ = script_of("latest_read")
 
 
 class LatestOnServer:
-    """The list, on the server, of boards with recorded changes. An object is used on one event loop
-    only."""
+    """The list of boards with recorded changes on the server. Its methods must be called on one
+    event loop."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MOST_BOARDS) -> None:
         self._connection = connection
@@ -62,8 +62,8 @@ class LatestOnServer:
             self._task = None
 
     async def since(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence, and the numbers of the boards that have changes after the
-        sequence `after`. The numbers are None if they are not known."""
+        """Return the newest sequence number, and the numbers of the boards that have changes after
+        the sequence number `after`; None if they are not known."""
         argument = b"" if after is None else b"%d" % after
         newest, *numbers = await self._connection.script(_READ, self._key, argument)
         if numbers == [None]:

@@ -1,8 +1,8 @@
 """The layouts of a board's rankings in sorted sets. Pure functions.
 
 A member's row consists of its words (see `score`): columns, then the tie stamp. In the layouts
-plain and packed the row fits into one number up to 2^53, which a sorted set represents exactly. So
-the member's score in the set is its whole row:
+plain and packed the row is one number up to 2^53, which a sorted set represents exactly, so the
+member's score in the set is its whole row:
 
     plain     one column, ties by member: the score is the word
     packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
@@ -28,15 +28,16 @@ from laurels.model.score import stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
-"""How many bits of an integer the score of a sorted set represents exactly."""
+"""The number of bits of an integer that the score of a sorted set represents exactly."""
 
 Name = Literal["plain", "packed", "prefixed"]
 
 
 class Layout(Struct, frozen=True):
-    """A layout, with the numbers that pack words into one number: the sum of `(word - low) * unit`.
+    """A layout, with the numbers by which words are packed into one number, the sum of `(word -
+    low) * unit`. The prefixed layout does not use these numbers.
 
-    `highs` are the greatest values of the words. The prefixed layout does not use these numbers.
+    `highs` are the greatest values of the words.
     """
 
     name: Name
@@ -141,7 +142,7 @@ def unverified(rules: Rules) -> list[str]:
 
 def _cheaper(rules: Rules) -> str:
     if rules.is_stamped:
-        return "to be packed, a column of op last needs tie first or last, and tie_resolution 1ms"
+        return "a column of op last would be packed with tie first or last, and tie_resolution 1ms"
     if rules.weighings:
         return (
             "totals with decay do not fit into one number; without a decay window the layout may "
@@ -149,19 +150,19 @@ def _cheaper(rules: Rules) -> str:
         )
     needed = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
-        return f"declare min and max: the columns take {needed} bits of the available {BITS}"
+        return f"declare min and max: the columns take {needed} bits, and {BITS} are available"
     ways = []
     if len(rules.columns) == 1:
-        ways.append("tie=member is plain")
+        ways.append("tie=member would be plain")
     for resolution_ms, text in _RESOLUTIONS:
         ends = (stamp(MIN_MS, resolution_ms), stamp(MAX_MS, resolution_ms))
         if resolution_ms >= rules.resolution_ms and _bits(ends) + needed <= BITS:
-            ways.append(f"tie_resolution={text} is packed")
+            ways.append(f"tie_resolution={text} would be packed")
             break
     else:
         left = BITS - _bits(ends)
         ways.append(
-            f"min and max that take {left} bits instead of {needed} are packed at "
+            f"columns of {left} bits instead of {needed}, by min and max, would be packed with "
             f"tie_resolution={text}"
         )
     return "; ".join(ways)

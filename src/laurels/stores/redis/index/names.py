@@ -1,4 +1,4 @@
-"""The names of rankings on the server, and the ids of entries of feeds. A ranking is named
+"""The names of rankings on the server, and the ids of feed entries. The name of a ranking is
 `<window>:<instance>`; in a scope the name of the window includes the scope."""
 
 from laurels.core.ranking_key import RankingKey

@@ -1,12 +1,12 @@
-"""The clock of a deployment: every process follows the time of the same node.
+"""The clock of a deployment: all processes follow the time of one node.
 
-The node's time is sampled from time to time. The sampled time was exact at some instant between
-request and response. It is taken as the time in the middle between the two, so its error is at most
-half the round trip. Of several samples the one with the shortest round trip is used. Between
-samples the process's own monotonic clock continues, which drifts by at most `DRIFT`. So every
-reading has a known error bound. A new sample replaces the current one if its bound is smaller, so
-one slow answer does no harm. It also replaces the current one if the two contradict each other:
-then the node's clock was set, or another node has taken over.
+The time of the node is sampled periodically. A sample was exact at some instant between request and
+response. It is used as the time of the middle between the two, so its error is at most half the
+round trip. Of several samples the one with the shortest round trip is used. Between samples the
+monotonic clock of the process is used, which drifts by at most `DRIFT`. So every reading has a
+known error bound. A new sample replaces the current one if its error bound is smaller, so that one
+slow answer does no harm, or if the two contradict each other: then the clock of the node was set,
+or another node has taken over.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ DRIFT = 2e-4
 _ACCEPTED = "clock_accepted"
 """The key of a note: the node's time, in milliseconds, at which a leap was last accepted."""
 _ACCEPT_SLACK_MS = 10_000
-"""The tolerance, in milliseconds, for processes that notice the same leap some seconds apart."""
+"""The tolerance, in milliseconds, for processes that detect the same leap some seconds apart."""
 _MS = 1_000_000
 
 
@@ -69,17 +69,18 @@ class Sample(Struct, frozen=True):
 
 
 def _offset_ms(sample: Sample) -> int:
-    """Return by how many milliseconds the node's time is ahead of the local clock."""
+    """Return the number of milliseconds by which the node's time is ahead of the local clock."""
     return (sample.node - sample.local) // _MS
 
 
 class NodeClock:
-    """The time of the node that owns `key`; it never goes back.
+    """The time of the node that owns `key`, as a clock that never goes back.
 
-    If the node's time goes back, the clock does not advance until that time is reached again. If
-    the node's time leaps further than `guard` allows, the clock continues by the local clock alone
-    until the guard accepts the leap. `monotonic_ns` reads the local clock, which also counts while
-    the machine is suspended. `rest` waits for a number of seconds."""
+    If the node's time goes back, the clock stands still until the node reaches its time again. If
+    the node's time leaps further than `guard` allows, the clock follows only the local clock until
+    the guard accepts the leap. `monotonic_ns` reads the local clock, which also counts while the
+    machine is suspended. `rest` waits for a number of seconds.
+    """
 
     def __init__(
         self,
@@ -103,7 +104,8 @@ class NodeClock:
         self._task: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
-        """Return milliseconds since 1970 UTC. Can be called from any thread after the start."""
+        """Return the time in milliseconds since 1970 UTC. Any thread may call this after
+        `start`."""
         sample = self._sample
         if sample is None:
             raise RuntimeError("the clock has not been started")
@@ -127,7 +129,7 @@ class NodeClock:
             self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Stop sampling. The clock then continues by the local clock."""
+        """Stop sampling. The clock then follows the local clock."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -151,13 +153,12 @@ class NodeClock:
 
     @property
     def leaps(self) -> int:
-        """How many times since the start the node's time leapt so far that the clock did not follow
-        at once."""
+        """The number of leaps since the start that the clock did not follow at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """Return the node's time by the newest sample, even if the clock does not follow that
-        time."""
+        """Return the node's time according to the newest sample, even if the clock does not follow
+        it."""
         newest = self._newest
         return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
 
@@ -177,9 +178,9 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether any process has accepted the current leap. The processes store the node's
-        time at which a leap was last accepted. The current leap was accepted if that time is after
-        the beginning of the leap, with some tolerance."""
+        """Return whether any process has accepted the current leap: whether the stored time at
+        which a leap was last accepted is after the beginning of the current leap, with some
+        tolerance."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():
@@ -196,8 +197,8 @@ class NodeClock:
         return Sample((sent + answered) // 2, node, (answered - sent + 1) // 2)
 
     async def _follow(self) -> None:
-        """Take samples until cancelled. While the node does not answer, the clock continues by the
-        local clock."""
+        """Take samples until cancelled. While the node does not answer, the clock follows the local
+        clock."""
         while True:
             await self._rest(EVERY_SECONDS)
             try:

@@ -1,4 +1,4 @@
-"""List the rankings of a shard, and remove rankings of periods or set their expiry."""
+"""Lists the rankings of a shard, removes rankings of periods, and sets their expiry."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,13 @@ from .coding import gone_seconds, lifetimes
 from .names import key_of, name_of
 
 _BUCKETS = 20
-"""How many buckets of a ranking with a head are sampled to estimate its memory."""
+"""The number of buckets of a ranking with a head that are sampled to estimate its memory."""
 _DROP = 100
-"""The most rankings that one call drops."""
+"""The maximum number of rankings that one call drops."""
 
 
 def _longer(lives: dict[str, int], others: dict[str, int]) -> dict[str, int]:
-    """Return for each window the longer of its two lifetimes. Leave out windows that have only one
-    lifetime."""
+    """Return the longer one of the two lifetimes of each window that is in both mappings."""
     return {name: max(ms, others[name]) for name, ms in lives.items() if name in others}
 
 
@@ -38,8 +37,8 @@ class PeriodExpiry(ShardCalls):
         return [key_of(board.number, name) for name in all_names]
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """Return about how many bytes of the server's memory a ranking takes. In a refreshed window
-        this includes the ranking being built."""
+        """Return the approximate number of bytes of the server's memory that a ranking takes. In a
+        refreshed window this includes the ranking that is being built."""
         window = board.rules.windows[key.window]
         instances = [key.instance]
         if window.steps:
@@ -53,8 +52,8 @@ class PeriodExpiry(ShardCalls):
         return sum(size or 0 for size in sizes) + await self._nbytes_of_head(board, key)
 
     async def _nbytes_of_head(self, board: Opened, key: RankingKey) -> int:
-        """Return about how many bytes the buckets and the grid of a ranking take. This is estimated
-        from a sample of the buckets. Return 0 for a ranking without a head."""
+        """Return the approximate number of bytes that the buckets and the grid of a ranking take,
+        estimated from a sample of the buckets. Return 0 for a ranking without a head."""
         name = name_of(key).encode()
         stored = await self._command(board, b"HGET", b"g:" + name, b"buckets")
         if stored is None:
@@ -77,7 +76,7 @@ class PeriodExpiry(ShardCalls):
             await self._expire(board, keys, {"now": now_ms})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys to what these rules need, before the rules take effect."""
+        """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
         if self._expires and rules.gone_ms > board.rules.gone_ms:

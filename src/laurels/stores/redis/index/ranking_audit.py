@@ -1,4 +1,4 @@
-"""Compare rankings with the data they are derived from, and correct them."""
+"""Compares rankings with the data they are derived from, and corrects them."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ class RankingAudit(ShardCalls):
         the number of its entries. Raises CheckFailed, which names the first member that differs.
 
         In the layouts plain and packed, a calendar ranking is stored only once, as scores in a
-        sorted set. The audit of such a ranking only detects scores that no event can produce. Where
-        a score is stored twice, the entries of the sorted set are taken as correct; see audit.lua.
+        sorted set, so that only scores that no event can produce are detected. See audit.lua for
+        the repair of scores that are stored twice.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}
         checks: list[dict[str, Any]] = []

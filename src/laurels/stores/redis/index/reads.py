@@ -1,9 +1,9 @@
-"""Send queries of one shard that arrive together in few calls, since a call costs more than most
+"""Sends queries to a shard that arrive together in few calls, since a call costs more than most
 queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
-evenly over the calls that may be made. So some calls are on their way while the server answers
-other calls. When the maximum number of calls is in progress, later queries wait until a call is
+evenly into the calls that may be made, so that some calls are in transit while the server answers
+others. When the maximum number of calls is in progress, later queries wait until a call is
 answered. If several queries have the same request, it is sent once and they share its result, which
 is immutable. All requests of a call are answered from one state, which the server has after the
 arrival of every query in the call.
@@ -28,16 +28,16 @@ from laurels.stores.redis.connection.deadline import latest
 from laurels.stores.redis.remote import Opened, Reading
 
 CALLS_MOST = 4
-"""The most calls in progress for one shard."""
+"""The maximum number of calls in progress for one shard."""
 READS_LEAST = 8
-"""The least number of queries that a call takes, if so many wait, before a further call is made."""
+"""The number of queries that a call takes, if enough are waiting, before another call is made."""
 WEIGHT_MOST = 1_000
-"""The approximate maximum of entries that one call reads. Reading them blocks the server for about
+"""The approximate maximum number of entries that one call reads, which blocks the server for about
 half a millisecond. A query for more entries is sent alone."""
 REQUEST_WEIGHT = 20
 """The fixed cost of a read request, expressed as a number of entries."""
 RETRY_SECONDS = 0.5
-"""If a call fails in less time than this, in seconds, it is repeated once."""
+"""A call that fails within this number of seconds is repeated once."""
 PAUSE_SECONDS = 0.05
 
 
@@ -161,8 +161,7 @@ class Reads:
 
 
 class _Group:
-    """Queries that share a call, and their distinct requests. Each request has its index in the
-    call."""
+    """Queries that share a call, and their distinct requests with their indices in the call."""
 
     def __init__(self) -> None:
         self.reads: list[_PendingRead] = []

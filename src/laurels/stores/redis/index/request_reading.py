@@ -1,4 +1,4 @@
-"""Answer read requests, list scopes, and read changes; each answer is from one state of a shard."""
+"""Answers read requests, lists scopes, and reads changes, each from one state of a shard."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence

@@ -2,9 +2,9 @@
 
 If the only column of a board has the operator `sum`, the server often does not need the single
 events. It gets the sum of each member's events, with the lowest and highest partial sum, and
-returns each member's total before the batch. From these the outcome of each event is computed. If a
-partial sum would take a total out of its range, the server counts nothing and asks for the single
-events.
+returns each member's total before the batch, from which the outcomes of the events are computed
+here. If a partial sum would take a total out of its range, the server counts nothing and requests
+the single events.
 """
 
 from array import array
@@ -38,8 +38,7 @@ class Sums(Struct, frozen=True):
     stamps: "list[int] | int"
 
     def encode(self) -> dict[str, Any]:
-        """Encode the sums for `count.lua`; the bounds are left out if no member has several
-        events."""
+        """Encode the sums for `count.lua`, without bounds if no member has several events."""
         arguments = {"events": len(self.event_members), "sums": self.sums, "stamps": self.stamps}
         if len(self.event_members) > len(self.sums):
             arguments |= {"least": self.lows, "most": self.highs}

@@ -1,4 +1,4 @@
-"""Do due work in shares: rotate windows, advance scopes, refresh, forget ids."""
+"""Does due work in shares: rotates windows, advances scopes, refreshes windows, forgets ids."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,13 @@ from .calls import ShardCalls
 from .coding import decode_refresh_states, encode_due, encode_rolling_state
 
 _CELLS = 2_500
-"""How many cells of a refresh one call processes, which takes 1 to 2 ms."""
+"""The number of cells that one call of a refresh processes, which takes 1 to 2 ms."""
 _SCOPES = 1_000
-"""The most scopes that one call advances."""
+"""The maximum number of scopes that one call advances."""
 _FORGET_CALLS = 20
 _HEAD_MEMBERS = 1_000
-"""How many members one call of a pass over a ranking with a head visits, which takes about 1 ms."""
+"""The number of members that one call of a pass over a ranking with a head visits, which takes
+about 1 ms."""
 
 
 class Upkeep(ShardCalls):

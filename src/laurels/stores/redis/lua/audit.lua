@@ -4,20 +4,20 @@
 -- differences. It compares one member at a time, so writes between two calls do no harm. All data
 -- of a member are read in one call; its cells may be in as many tallies as the window has steps.
 --
--- With `built` it checks the members that the current build of a refreshed window has ranked so
--- far. The ranking that such a window shows cannot be derived from stored data, so it is only
+-- With `built`, the members are checked that the current build of a refreshed window has already
+-- ranked. The ranking that such a window shows cannot be derived from stored data, so it is only
 -- checked for consistency.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies and, once the pass is complete, the prepared ranking follows from it
--- check 'cells': the same, for members of one step's tally that are not in the ranking
+-- check 'cells': the same for members that have a cell in one step's tally and are not in the ranking
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
 -- check 'distinct_scores': on a dense board, the set of distinct scores has no other scores
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
--- differ, the smallest damage that explains the difference is assumed. If the sorted set has the entry
--- of the form in the hash, the hash is right, and any other entry of the member is removed. If it only
--- has another entry of the member, the hash gets the form of that entry. If it has no entry of the
--- member, the entry was lost. Therefore entries are checked before rows.
+-- differ, the smallest damage that explains the difference is repaired. If the sorted set has the entry
+-- that belongs to the form in the hash, any other entry of the member is removed. If it only has another
+-- entry of the member, the hash gets the form of that entry. If it has no entry of the member, the entry
+-- is added. Therefore entries are checked before rows.
 -- A difference that cannot be repaired from stored data (the candidates of a member are lost, or the
 -- exact time that decides a `last` column) is left unchanged and reported.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'definition_outdated'}) end
@@ -39,7 +39,7 @@ end
 local complete = rolling and not rolling.refreshed
   and call('HGET', KEYS[1], 'phase:' .. rolling.name) == '2'
 
--- The most members, and the most cells, that one call checks.
+-- The maximum numbers of members and of cells that one call checks.
 local MEMBERS_MOST, CELLS_MOST = 100, 500
 local limit = MEMBERS_MOST
 if rolling and rolling.candidates then
@@ -230,9 +230,9 @@ local function check_entries(entries)
   return nil
 end
 
--- Checks the members of a tally that are not ranked; ranked members are checked by 'rows'. If there
--- are too many for one call, the caller repeats the call with the same cursor, after the call has
--- repaired some.
+-- Checks the members of a tally that are not ranked; ranked members are checked by 'rows'. If these
+-- are too many for one call, it checks and repairs some of them, and the caller repeats the call
+-- with the same cursor.
 local function check_cells(names)
   local forms, unranked = forms_of(ranked, names), {}
   for i, name in ipairs(names) do

@@ -1,26 +1,27 @@
--- Describes the argument of `count`, and reads the rows of the batch's members in every target.
+-- The argument of `count`, and the reading of the members' rows in every target of the batch.
 --
 -- ARGV[1]  msgpack of
 --   board, now, due, rolling {name, steps, running}; targets {window, instance, scope}
 --   windows {name, steps, running, lows, highs, form} (steps 0: not rolling); a window with decay also
 --     has exponents and mantissas, each a number or a list
---   routes: for each window a target, or a list with a target for each event; below 1 means none
+--   routes: for each window the target of all events, or a list of the targets of each event; a number
+--     below 1 means no target
 --   members (each once); event_members: for each event the index of its member (nil: event i is of
 --     member i)
 --   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
 --     nil); late (positions of events)
 --   position (source, text, …: what to store); follows: see `position_conflict`
---   zeros: on a board that does not rank members whose score is 0, two anchors between which these are in
---     the watched window, see read.lua
+--   zeros: on a board that does not rank members whose score is 0, the two anchors before and after
+--     these members in the watched window, see read.lua
 --   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
---   instead of values, ats, ids, late and event_members, if sums suffice: events (how many), and for
---     each member sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)
+--   if sums suffice, instead of values, ats, ids, late and event_members: events (their number), and for
+--     each member sums, stamps, and the least and most of the prefix sums (nil: equal to the sums)
 --   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as
 --     indexes of members or by name); forms {name, event_members} (for each event the index of its
 --     member among these, 0 for none)
 --   for a board whose rankings by a label are in a label replica: feed (what to append to the feed)
 --   in a label replica: feeds (how many shards it follows), spans {shard, entry before, last entry},
---     baselines (for each event the total that a set total replaced, or false)
+--     baselines (for each event that set a total, the previous total; false for other events)
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
 -- A call that is repeated because its answer was lost gets the first answer again. A delayed call
@@ -88,9 +89,9 @@ local function store_of(w, event)
   return stores[route]
 end
 
--- Reads the members' rows of a refreshed window: those in the ranking being built, if the current
--- build has begun in this scope, and those in the shown ranking if the window is watched. In a new
--- scope the build is complete.
+-- Reads the members' rows of a refreshed window: those in the ranking that is being built, if the
+-- current build has begun in this scope, and those in the shown ranking, if the window is watched.
+-- In a new scope the build counts as complete.
 local function read_refreshed(rolling)
   if rolling.first_steps then return end
   rolling.first_steps, rolling.new_cell = {}, {}
@@ -210,7 +211,7 @@ local function is_full(results, event)
   return results.remembered >= A.most_ids
 end
 
--- Returns the code that refuses an event before it is counted, 0 if there is none.
+-- Returns the code with which an event is refused before it is counted; 0 if it is not refused.
 local function refusal_code(results, event)
   local own = stored_ids[event]
   if own then

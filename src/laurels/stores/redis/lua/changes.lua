@@ -1,5 +1,5 @@
--- The changes that a board keeps. Each call that changed it adds one block to a stream of the
--- shard.
+-- The changes that a board keeps. Each call that changes the board adds one block to a stream of
+-- the shard.
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
@@ -10,15 +10,15 @@
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
 --   P m hcount  the number of changes in the stream that sinks send
---   P m hsent   the number of changes that sinks send in all blocks ever added; minus `sent` of a block,
---               it is the number of those after the block
+--   P m hsent   the number of changes that sinks send in all blocks ever added; the difference from
+--               `sent` of a block is the number of these changes after the block
 --   P hs        hash: registered sink -> sequence of the newest block it has confirmed. Blocks
 --               that a sink has not confirmed stay, up to `most` changes; P m hlost counts the
 --               changes that were removed unconfirmed
--- A call to be recorded has A.changes: tag, block, count (of changes other than events), unsent (those of
--- them that sinks do not send), keep (milliseconds), most (changes); for a batch also windows (places in
--- A.windows) and absolute.
-local TRIMMED = 16  -- the most blocks that one call removes, which is more than it adds
+-- A call to be recorded has A.changes: tag, block, count (the number of changes other than events), unsent
+-- (how many of these sinks do not send), keep (milliseconds), most (changes); for a batch also windows
+-- (indices of A.windows) and absolute.
+local TRIMMED = 16  -- the maximum number of blocks that one call removes; it adds only one
 
 -- Returns the newest block that all registered sinks have confirmed; false if there are no sinks.
 local function least_confirmed()

@@ -3,14 +3,14 @@
 --       greatest ranks before, greatest ranks after, whether passes are due}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
--- describes the argument. `before` and `after` have a list for each column, with false for a member
--- that was not ranked. 'by_member' means that the caller sent sums: `before` and the ranks have an
+-- describes the argument. `before` and `after` have a list for each column, with false for each
+-- event whose member was not ranked. 'by_member' means that the caller sent sums: `before` and the ranks have an
 -- item for each member, `codes` and `after` are empty. 'events_needed' means that nothing was
 -- counted, since the sums do not suffice; the caller has to send single events.
 
 -- Counting an event in one window. Functions named compute_… compute the new row, and return false
--- if a total is out of range. In the new row, `changed` says whether answers show a difference, and
--- `needs_write` whether anything has to be stored.
+-- if a total is out of range. In the new row, `changed` is true if answers show a difference, and
+-- `needs_write` if anything has to be stored.
 
 local function value_at(list, event) return type(list) == 'table' and list[event] or list end
 
@@ -136,9 +136,9 @@ local function report_scores(list, event, slot)
   for i = 1, watched_words do list[i][event] = present and rows.w[i][slot] or false end
 end
 
--- Records, after each event, the member's entry in the recorded windows, and the value that was
--- added if the event set a total. For an event that did not count, records false. Used for a board
--- that keeps changes.
+-- On a board that keeps changes, records after each event the member's entry in the recorded
+-- windows and, if the event set a total, the value that was added; false for an event that did not
+-- count.
 local traced, added = {}, {}
 for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
 for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end

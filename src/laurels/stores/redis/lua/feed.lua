@@ -5,9 +5,9 @@
 --                 the time in milliseconds since 1900, and the number of the entry
 --   P m told      the id of the last entry
 --   P m fed:<i>   in the label replica: the id of the last entry of shard i that it has counted
---   P m left      in the label replica: how many events it left out because a total would have left
---                 the range
--- A shard appends an entry in the call that counts the events. The label replica stores the id of
+--   P m left      in the label replica: the number of events that it left out because a total would have
+--                 been out of range
+-- A shard appends an entry in the call that counts the events, and the label replica stores the id of
 -- an entry in the call that counts the entry. So each entry counts once, whichever process fails.
 local EPOCH_OFFSET_MS = 2208988800000  -- milliseconds from 1900 to 1970, since ids must not be negative
 local FEED_START = '0-0'
@@ -39,8 +39,8 @@ local function note_counted_entries(codes)
   for _, span in ipairs(A.spans) do call('HSET', KEYS[1], 'fed:' .. text(span[1]), span[3]) end
 end
 
--- Appends a batch to the feed. `baselines` are the totals before events that set a total. The entry
--- lists the positions of events that did not count (codes above 2).
+-- Appends a batch to the feed, with the positions of the events that did not count (codes above 2).
+-- `baselines` are the totals before events that set a total.
 local function append_to_feed(codes, baselines)
   local refused = {}
   for event = 1, #codes do

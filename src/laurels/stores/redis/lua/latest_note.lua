@@ -5,7 +5,7 @@
 -- ARGV[1]  msgpack [numbers of boards, the most boards that are kept]
 -- beside KEYS[1], in its slot:
 --   …{boards}:cn   the newest sequence
---   …{boards}:cf   the newest sequence that was removed: changes up to it are not known
+--   …{boards}:cf   the newest sequence that was removed; changes up to this sequence are not known
 local boards, most = unpack(cmsgpack.unpack(ARGV[1]))
 local sequence = string.format('%.17g', redis.call('INCR', KEYS[1] .. 'n'))
 local entries = {}

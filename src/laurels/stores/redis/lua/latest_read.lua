@@ -1,4 +1,4 @@
--- latest_read(after) -> {sequence, boards…}, or {sequence, false} if it is not known which have changed
+-- latest_read(after) -> {sequence, boards…}, or {sequence, false} if the boards are not known
 -- Returns the newest sequence, and the numbers of the boards with changes after a sequence; see
 -- latest_note.lua.
 local after = tonumber(ARGV[1])

@@ -10,7 +10,8 @@ local function form_in(entries, slot, ranked)
   return entries.present[slot] == 1 and encode_form(entries.columns, slot, ranked.words)
 end
 
--- Registers a ranking that now has members, and its scope. An existing scope was already advanced.
+-- Registers a ranking that now has members, and its scope. The caller has already advanced the
+-- scope if it existed.
 local function note_mended(ranked)
   if A.scope == '' then
     call('SADD', P .. 'i', ranked.name)

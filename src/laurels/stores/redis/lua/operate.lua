@@ -10,9 +10,8 @@
 --   members); drop (names); expire (names, lives or nil);
 --   expire_board (forms, gone); forget (before); for others see scopes.lua,
 --   refresh.lua, mend.lua and restore.lua
--- A call of rotate_step, advance_pass or close does a share of the work, and returns whether it was the
--- last one.
--- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
+-- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the work is
+-- complete. These operations concern the rankings of all events, those in scopes.lua the scopes.
 local op = A.op
 local RANKINGS_MOST = 100  -- the most rankings that one call removes
 
@@ -127,8 +126,8 @@ local function keys()
   return {'done', {nonempty, cursor}}
 end
 
--- Sets the expiry of rankings of periods: by `lives` if there is one, otherwise by the definition.
--- Returns how many are done, counted from the first one.
+-- Sets the expiry of rankings of periods, by `lives` if it is present, otherwise by the definition.
+-- Returns how many rankings are done, in the order of A.names.
 local function expire_periods()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)

@@ -1,17 +1,17 @@
 -- The pass that prepares the next step of a rolling window.
 --
 -- It has two phases. The first goes through the members of the tally that left the window last, the
--- second through those of the tally that leaves next. For other members nothing changes. The tally
--- that left is not needed afterwards. If it is large, its members are deleted during the pass,
--- since deleting it at once, even with UNLINK, would block a server with one core. The rest is
+-- second through those of the tally that leaves next. Nothing changes for other members. The tally
+-- that left is not needed after the pass. If it is large, its members are deleted during the pass,
+-- since deleting it at once, even with UNLINK, would block a server with one core; the rest is
 -- deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
 -- deletes the tally that left.
 
--- All candidates of a member are read together. Reading this number of bytes costs as much as one
--- member.
+-- The number of bytes of candidates whose reading costs as much as one member. All candidates of a
+-- member are read together.
 local CANDIDATE_BYTES = 2048
 
--- The most members of a tally that is deleted at once.
+-- The maximum number of members of a tally that is deleted at once.
 local UNLINK_MOST = 512
 
 -- Deletes the newest steps and candidates of members that have no cells left in the window.
@@ -48,13 +48,12 @@ local function weight_function(rolling)
   end
 end
 
--- The weight of a step with two empty tallies. On a board with many scopes there are many such
--- steps.
+-- The cost of a step with two empty tallies. A board with many scopes has many such steps.
 local EMPTY_STEP_COST = 0.5
 
 -- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass
--- is complete, the rest of the limit, and whether both tallies were empty. If they were not, the
--- cost is at least that of a few members.
+-- is complete, the rest of the limit, and whether both tallies were empty. If one was not, the cost
+-- is at least that of a few members.
 local function continue_pass(rolling, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolling.name) or '0')
   local last = tally(rolling.name, rolling.oldest_step - 1)

@@ -5,7 +5,7 @@
 -- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil]
 -- beside KEYS[1], in its slot:
 --   …{boards}:n   the number of the next board
---   …{boards}:g   hash: definitions of deleted boards whose keys are still to be removed
+--   …{boards}:g   hash: definitions of deleted boards whose keys still have to be removed
 local name, old, new, number = unpack(cmsgpack.unpack(ARGV[1]), 1, 4)
 local base = string.sub(KEYS[1], 1, -2)
 local present = redis.call('HGET', KEYS[1], name)

@@ -3,25 +3,25 @@
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
---     whole, zeros}: entries of a ranking; with `whole` all words of the members' rows; with two anchors as
---     `zeros`, as if the ranking did not have the entries between these
---   {false, form, after, limit}: the next scopes of a form; none of these may be stale, that is last
---     advanced before `since`
---   {true, window, step, members}: the cells of members in the tally of a step, with an answer like that
---     for requested members, where the position of one that has a cell is 0
+--     whole, zeros}: entries of a ranking; with `whole`, all words of the members' rows; with `zeros`, two
+--     anchors, as if the ranking did not have the entries between these anchors
+--   {false, form, after, limit}: the next scopes of a form; refused if one of them was last advanced
+--     before `since`, and so is stale
+--   {true, window, step, members}: the cells of members in the tally of a step; the answer is like that
+--     for requested members, and the position of a member with a cell is 0
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
---   plus those from the form to the next one whose member sorts before `member`).
+--   plus the number of entries from the form to the next form whose member sorts before `member`).
 -- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
 --   for entries adds: the size of the ranking; the position of each anchor, -1 if there is none; for
 --   each span its first position, the rank there and the entries; if members are requested, a table of
 --   positions, one of ranks (-1: not ranked) and one of forms; if data is requested, a table for each
 --   span and one for the members.
--- If a ranking has the layout with a head (`has_heads` has this for each request for entries), its part
---   of the answer has more: after the size, the number of exact positions and the number of changes of
---   the grid (false without one); after the positions of anchors, a table of their greatest possible
---   positions; after the forms of members, a table of their greatest possible ranks. Positions and ranks
---   are then the least possible ones. Spans end at the end of the head.
+-- If a ranking has the layout with a head (see `has_heads`, by request for entries), its part of the
+--   answer also has: after the size, the number of exact positions and the number of changes of the grid
+--   (false without one); after the positions of anchors, a table of their greatest possible positions;
+--   after the forms of members, a table of their greatest possible ranks. Positions and ranks are then
+--   the least possible ones. Spans end at the end of the head.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
@@ -295,8 +295,8 @@ for _, request in ipairs(A.requests) do
   end
 end
 
--- Returns the offset that the answer shows: the number of the last change. In a label replica it is
--- preceded by the number of the last counted entry of each feed.
+-- Returns the offset that the answer shows: the number of the last change. In a label replica, returns
+-- a list: the number of the last counted entry of each feed, then the number of the last change.
 local function offset()
   local seq, last_entries = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
   for i = 1, A.feeds or 0 do

@@ -9,19 +9,19 @@
 --
 --   a member that a build has not ranked has no cells in the steps that the build is done with.
 --
--- Events preserve it (count.lua). An event of a ranked member is also counted in the ranking being
--- built. An event of an unranked member in a step that the build has reached causes the member to
--- be ranked. An event of an unranked member in a later step changes nothing in the ranking. So at
--- any time a build is exact for the members that it has ranked; it ends after one round, however
--- much is written; and any process can continue it at any time. When the window rotates, the build
--- begins again. The end of a build increments one number (gen:<w>).
+-- Events preserve this invariant (count.lua). An event of a ranked member is also counted in the
+-- ranking that is being built. An event of an unranked member in a step that the build has reached
+-- causes the member to be ranked. An event of an unranked member in a later step does not change
+-- the ranking. So a build is always exact for the members that it has ranked; it ends after one
+-- round, however much is written; and any process can continue it at any time. When the window
+-- rotates, the build begins again. The end of a build increments one number (gen:<w>).
 --
 -- Op of `operate`, besides rolling (only the window, with its running step) and due:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
 --                                    returns about how many members are left, 0 when it is done, and
 --                                    the states of the windows. `forms` are those of the scopes.
--- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. The cost of other work, in
--- such cells:
+-- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. The cost of other work, as a
+-- number of cells:
 local MEMBER_COST = 2         -- checking whether a member is ranked
 local RANK_COST = 12          -- ranking a member, without adding up its cells
 local UNRANK_COST = 6         -- removing a member from a ranking
@@ -139,8 +139,8 @@ local function begin_build(w)
   return build
 end
 
--- Makes the built ranking the shown one. If any scopes are empty now, marks all scopes as stale, so
--- that a sweep removes the empty ones.
+-- Makes the built ranking the shown one. If some scopes are empty now, marks all scopes as stale,
+-- so that a sweep removes the empty ones.
 local function show_build(w)
   local name = w.name
   local stored = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)
@@ -154,7 +154,7 @@ local function show_build(w)
   call('HDEL', KEYS[1], 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
 end
 
--- Returns about how many members a build still has to rank in the ranking of all events.
+-- Returns approximately how many members a build still has to rank in the ranking of all events.
 local function members_left(w, build)
   local rolling = rolling_window(w, build.step)
   return math.max(1, call('ZCARD', rolling.live.r) - call('ZCARD', rolling.prepared.r))

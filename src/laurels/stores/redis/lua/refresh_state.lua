@@ -2,17 +2,15 @@
 --
 -- An event writes to the tally of its step, and not to the shown ranking. One of the two rankings
 -- is shown, unchanged since the last refresh, and the other is being built (refresh.lua). The
--- number of refreshes so far, gen:<w>, decides which is which: its parity is the instance that is
--- shown, in all scopes. So a refresh takes effect by incrementing one number, however many scopes
--- there are. P m also has, for a window:
---   shown:<w>   when it was last refreshed, absent before the first time
---   moved:<w>   the number of the last change to its list: that refresh or, since then, the removal of
---               a member or a change of member data
---   noted:<w>   when it was last refreshed or, together with the other shards of its board, skipped
---               because it was empty
---   waits:<w>   set if the list has members, or if an event was counted since the refresh
---   build:<w>   the number of the current build and its step; with it next:<w>, some:<w>, empty:<w>
---   built:<w>   in each scope: the number of the last build that began there, and how far it has come
+-- parity of the number of refreshes so far, gen:<w>, is the instance that is shown in all scopes. So a
+-- refresh takes effect by incrementing one number, however many scopes there are. P m also has, for a window:
+--   shown:<w>   the time of the last refresh; absent before the first one
+--   moved:<w>   the number of the last change to the list: of the last refresh or, since then, of the
+--               removal of a member or a change of member data
+--   noted:<w>   the time of the last refresh, also if it was skipped since this shard had no members
+--   waits:<w>   set if the list has members, or if an event was counted since the last refresh
+--   build:<w>   the number of the current build and its step; it comes with next:<w>, some:<w>, empty:<w>
+--   built:<w>   in each scope: the number of the last build that began there, and its progress
 
 local function is_refreshed(name) return B.refreshed and B.refreshed[window_of(name)] end
 
@@ -42,7 +40,7 @@ local function refresh_states()
   return states
 end
 
--- Notes that a change affects the lists of the refreshed windows.
+-- Records that a change affects the lists of the refreshed windows.
 local function note_list_change(seq)
   for name in pairs(B.refreshed or {}) do
     if call('HEXISTS', KEYS[1], 'shown:' .. name) == 1 then
@@ -61,9 +59,9 @@ local function current_build(window)
   return {number = number, step = tonumber(step)}
 end
 
--- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, else the
--- step of the tally that it goes through, and the cursor in that tally. Returns nil if it has not
--- begun the scope.
+-- Returns the progress of a build in a scope: 'clear' while it removes the old ranking, otherwise
+-- the step of the tally that it goes through, and the cursor in this tally. Returns nil if it has
+-- not begun the scope.
 local function build_progress(build, name)
   local stored = call('HGET', KEYS[1], 'built:' .. name)
   local number, at, cursor = string.match(stored or '', '^(%d+):([^:]*):(.*)$')

@@ -1,14 +1,14 @@
 -- Rolling windows: the live ranking, the ranking prepared for the next step, tallies, candidates.
 --
--- An entry in the prepared ranking is the live entry minus the cell in the tally that leaves next;
--- there is none if the member's newest step is that step or an older one. It is computed anew each
--- time, so preparing a member twice does no harm.
+-- An entry in the prepared ranking is the live entry minus the member's cell in the tally that
+-- leaves next. There is no entry if the member's newest step is the step of that tally or an older
+-- one. An entry is always computed from the live one, so preparing a member twice does no harm.
 
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
--- The server searches a small hash (by default up to 512 fields) linearly. A tally with more fields
--- than this limit is therefore converted to a hash table before that, by adding a value of more
--- than 64 bytes for a moment. That has no effect on a server with a higher hash-max-listpack-value.
+-- The server searches a small hash (by default up to 512 fields) linearly. Therefore a tally that
+-- gets more than COMPACT fields is converted to a hash table, by adding a value of more than 64
+-- bytes for a moment. That has no effect on a server with a higher hash-max-listpack-value.
 local COMPACT = 64
 
 -- Writes cells to a tally.

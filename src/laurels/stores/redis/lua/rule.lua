@@ -1,10 +1,9 @@
 -- The write rule: the new row of a member in one window after an event, as in engine/writing/rule.pyx.
 --
--- Two parts of it are repeated elsewhere, since sharing them would cost every event a copy or a call.
--- The comparison of two tuples is implemented here for rows and candidates, and in cells.lua for cells,
--- as their layouts in memory differ. Addition that keeps the greatest stamp is also implemented in
--- merge.lua, for sums of events.
--- The vectors of tests/vectors test all of them.
+-- Two parts of it are repeated elsewhere, since sharing them would cost a copy or a call for every
+-- event. Tuples are compared here for rows and candidates and in cells.lua for cells, which have
+-- another layout in memory. Addition that keeps the greatest stamp is also in merge.lua, for sums
+-- of events. The vectors in tests/vectors test all of these.
 
 -- Returns the rows of a ranking's members, or the cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)

@@ -7,13 +7,13 @@
 --
 -- Ops of `operate`, besides now and windows:
 --   sweep (before, oldest, limit)
---     advances scopes last advanced before that instant; returns 1 if there may be more
+--     advances scopes that were last advanced before the instant `before`; returns 1 if more may be stale
 --   advance_scopes (scopes, full, oldest, limit)
---     rotates the windows of these scopes, or with `full` does all their work that is due; returns how
---     many are done, from the first one on
+--     rotates the windows of these scopes, or with `full` does all their due work; returns how many
+--     scopes are done, in the order of `scopes`
 --   remove_from_scopes (member, cursor, before, oldest, limit)
---     removes a member from a share of the scopes; returns the number of rankings it was in, and the
---     next cursor
+--     removes a member from a share of the scopes; returns the number of rankings that had the member,
+--     and the next cursor
 --   expire_scopes (cursor, lives)
 --     sets the expiry of the rankings of a share of the scopes, by `lives`; returns the next cursor
 --   keys_of_scopes (cursor)
@@ -99,8 +99,8 @@ local function drop_empty_windows(scope)
   return remaining
 end
 
--- Removes the rankings of a scope that are no longer kept or are empty. Returns how many are left,
--- and how many there were.
+-- Removes the rankings of a scope that are empty or no longer kept. Returns how many are left, and
+-- how many there were before.
 local function drop_periods(scope)
   local names, gone = call('HKEYS', P .. 'i:' .. scope), {}
   for i, ranked in ipairs(rankings_of(names)) do

@@ -1,4 +1,5 @@
--- The common part of all scripts of a shard: layouts, rows of members, rankings, refusals.
+-- The common part of all scripts of a shard: layouts, rows of members, rankings, and the checks by
+-- which a call is refused.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
 --   P m                     hash: ver, the definition version; now, the newest time seen; seq, the
@@ -24,13 +25,13 @@
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from
--- that name. What comments say about a window is also true of the window in each scope. For a
+-- that name. Comments about a window also apply to the window in each scope. For a
 -- rolling window <instance> is the parity of the step; for a refreshed window it is the parity of
 -- the number of refreshes. So at a boundary, or a refresh, two rankings swap roles without being
 -- written.
 --
--- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board needs
--- them). In a window with decay (B.decays) the total is two words in place of the column. A stored row
+-- A row is the words of a member: columns, tie stamp, exact `at` (the last two only if the board needs
+-- them). In a window with decay (B.decays) the total is two words instead of a column. A stored row
 -- is called its *form*:
 --   plain, packed  one number, the sum of (word - low) * unit over the words; it is the score of
 --                  the member in the sorted set, and nothing else is stored
@@ -181,8 +182,8 @@ end
 -- Returns the name of a window in the board's definition, without the scope.
 local function window_of(name) return string.match(name, '^[^\31]*') end
 
--- Returns the last boundary, or the last change of the board if that is later. A scope is stale if
--- it was last advanced before that time.
+-- Returns the instant from which on a scope must have been advanced not to be stale: the last
+-- boundary, or the last change of the board if that is later.
 local function stale_before(boundary)
   return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
 end

@@ -4,8 +4,8 @@
 -- returns a small (compact) collection whole, whatever COUNT is. Such a collection is divided here,
 -- in the order of the names' digests (Lua compares texts by locale, and comparing bytes in Lua is
 -- slow); the cursor is then '0:' and the last digest. If the server has meanwhile turned the
--- collection into a table, the scan begins again. So a name that is present all the time is
--- returned at least once.
+-- collection into a table, the scan begins again. So a name that is in the collection all the time
+-- is returned at least once.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 

@@ -1,16 +1,17 @@
--- Rankings without the members whose score is 0, on boards that do not rank these. In the order of a ranking they
--- follow one another, so the positions after them are greater by their number; see core/zeros.py.
+-- Positions and ranks on boards that do not rank members whose score is 0. These members follow one
+-- another in the order of a ranking, so the positions after them are greater by the number of these
+-- members; see core/zeros.py.
 do
-  -- Returns how many entries of a sorted set are before a bound, which is a form or, in the prefixed layout, words
-  -- and whether it is after all entries with these words.
+  -- Returns how many entries of a sorted set precede a bound: a form or, in the prefixed layout,
+  -- words, and whether the bound is after all entries with these words.
   local function count_before(key, bound)
     if scored then return call('ZCOUNT', key, '-inf', '(' .. text(bound[2])) end
     local first = encode_words(bound[2])
     return call('ZLEXCOUNT', key, '-', '(' .. (bound[3] and after_prefix(first) or first))
   end
 
-  -- Finds these members of a ranking, between two bounds. From then on `rank_of`, `head.locate` and the functions
-  -- below are those of the ranking without them.
+  -- Finds the members of a ranking whose score is 0, between two bounds. From then on `rank_of`,
+  -- `head.locate` and the functions below treat the ranking as if it did not have them.
   function zeros.find(ranked, bounds)
     local first, past = count_before(ranked.r, bounds[1]), count_before(ranked.r, bounds[2])
     local own = {first = first, past = past, first_rank = first, past_rank = past}
@@ -20,7 +21,7 @@ do
     ranked.zeros = own
   end
 
-  -- Makes the functions below those of the whole ranking again.
+  -- Makes the functions below treat the ranking as a whole again.
   function zeros.forget(ranked)
     ranked.zeros = nil
     if ranked.state then ranked.state.certain = nil end
@@ -33,7 +34,7 @@ do
     return math.max(own.first, position - (own.past - own.first))
   end
 
-  -- Returns the stored position of a position among the entries that are ranked.
+  -- Returns the position in the sorted set of the entry at a position among the ranked entries.
   function zeros.stored(ranked, position)
     local own = ranked.zeros
     return own and position >= own.first and position + own.past - own.first or position

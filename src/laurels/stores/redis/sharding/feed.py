@@ -20,9 +20,8 @@ from laurels.model.rules import Rules
 
 
 class FeedPlace(NamedTuple):
-    """The position of an entry in a feed. It consists of the approximate time of the entry and a
-    number that increases with each entry. Comparing two places compares the order of their
-    entries."""
+    """The position of an entry in a feed: the approximate time of the entry, and a number that
+    increases with each entry. Places are ordered like their entries."""
 
     time: int
     number: int
@@ -55,9 +54,9 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 
 class FeedEntry(Struct, frozen=True):
-    """An entry of a feed. It has the payload of a batch, and the positions in the share of those
-    events that were not counted. If totals were set, it also has for each event the words of the
-    previous total."""
+    """An entry of a feed: its place, the payload of a batch, the positions in the share of the
+    events that were not counted and, if totals were set, the words of the previous total of each
+    event."""
 
     place: FeedPlace
     payload: FeedPayload

@@ -25,11 +25,12 @@ from .merged_feed import merge_feeds, next_runs
 from .shards import gather, label_replica, shards
 
 ENTRIES = 32
-"""The most entries of a feed that one call reads."""
+"""The maximum number of entries of a feed that one call reads."""
 EVENTS = 1_000
-"""One call counts about this number of events, divided by the number of labels in `rank_by`."""
+"""The approximate number of events that one call counts if the board ranks by one label. With
+several labels, this number is divided by theirs."""
 ROUNDS = 200
-"""The most calls of one round. Entries that are left after these calls are counted in a later
+"""The maximum number of calls in one round. The entries that are left are counted in a later
 round."""
 
 

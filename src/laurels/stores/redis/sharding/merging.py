@@ -1,15 +1,15 @@
-"""Read a board in several shards: answer requests for the whole board from its shards.
+"""Answers read requests for a whole board in several shards.
 
 An answer must not combine the state of a shard before a write with its state after the write, so
 the results of several rounds of reads are never combined. Each round sends one request to every
 shard, based on a guess of where the entries are. If its results confirm the guess, the answer is
 made from that round alone. Otherwise they give a better guess, and another round follows.
 
-Two things are guessed. One is the place of a member in the order, that is, its words, which only
-its own shard has. The other is, for each span, a *pivot*: a place near the span's entries that
-every shard can find. The position of a pivot on the whole board is the sum of its positions in the
-shards. The n entries after the pivot on the whole board are among the n entries after it in each
-shard.
+Two things are guessed: the words of each member, by which every shard can find its place in the
+order, but which only its own shard has; and a *pivot* for each span: a place near the span's
+entries that every shard can find. The position of a pivot on the whole board is the sum of its
+positions in the shards. The n entries after the pivot on the whole board are among the n entries
+after it in each shard.
 
 On a board with a head a shard may know only its first n positions for certain. The first n
 positions of the whole board are then certain as well, since each of their entries is among the
@@ -47,7 +47,7 @@ SLACK = 8
 """The number of additional entries that are read because the pivot may have moved since the
 previous round. It doubles with each round."""
 FIT = 200
-"""The greatest length of a span that is read on both sides of its pivot. Such a span may have to be
+"""The greatest length of a span that is read on both sides of its pivot, since it may have to be
 moved to fit into the ranking."""
 
 

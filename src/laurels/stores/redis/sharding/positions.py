@@ -41,7 +41,7 @@ Pair = tuple[str | None, str]
 CLAIM = "\0claim\0"
 """The beginning of the name of a claim; the name of the source follows."""
 READS = 40
-"""How many times positions are read again while they differ and keep changing."""
+"""The maximum number of times that differing positions are read again while they keep changing."""
 _pairs = msgspec.json.Decoder(Pair)
 
 
@@ -89,8 +89,9 @@ class StoredPositions(Struct):
         return len(ends) > 1
 
     def _lost_by_keeper(self, position: str) -> bool:
-        """Return whether the keeper lost the last batch, which ended at this position. Only a batch
-        that follows it can tell: without one, the keeper may as well not have counted yet."""
+        """Return whether the keeper lost the last batch, which ended at this position. This can be
+        decided only for a position that a later batch follows, since otherwise the keeper may not
+        have counted the batch yet."""
         if self.source.startswith(SINK_PREFIX) or self.before == position:
             return False
         pairs = (self.pair(shard) for shard in range(len(self.texts)) if shard != self.keeper)
@@ -109,9 +110,9 @@ class StoredPositions(Struct):
             )
 
     def ensure_none_in_part(self, text: str, follows: str | None) -> None:
-        """Raise PositionDiffers if a batch was begun that does not end at `text`. A claim alone
-        does not count as begun if the write follows no position, or if shards have already counted
-        another batch than the claimed one."""
+        """Raise PositionDiffers if a batch was begun that does not end at `text`. A batch that was
+        only claimed does not count as begun if this write follows no position, or if shards have
+        already counted another batch."""
         pairs = [_pair(t) for shard, t in enumerate(self.texts) if shard != self.keeper]
         begun = [pair for pair in pairs if pair and pair[0] == self.before != pair[1]]
         for kept in begun if begun or follows is None else [_pair(self.claim)]:

@@ -1,4 +1,4 @@
-"""Search for a place near a given position of a board in several shards.
+"""Searches for a place near a given position of a board in several shards.
 
 No shard knows the positions of its entries on the whole board, but each shard can count how many of
 its entries precede an entry of another shard. So in each round every shard proposes an entry, by

@@ -55,7 +55,7 @@ from .shards import gather, home, label_replica, mends_by_shard, parts_of, shard
 LISTED = 2_000
 """The number of scopes that one call lists when scopes are counted."""
 ROUNDS = 40
-"""The most rounds of reads for one request before it fails as NotReady."""
+"""The maximum number of rounds of reads for one request, after which it raises NotReady."""
 
 
 class ShardedIndex:
@@ -128,10 +128,10 @@ class ShardedIndex:
         """Rotate a rolling window to the running step. Return False if more work than that of
         `limit` members is needed."""
         each = max(1, limit // board.rules.shards)
-        turned = await gather(
+        rotated = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
         )
-        return all(turned)
+        return all(rotated)
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Prepare about `limit` members for a window's next step. Return how many members are
@@ -414,7 +414,7 @@ class ShardedIndex:
         return sum(await gather(self._index.remembered(each, now_ms) for each in shards(board)))
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """Return about how many bytes of memory a ranking takes."""
+        """Return the approximate number of bytes of memory that a ranking takes."""
         return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
     async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:

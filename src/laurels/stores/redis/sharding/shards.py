@@ -1,4 +1,4 @@
-"""Find the shard of a member, and call several shards of a board."""
+"""The shards of a board: which of them has a member, and how several are called."""
 
 import asyncio
 from array import array
@@ -93,10 +93,9 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to raise if several calls failed. The first choice is an error after which
-    events may have been counted. The second choice is an error that certainly prevented counting,
-    the third one after which the caller tries again. The stale scopes of several errors are
-    combined."""
+    """Return the error to raise if several calls failed: if possible an error after which events
+    may have been counted, otherwise one that prevented counting, otherwise one after which the
+    caller tries again. The stale scopes of several errors are combined."""
     all_errors = list(errors)
     error = max(all_errors, key=_badness)
     if isinstance(error, StepNotReady):
