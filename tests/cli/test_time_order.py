@@ -235,7 +235,7 @@ def test_a_replay_pauses_and_continues(board: Shell) -> None:
     replay = ("import", "g", path, "--clock", "event", "--batch", "2")
     paused = board.ok(*replay, "--until", "2021-02-28T23:59:59.998Z").out
     assert "2 applied" in paused
-    assert "3 later ones not counted yet" in paused
+    assert "3 later lines not counted yet" in paused
     assert board.scores("g") == {"b": 3, "a": 1}
     again = board.json(*replay, "--until", "2021-02-28T23:59:59.998Z")["files"][0]
     assert (again["applied"], again["left"]) == (0, 3)

@@ -49,7 +49,7 @@ def _sentence(result: FileResult) -> str:
     if result.resumed_after and not tally.lines and not tally.left:
         return f"{name}: nothing new after line {result.resumed_after:,}, imported before"
     resumed = f" (resumed after line {result.resumed_after:,})" if result.resumed_after else ""
-    left = f", {tally.left:,} later ones not counted yet" if tally.left else ""
+    left = f", {tally.left:,} later lines not counted yet" if tally.left else ""
     rate = f"{tally.lines / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
     return (
         f"{name}: {tally.lines:,} lines{resumed}: {tally.applied:,} applied, "

@@ -186,7 +186,7 @@ class LocalReads(LocalState):
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes that a thread reads; see `changes`."""
+        """Read a page of changes in another thread; see `changes`."""
         return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
 
     def _times(self) -> list[tuple[BoardState, int]]:

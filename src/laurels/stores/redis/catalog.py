@@ -287,9 +287,9 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
-        """Refresh the windows that are due, before the writer gets its answer. A large refresh is
-        only continued by one share. With `paced`, do nothing, since a background task refreshes the
-        windows."""
+        """Refresh the windows that are due, but continue a large refresh only by one call, since
+        the writer waits for this. With `paced`, skip large refreshes, which a background task
+        does."""
         with suppress(LaurelsError):  # after an error, the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 

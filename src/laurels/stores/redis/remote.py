@@ -65,7 +65,7 @@ class FeedConflict(Exception):  # noqa: N818
 
 
 class RefreshChanged(Exception):  # noqa: N818
-    """A refreshed window is not in the state that the caller expected, who has to repeat the
+    """A refreshed window is not in the state that the caller expected. The caller has to repeat the
     query."""
 
 
@@ -98,8 +98,8 @@ class CallId(Struct, frozen=True):
 
 class PositionWrite(Struct, frozen=True):
     """Positions to store. For each source, `stores` has the new text, and `follows` the text that
-    must be stored before; "" means that none is stored. If another text is stored, the call raises
-    PositionMoved and changes nothing. With `behind`, shards with another text are skipped
+    is expected to be stored so far; "" means that none is. If another text is stored, the call
+    raises PositionMoved and changes nothing. With `behind`, shards with another text are skipped
     instead."""
 
     stores: dict[str, str]

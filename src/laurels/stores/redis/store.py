@@ -211,7 +211,7 @@ class RedisStore(Paced):
         return None
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command. Return its result, or raise the error that it fails with."""
         with self.answers.noting(command):
             committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
@@ -465,7 +465,7 @@ class RedisStore(Paced):
         return await asyncio.to_thread(read, True)
 
     async def write_async(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
         with self.answers.noting(command):
             committed = await self.commit_async(await self._to_write(command))

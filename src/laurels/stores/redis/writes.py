@@ -402,8 +402,8 @@ def _by_member(event_members: Sequence[int], count: int) -> list[list[int]]:
 def _in_order(event_members: Sequence[int], most: int) -> list[range]:
     """Divide the positions of events into shares of at most `most` members, keeping their order.
     The order matters on a board that ranks labels, since events of several members change the same
-    label's score. It also matters for events with ids, since perhaps only the ids of the first
-    events can still be remembered."""
+    label's score. It also matters for events with ids: if there is not room for all ids, those of
+    the first events are remembered."""
     shares: list[range] = []
     first, seen = 0, set[int]()
     for place, member in enumerate(event_members):

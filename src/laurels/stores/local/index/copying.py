@@ -257,8 +257,8 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield the scopes of boards that are not copied yet or have not followed the last
-        refresh."""
+        """Yield the scopes of boards that are not copied yet, or that have not followed all
+        refreshes of their board."""
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:
@@ -382,8 +382,7 @@ class Copying:
         return BOARD, _encode(contents)
 
     def _names(self) -> Iterator[Section]:
-        """Yield the names of the members to which rows have referred for the first time since the
-        last round."""
+        """Yield the names of members that rows refer to and that no earlier round has copied."""
         self._named_count = len(self._flags)
         for start in range(0, len(self._flags), CHUNK):
             if 1 in self._flags[start : start + CHUNK]:

@@ -64,8 +64,8 @@ _NOT_CONNECTED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
-    """Return the word of a message that names the kind of error, or None if there is no such
-    word."""
+    """Return the word by which a message of the server names the kind of its error, or None if it
+    has no such word."""
     match = _WORD.match(_unwrapped(message))
     return match[1] if match else None
 

@@ -28,7 +28,8 @@ class Scanned(NamedTuple):
 
 
 class SortedSet:
-    """Reads the sorted set at `key`. Every method raises the errors of `Connection.command`."""
+    """A sorted set, at `key`, to be read. Every method raises the errors of
+    `Connection.command`."""
 
     def __init__(self, connection: Connection, key: bytes) -> None:
         self.key = key

@@ -32,8 +32,8 @@ _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
 """The delays between attempts to reach a lost server: 50 ms at first, and at most 0.8 s."""
 _OTHERS_SECONDS = 0.1
-"""The number of seconds to wait for the other hosts after one host has reported to be a primary,
-since another one may report the same."""
+"""The number of seconds to wait for the other hosts after one host has answered that it is a
+primary, since another host may give the same answer."""
 
 
 class NoScript(Exception):  # noqa: N818 (names the state)

@@ -145,7 +145,7 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Encode the state, at an instant, of a board's rolling windows and of the rolling windows in
+    """Encode the state at `now_ms` of a board's rolling windows, both in the board itself and in
     the scopes of `keys`."""
     encoded = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and encoded:

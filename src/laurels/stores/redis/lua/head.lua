@@ -133,7 +133,7 @@ do
     return own
   end
 
-  -- Returns the bucket with a digest, and the end of its interval.
+  -- Returns the bucket whose interval contains a digest, and the end of the interval.
   local function bucket_at(s, digest)
     local parts = s.level
     local t = floor(digest / (SPACE / parts))

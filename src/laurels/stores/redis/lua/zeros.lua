@@ -40,7 +40,8 @@ do
     return own and position >= own.first and position + own.past - own.first or position
   end
 
-  -- Returns a position or a rank of a member, -1 if the member is not ranked.
+  -- Converts a position or a rank in the sorted set to one among the ranked entries; -1 if the
+  -- entry is not ranked.
   local function without(number, first, past)
     if number < first then return number end
     return number < past and -1 or number - (past - first)

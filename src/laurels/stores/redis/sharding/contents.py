@@ -52,7 +52,7 @@ class ShardedContents:
         return [await self._parts.end(shard) for shard in shards(board)]
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
-        """Divide a piece by the shards of its members, and write the parts."""
+        """Divide a piece among the shards of its members, and write the parts."""
         if isinstance(piece, RankingRows) and board.rules.has_label_replica and is_by(piece.scope):
             await self._parts.restore(label_replica(board), piece, now_ms)
             return

@@ -126,7 +126,7 @@ class StoredPositions(Struct):
     def writes(self, text: str, follows: str | None) -> list[PositionWrite]:
         """Return, for each shard, the positions to store together with its share of a batch that
         ends at the position `text`. If the batch `follows` a position, each write also has the text
-        that must be stored before."""
+        that the shard is expected to store so far."""
         claim = CLAIM + self.source
         if follows is None:
             pair = encode_pair((self.before, text))
