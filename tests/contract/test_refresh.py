@@ -59,7 +59,7 @@ def in_shares() -> Iterator[None]:
     """Make the store compute every refresh in advance, a few cells at a time."""
     with (
         patch.object(refreshes, "UNBUILT_CELLS", 0),
-        patch.object(service, "SHARE_LEAST", 1),
+        patch.object(service, "MIN_SHARE", 1),
     ):
         yield
 

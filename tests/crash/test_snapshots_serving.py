@@ -80,7 +80,7 @@ def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept
 def test_a_snapshot_is_taken_automatically_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
+    monkeypatch.setattr("laurels.stores.local.snapshot.taking.MIN_LOG_BYTES", 30_000)
     lb.submit("gifts", "m1", 1)
     assert not local(lb)._snapshot_scheduler.is_due()
     lb.submit_many("gifts", EVENTS)
@@ -98,7 +98,7 @@ def test_a_snapshot_is_taken_automatically_when_the_log_has_grown(
 def test_a_failed_automatic_snapshot_is_retried_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
+    monkeypatch.setattr("laurels.stores.local.snapshot.taking.MIN_LOG_BYTES", 30_000)
     tries: list[int] = []
 
     def refuse(descriptor: int) -> None:
@@ -194,7 +194,7 @@ def test_snapshots_during_writes_lose_nothing(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.index.copying.CHUNK", 16)
-    monkeypatch.setattr("laurels.stores.local.index.copying.FINISH_MOST", 8)
+    monkeypatch.setattr("laurels.stores.local.index.copying.MAX_LEFT", 8)
     ended = threading.Event()
     counts = [0, 0, 0]
 

@@ -33,7 +33,7 @@ def batch(
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "CALL_MOST", 6)
+    monkeypatch.setattr(writes, "MAX_CALL_MEMBERS", 6)
     monkeypatch.setattr(writes, "CALL_EVENTS", 20)
 
 

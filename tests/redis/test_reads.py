@@ -13,7 +13,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.connection.deadline import ends_in, seconds_left
-from laurels.stores.redis.index.reads import CALLS_MOST, READS_LEAST, WEIGHT_MOST, Reads
+from laurels.stores.redis.index.reads import MAX_CALLS, MAX_WEIGHT, MIN_READS, Reads
 from laurels.stores.redis.remote import DefinitionOutdated, Opened, Reading
 
 RULES = laurels.Board("b").rules()
@@ -68,7 +68,7 @@ async def turns() -> None:
 async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
     """Send single queries, numbered from 0, until no more calls may be in progress."""
     first = []
-    for i in range(CALLS_MOST):
+    for i in range(MAX_CALLS):
         first.append(asking(reads, ask(i)))
         await turns()
     return first
@@ -83,15 +83,15 @@ def test_a_single_query_is_sent_at_once_and_later_ones_together() -> None:
     async def main() -> None:
         index, reads = made()
         first = await occupied(reads)
-        assert index.calls == [[i] for i in range(CALLS_MOST)]
+        assert index.calls == [[i] for i in range(MAX_CALLS)]
         later = [asking(reads, ask(10 * i), ask(10 * i + 1), now_ms=i) for i in range(1, 5)]
         await turns()
-        assert len(index.calls) == CALLS_MOST
-        for _ in range(CALLS_MOST + 1):
+        assert len(index.calls) == MAX_CALLS
+        for _ in range(MAX_CALLS + 1):
             index.letting.release()
-        assert [await totals(each) for each in first] == [[i] for i in range(CALLS_MOST)]
+        assert [await totals(each) for each in first] == [[i] for i in range(MAX_CALLS)]
         assert [await totals(each) for each in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
-        assert index.calls[CALLS_MOST:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
+        assert index.calls[MAX_CALLS:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
         assert index.nows[-1] == 4
         await turns()
         assert not reads._queues
@@ -102,9 +102,9 @@ def test_a_single_query_is_sent_at_once_and_later_ones_together() -> None:
 @pytest.mark.parametrize(
     ("questions", "sizes"),
     [
-        (READS_LEAST, [READS_LEAST]),
-        (2 * READS_LEAST + 1, [READS_LEAST, READS_LEAST, 1]),
-        (CALLS_MOST * READS_LEAST * 2, [2 * READS_LEAST] * CALLS_MOST),
+        (MIN_READS, [MIN_READS]),
+        (2 * MIN_READS + 1, [MIN_READS, MIN_READS, 1]),
+        (MAX_CALLS * MIN_READS * 2, [2 * MIN_READS] * MAX_CALLS),
     ],
 )
 def test_concurrent_reads_are_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
@@ -124,9 +124,9 @@ def test_equal_reads_are_sent_once() -> None:
     async def main() -> None:
         index, reads = made()
         pending = [
-            asking(reads, ask(1, WEIGHT_MOST), ask(2)),
+            asking(reads, ask(1, MAX_WEIGHT), ask(2)),
             asking(reads, ask(2)),
-            asking(reads, ask(2), ask(1, WEIGHT_MOST)),
+            asking(reads, ask(2), ask(1, MAX_WEIGHT)),
         ]
         await turns()
         index.letting.release()
@@ -141,8 +141,8 @@ def test_large_queries_and_queries_of_another_time_are_sent_alone() -> None:
         index, reads = made()
         first = await occupied(reads)
         later = [
-            asking(reads, ask(10, WEIGHT_MOST)),
-            asking(reads, ask(11, WEIGHT_MOST)),
+            asking(reads, ask(10, MAX_WEIGHT)),
+            asking(reads, ask(11, MAX_WEIGHT)),
             asking(reads, ask(12)),
             asking(reads, ask(13), board=Opened(1, 2, RULES)),
         ]
@@ -151,7 +151,7 @@ def test_large_queries_and_queries_of_another_time_are_sent_alone() -> None:
         for _ in range(10):
             index.letting.release()
         await asyncio.gather(*first, *later, other)
-        alone = [*range(CALLS_MOST), 10, 11, 12, 13, 20]
+        alone = [*range(MAX_CALLS), 10, 11, 12, 13, 20]
         assert sorted(index.calls) == [[i] for i in alone]
 
     asyncio.run(main())

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("emptied")
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prevent writes from refreshing windows, and limit each share of work to a few members."""
     monkeypatch.setattr(upkeep, "_CELLS", 80)
-    monkeypatch.setattr(catalog, "MOST_DUE", 0)
+    monkeypatch.setattr(catalog, "MAX_DUE", 0)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def shares(rng: Random) -> Iterator[None]:
     if there are few members."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
-        patch.object(store, "SHARE_LEAST", after_write),
+        patch.object(store, "MIN_SHARE", after_write),
         patch.object(reading, "SHARE", at_once),
         patch.object(committing, "SHARE", at_once),
     ):

@@ -141,7 +141,7 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """Return a desk whose commits take an hour of its clock."""
-    monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
+    monkeypatch.setattr("laurels.stores.intake.commit.MAX_WAIT_SECONDS", HOUR)
     made = Desk(HOUR)
     yield made
     made.release.set()
@@ -171,7 +171,7 @@ def test_a_group_waits_for_as_many_writes_as_the_last_one_had(slow: Desk) -> Non
 def test_a_group_waits_no_longer_than_the_last_one_took(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
+    monkeypatch.setattr("laurels.stores.intake.commit.MAX_WAIT_SECONDS", HOUR)
     _after_three(desk)
     alone = _start(partial(desk.committer.submit, Note(4)))
     alone.join(TIMEOUT)

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the chunks of copies small, and copy in rounds until almost nothing is left."""
     monkeypatch.setattr(copying, "CHUNK", 9)
-    monkeypatch.setattr(copying, "FINISH_MOST", 12)
-    monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
+    monkeypatch.setattr(copying, "MAX_LEFT", 12)
+    monkeypatch.setattr(copying, "MAX_ROUNDS", 5)
     monkeypatch.setattr(copying, "_BOARDS", 3)
 
 
@@ -34,8 +34,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make copies of many rounds with few chunks each, even if little is left to copy."""
     monkeypatch.setattr(copying, "CHUNK", 200)
-    monkeypatch.setattr(copying, "FINISH_MOST", 0)
-    monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
+    monkeypatch.setattr(copying, "MAX_LEFT", 0)
+    monkeypatch.setattr(copying, "MAX_ROUNDS", 30)
 
 
 @pytest.mark.usefixtures("small")

@@ -15,7 +15,7 @@ from laurels.errors import Closed, SnapshotDamaged, StorageFailed
 from laurels.stores.local.snapshot import form, taking
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.snapshot.form import Section
-from laurels.stores.local.snapshot.taking import LEAST_LOG_BYTES, is_due
+from laurels.stores.local.snapshot.taking import MIN_LOG_BYTES, is_due
 
 SECTIONS = [(b"A", b"x" * 1_000), (b"B", b"y" * 1_000)]
 
@@ -114,8 +114,8 @@ def test_an_aborted_snapshot_leaves_no_file(tmp_path: Path) -> None:
 
 def test_a_snapshot_is_due_when_reading_the_log_would_take_longer() -> None:
     assert not is_due(0, 0)
-    assert not is_due(LEAST_LOG_BYTES, 0)
-    assert is_due(LEAST_LOG_BYTES + 1, 0)
-    assert not is_due(10 * LEAST_LOG_BYTES, 10 * LEAST_LOG_BYTES)
-    assert is_due(10 * LEAST_LOG_BYTES + 1, 10 * LEAST_LOG_BYTES)
-    assert taking.LEAST_LOG_BYTES == 64 << 20
+    assert not is_due(MIN_LOG_BYTES, 0)
+    assert is_due(MIN_LOG_BYTES + 1, 0)
+    assert not is_due(10 * MIN_LOG_BYTES, 10 * MIN_LOG_BYTES)
+    assert is_due(10 * MIN_LOG_BYTES + 1, 10 * MIN_LOG_BYTES)
+    assert taking.MIN_LOG_BYTES == 64 << 20

@@ -83,7 +83,7 @@ def rows(sections: Iterable[Section]) -> int:
 @pytest.fixture
 def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the copy do all rounds that the test requests, even if little is left to copy."""
-    monkeypatch.setattr(copying, "FINISH_MOST", 0)
+    monkeypatch.setattr(copying, "MAX_LEFT", 0)
 
 
 @pytest.mark.usefixtures("never_little")
@@ -115,7 +115,7 @@ def test_pieces_stay_small_when_a_step_ends_in_the_last_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 100)
-    monkeypatch.setattr(copying, "FINISH_MOST", 50)
+    monkeypatch.setattr(copying, "MAX_LEFT", 50)
     store = Store()
     store.lb.submit_many("b", [(f"m{i}", 1) for i in range(1_000)])
     pieces: list[list[Section]] = []
@@ -149,7 +149,7 @@ def test_an_id_added_while_ids_are_copied_is_copied_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(copying, "CHUNK", 10)
-    monkeypatch.setattr(copying, "FINISH_MOST", 0)
+    monkeypatch.setattr(copying, "MAX_LEFT", 0)
     store = Store()
     store.lb.submit_many("b", [("ann", 1, None, f"id{i}") for i in range(20)])
     store.clock.advance(1)

@@ -11,7 +11,7 @@ from tests.internals import local
 import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import NotReady
-from laurels.stores.intake.pacing import IDLE_S, LONGEST_S, pause_s
+from laurels.stores.intake.pacing import IDLE_S, MAX_PAUSE_S, pause_s
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.memory import MemoryLog
@@ -77,8 +77,8 @@ def test_a_large_pass_is_done_in_shares_by_readers(
 ) -> None:
     monkeypatch.setattr("laurels.stores.local.reading.SHARE", 100)
     monkeypatch.setattr("laurels.stores.local.committing.SHARE", 100)
-    monkeypatch.setattr("laurels.stores.local.reading.MOST", 300)
-    monkeypatch.setattr("laurels.stores.local.store.SHARE_LEAST", -(10**6))
+    monkeypatch.setattr("laurels.stores.local.reading.MAX_MEMBERS", 300)
+    monkeypatch.setattr("laurels.stores.local.store.MIN_SHARE", -(10**6))
     clock = laurels.ManualClock(NOON)
     lb = store(MemoryLog(), clock)
     filled(lb)
@@ -147,7 +147,7 @@ def test_a_task_of_the_loop_prepares_the_next_step() -> None:
 
 def test_upkeep_takes_about_half_of_the_time() -> None:
     assert pause_s(0, 10) == IDLE_S
-    assert pause_s(10, 10**9) == LONGEST_S
+    assert pause_s(10, 10**9) == MAX_PAUSE_S
     shares = 2_000
     pause = pause_s(shares * SHARE, 60_000)
     assert 0.9 < pause * shares / 30 <= 1

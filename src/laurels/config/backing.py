@@ -77,7 +77,7 @@ async def servable(
     service = await asyncio.to_thread(
         connect, url, clock, create=True, max_clock_step=max_clock_step
     )
-    answers = LocalAnswers(service, cache.most_bytes)
+    answers = LocalAnswers(service, cache.max_bytes)
     if (folder := folder_of(url)) is None:
         return Backing(service, answers, MemoryKeyStore())
     try:

@@ -83,7 +83,7 @@ async def placed(
     if len(stores.urls) == 1:
         return await servable(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
     moment = count(1).__next__
-    share = replace(cache, most_bytes=cache.most_bytes // len(stores.urls))
+    share = replace(cache, max_bytes=cache.max_bytes // len(stores.urls))
     backing = await servable(
         url, clock, max_clock_step=max_clock_step, cache=share, warn=warn, moment=moment
     )
@@ -153,7 +153,7 @@ class _Opening(Struct, frozen=True):
         service = await asyncio.to_thread(
             connect, url, clock, create=True, max_clock_step=self.max_clock_step
         )
-        return OpenedStore(service, LocalAnswers(service, self.cache.most_bytes))
+        return OpenedStore(service, LocalAnswers(service, self.cache.max_bytes))
 
 
 async def _placed(url: str, opening: _Opening) -> PlacedStore:

@@ -25,7 +25,7 @@ from laurels.cli.show import readable
 from laurels.cli.times import time_reader
 from laurels.errors.sources import SourceUnreadable
 from laurels.model.event import AHEAD_MS, MAX_BATCH
-from laurels.stores.redis.writes import CALL_MOST
+from laurels.stores.redis.writes import MAX_CALL_MEMBERS
 from laurels.timeline.instants import MAX_MS
 
 from .file_import import STDIN, FileResult, Request, import_file
@@ -131,7 +131,7 @@ def _request(
         source=counting.source,
         rejects=counting.rejects,
         settings=ImportSettings(
-            batch=min(counting.batch, _most_at_once(at)),
+            batch=min(counting.batch, _max_batch(at)),
             latest_ms=_no_latest if counting.allow_future else _latest_ms,
             late_ok=times.late == "ok",
             replay=replay,
@@ -164,11 +164,11 @@ def _replay_command(context: typer.Context) -> str:
     return shlex.join(["laurels", "import", *words, "--clock", "event"])
 
 
-def _most_at_once(at: str) -> int:
+def _max_batch(at: str) -> int:
     """Return the maximum number of events that the store at a URL accepts in one commit."""
     if config.is_remote(at):
         return MAX_SENT
-    return CALL_MOST if config.is_direct(at) else MAX_BATCH
+    return MAX_CALL_MEMBERS if config.is_direct(at) else MAX_BATCH
 
 
 def _latest_ms() -> int:

@@ -22,13 +22,13 @@ class CacheSettings(Struct, frozen=True):
     """The size of the cache in bytes (0 disables it), and the boards whose answers it keeps: those
     whose names match a pattern in `allow` (None: any name) and no pattern in `deny`."""
 
-    most_bytes: int = DEFAULT_BYTES
+    max_bytes: int = DEFAULT_BYTES
     allow: Sequence[str] | None = None
     deny: Sequence[str] = ()
 
     def keeps(self, board: str) -> bool:
         """Return whether answers about a board may be cached."""
-        allowed = self.most_bytes > 0 and reaches(self.allow, board)
+        allowed = self.max_bytes > 0 and reaches(self.allow, board)
         return allowed and not reaches(self.deny, board)
 
 

@@ -48,15 +48,15 @@ A = TypeVar("A", bound=Sized)
 
 
 class AnswerCache(Generic[A]):
-    """Answers by key, of at most `most_bytes` bytes including their keys. `is_dead` returns whether
+    """Answers by key, of at most `max_bytes` bytes including their keys. `is_dead` returns whether
     an answer can never be used again; such answers are evicted before all others.
 
     Any thread may call its methods, since the answers are in a cache of cachebox, whose methods are
     atomic.
     """
 
-    def __init__(self, most_bytes: int, is_dead: Callable[[A], bool]) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int, is_dead: Callable[[A], bool]) -> None:
+        self._max_bytes = max_bytes
         self._is_dead = is_dead
         self._answers: cachebox.LFUCache[AnswerKey, A] | None = None
 
@@ -72,11 +72,11 @@ class AnswerCache(Generic[A]):
     def keep(self, key: AnswerKey, answer: A) -> None:
         """Add an answer, unless it is too large."""
         nbytes = _nbytes(key, answer)
-        if nbytes > min(LARGE, self._most_bytes):
+        if nbytes > min(LARGE, self._max_bytes):
             return
         answers = self._answers
         if answers is None:
-            answers = self._answers = _opened(self._most_bytes)
+            answers = self._answers = _opened(self._max_bytes)
         if answers.remaining_size() < nbytes:
             self._free(answers)
         answers.insert(key, answer)
@@ -89,7 +89,7 @@ class AnswerCache(Generic[A]):
     def _free(self, answers: "cachebox.LFUCache[AnswerKey, A]") -> None:
         for key in [key for key, answer in list(answers.items()) if self._is_dead(answer)]:
             answers.pop(key, None)
-        while answers and answers.remaining_size() < self._most_bytes // FREED_SHARE:
+        while answers and answers.remaining_size() < self._max_bytes // FREED_SHARE:
             answers.popitem()
 
 
@@ -97,8 +97,8 @@ def _nbytes(key: AnswerKey, answer: Sized) -> int:
     return OVERHEAD + len(_encode(key.query)) + len(answer.content)
 
 
-def _opened(most_bytes: int) -> "cachebox.LFUCache[AnswerKey, Any]":
+def _opened(max_bytes: int) -> "cachebox.LFUCache[AnswerKey, Any]":
     """Return an empty cache. cachebox is imported only when the first answer is cached."""
     import cachebox  # noqa: PLC0415 (only stores with something to keep need it)
 
-    return cachebox.LFUCache(most_bytes, getsizeof=_nbytes)
+    return cachebox.LFUCache(max_bytes, getsizeof=_nbytes)

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from laurels.core.board_version import BoardVersion, later
 
-MOST_BOARDS = 1_000
+MAX_BOARDS = 1_000
 """The maximum number of boards for which the session of a connection has floors."""
-MOST_SESSIONS = 20_000
+MAX_SESSIONS = 20_000
 """The maximum number of connections with a session. By default fewer connections may be open at a
 time."""
 
@@ -58,7 +58,7 @@ class Session:
     queries after the moment `least`.
     """
 
-    def __init__(self, moment: Callable[[], int], most: int = MOST_BOARDS, least: int = 0) -> None:
+    def __init__(self, moment: Callable[[], int], most: int = MAX_BOARDS, least: int = 0) -> None:
         self._moment = moment
         self._most = most
         self._floors: dict[str, Floor] = {}
@@ -103,7 +103,7 @@ class ConnectionSessions:
     after the last use of every forgotten session, so it never goes back.
     """
 
-    def __init__(self, moment: Callable[[], int], most: int = MOST_SESSIONS) -> None:
+    def __init__(self, moment: Callable[[], int], most: int = MAX_SESSIONS) -> None:
         self._moment = moment
         self._most = most
         self._sessions: OrderedDict[str, Session] = OrderedDict()

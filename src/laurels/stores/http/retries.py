@@ -10,8 +10,8 @@ from laurels.wire.problems import error_of
 
 from .call import Call
 
-TRIES = 3
-LONGEST_SECONDS = 5.0
+MAX_ATTEMPTS = 3
+MAX_RETRY_AFTER = 5.0
 """The maximum Retry-After, in seconds, for which a request is repeated."""
 _FIRST_SECONDS = 0.1
 _COME_AGAIN = (429, 503)
@@ -35,7 +35,7 @@ class RetryPolicy:
         """Return how many seconds to wait after a connection failed. Raises ServerUnreachable if
         the call must not be sent again."""
         self._made += 1
-        if self._made >= TRIES or (was_sent and not self._call.repeats):
+        if self._made >= MAX_ATTEMPTS or (was_sent and not self._call.repeats):
             raise unreachable(self._address, error) from error
         return _FIRST_SECONDS * self._made
 
@@ -44,9 +44,9 @@ class RetryPolicy:
         final."""
         self._made += 1
         seconds = _seconds(headers.get("retry-after", ""))
-        if status not in _COME_AGAIN or self._made >= TRIES or seconds is None:
+        if status not in _COME_AGAIN or self._made >= MAX_ATTEMPTS or seconds is None:
             return None
-        if seconds > LONGEST_SECONDS or not (self._call.repeats or _was_not_begun(status, content)):
+        if seconds > MAX_RETRY_AFTER or not (self._call.repeats or _was_not_begun(status, content)):
             return None
         return seconds
 

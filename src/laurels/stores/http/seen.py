@@ -8,7 +8,7 @@ from laurels.core.board_version import BoardVersion, later, parse_version
 from laurels.errors.service import InvalidHeader
 
 HEADER = "Laurels-As-Of"
-MOST = 100_000
+MAX_BOARDS = 100_000
 """The maximum number of boards. The least recently used one is forgotten first."""
 
 
@@ -35,5 +35,5 @@ class SeenVersions:
         with self._lock:
             self._versions[board] = later(self._versions.get(board), sent, version)
             self._versions.move_to_end(board)
-            if len(self._versions) > MOST:
+            if len(self._versions) > MAX_BOARDS:
                 self._versions.popitem(last=False)

@@ -32,7 +32,7 @@ from .tickets import MAX_WRITES, Accept, SharedEvent, SharedTicket, Ticket
 
 MAX_EVENTS = 100_000
 WAIT_FACTOR = 2
-MOST_SECONDS = 0.005
+MAX_WAIT_SECONDS = 0.005
 """The maximum number of seconds to wait for a group as large as the last one. This delays a writer
 if the other writers have stopped."""
 
@@ -269,7 +269,7 @@ def _run(
                     ticket.fail(error)
         del now
         _wake(group.tickets)
-        wanted, seconds = group.writers, min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
+        wanted, seconds = group.writers, min(WAIT_FACTOR * (clock() - began), MAX_WAIT_SECONDS)
         if (finish := after_commit()) is not None:
             with reported_later:
                 finish(group.weight)

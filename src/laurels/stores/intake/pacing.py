@@ -16,7 +16,7 @@ from laurels.errors import Closed, Forked, LaurelsError
 from laurels.stores.intake.shares import SHARE
 
 IDLE_S = 0.25
-LONGEST_S = 0.05
+MAX_PAUSE_S = 0.05
 
 
 class Paced(ABC):
@@ -70,4 +70,4 @@ def pause_s(left: int, until_ms: int) -> float:
     if not left:
         return IDLE_S
     shares = 1 + left // SHARE
-    return min(LONGEST_S, until_ms / 2_000 / shares)
+    return min(MAX_PAUSE_S, until_ms / 2_000 / shares)

@@ -44,9 +44,9 @@ class LocalAnswers:
     """Implementation of `AnswerSource`. All answers of the store of one process are current, so
     they have no version."""
 
-    def __init__(self, store: Asked, most_bytes: int) -> None:
+    def __init__(self, store: Asked, max_bytes: int) -> None:
         self._store = store
-        self._cache: AnswerCache[KeptList] = AnswerCache(most_bytes, lambda _: False)
+        self._cache: AnswerCache[KeptList] = AnswerCache(max_bytes, lambda _: False)
 
     @property
     def nbytes(self) -> int:

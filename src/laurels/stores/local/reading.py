@@ -36,7 +36,7 @@ from laurels.model.validation import quoted
 from laurels.stores.intake.commands import (
     ON_LOOP,
 )
-from laurels.stores.intake.shares import MOST, SHARE
+from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
 from laurels.timeline.instants import MAX_MS
 
 from .state import LocalState
@@ -88,14 +88,14 @@ class LocalReads(LocalState):
         """Return the answer to a query about a board, made from a single state of it.
 
         If a step has begun and much of its pass is left, the pass is completed first, in shares, so
-        that other callers are not blocked. Raises NotReady if more than MOST members are left; the
-        next call continues the pass.
+        that other callers are not blocked. Raises NotReady if more than MAX_MEMBERS members are
+        left; the next call continues the pass.
         """
         try:
             return self.try_ask(board, query)
         except NotReady:
             pass
-        for _ in range(0, MOST, SHARE):
+        for _ in range(0, MAX_MEMBERS, SHARE):
             with suppress(NotReady):
                 return self.try_ask(board, query)
         return self.try_ask(board, query)
@@ -207,7 +207,7 @@ class LocalReads(LocalState):
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
         be done first."""
-        for _ in range(0, MOST if may_wait else 0, SHARE):
+        for _ in range(0, MAX_MEMBERS if may_wait else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, may_wait=False)
         with self.reading():

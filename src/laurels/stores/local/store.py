@@ -40,7 +40,7 @@ from laurels.wire.audit_entry import AuditStore
 from .copies import LocalCopies
 from .upkeep import LocalUpkeep
 
-SHARE_LEAST = 256
+MIN_SHARE = 256
 
 T = TypeVar("T")
 
@@ -156,4 +156,4 @@ class Service(LocalUpkeep):
         if self._changes.is_due():
             self._changes.start(self._lock, self._times)
         if not self.paced:
-            self.work(SHARE_LEAST + 2 * weight)
+            self.work(MIN_SHARE + 2 * weight)

@@ -43,9 +43,9 @@ from .catalog import BoardCatalog
 from .query_runner import QueryRunner
 
 T = TypeVar("T")
-MOST_OWN_BOARDS = 100_000
+MAX_OWN_BOARDS = 100_000
 """The maximum number of boards for which the program that opened them has a floor."""
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 """The maximum number of board names in the cache of what the settings allow."""
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
@@ -111,10 +111,10 @@ class Answers:
         self._settings = settings
         self._elapsed_ns = elapsed_ns
         self._next_moment = count(1).__next__ if moment is None else moment
-        self._cache: AnswerCache[KeptAnswer] = AnswerCache(settings.most_bytes, self._is_dead)
+        self._cache: AnswerCache[KeptAnswer] = AnswerCache(settings.max_bytes, self._is_dead)
         self._seen: dict[str, _Seen] = {}
         self._allowed: dict[str, bool] = {}
-        self._session = Session(self.moment, MOST_OWN_BOARDS) if is_session else None
+        self._session = Session(self.moment, MAX_OWN_BOARDS) if is_session else None
         self._observer: AnswerObserver | None = None
 
     @property
@@ -287,7 +287,7 @@ class Answers:
         name = state.board.name
         allowed = self._allowed.get(name)
         if allowed is None:
-            if len(self._allowed) >= MOST_NAMES:
+            if len(self._allowed) >= MAX_NAMES:
                 self._allowed.clear()
             allowed = self._allowed[name] = self._settings.keeps(name)
         return allowed
@@ -296,7 +296,7 @@ class Answers:
         seen = self._seen.get(state.uid)
         if seen is None:
             boards = self._catalog.boards.boards
-            if len(self._seen) > 2 * len(boards) + MOST_NAMES:  # most of these boards are deleted
+            if len(self._seen) > 2 * len(boards) + MAX_NAMES:  # most of these boards are deleted
                 uids = {each.uid for each in list(boards.values())}
                 self._seen = {uid: kept for uid, kept in list(self._seen.items()) if uid in uids}
             seen = self._seen.setdefault(state.uid, _Seen())

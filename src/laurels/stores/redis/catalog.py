@@ -32,7 +32,7 @@ from laurels.errors import (
 )
 from laurels.model.labels import ALL
 from laurels.model.validation import quoted
-from laurels.stores.intake.shares import MOST, SHARE
+from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
@@ -54,7 +54,7 @@ ATTEMPTS = 100
 AT_ONCE = 6
 """The maximum number of calls that a write spends on the refresh of a due window. On a small board
 they complete the refresh."""
-MOST_DUE = 20
+MAX_DUE = 20
 """The maximum number of windows that one round of refreshes handles."""
 
 T = TypeVar("T")
@@ -194,7 +194,7 @@ class BoardCatalog:
             roll = rolling_state(state.number, window, now_ms)
             if roll is None:
                 continue
-            for _ in range(0, MOST, SHARE):
+            for _ in range(0, MAX_MEMBERS, SHARE):
                 if await self.index.rotate_step(opened_as(state), roll, now_ms, SHARE):
                     break
             else:
@@ -202,8 +202,8 @@ class BoardCatalog:
 
     async def advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
         """Advance the scopes that the index reported as stale. Raises NotReady if that takes the
-        work of more than MOST members. If the definition has changed, read it again and return, so
-        that the caller tries again."""
+        work of more than MAX_MEMBERS members. If the definition has changed, read it again and
+        return, so that the caller tries again."""
         try:
             with ends_in(
                 inf, anew=True
@@ -218,7 +218,9 @@ class BoardCatalog:
         scopes = [scope for scope in refusal.scopes if scope]
         full = isinstance(refusal, ScopesNotReady)
         opened, due = opened_as(state), self.due_work(state, now_ms)
-        if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
+        if scopes and not await self.index.advance_scopes(
+            opened, scopes, due, MAX_MEMBERS, full=full
+        ):
             raise _not_ready(state)
         if full:  # a list of scopes had empty ones; remove more of them in advance
             await self.index.sweep(opened, due, SHARE)
@@ -297,7 +299,7 @@ class BoardCatalog:
         """Continue the refreshes that are due. A large refresh is continued by at most `calls`
         calls. Return approximately how many members are left."""
         left = 0
-        for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_of_number):
+        for place in self.registry.refreshing.due(self.now(), MAX_DUE, self._time_of_number):
             state = self.boards.find_by_number(place[0])
             large = self.registry.refreshing.is_large(place)
             most = calls if large else max(calls, AT_ONCE)

@@ -26,7 +26,7 @@ from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
-from laurels.stores.intake.shares import MOST
+from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
@@ -125,7 +125,7 @@ class ServerCopies:
             await catalog.index.feed(opened, now_ms)
         await catalog.pass_boundary(state, now_ms)
         while state.rules.scoped and not await catalog.index.sweep(
-            opened, catalog.due_work(state, now_ms), MOST
+            opened, catalog.due_work(state, now_ms), MAX_MEMBERS
         ):
             pass
         due_ms = next_boundary(state.rules, now_ms)

@@ -37,7 +37,7 @@ from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.stores.intake.mending import Mending, parts_of_mend
-from laurels.stores.intake.shares import MOST
+from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import DataChange, FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
@@ -48,7 +48,7 @@ from .head import ensure_head_layout
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
-CALL_MOST = 1_000
+MAX_CALL_MEMBERS = 1_000
 """The maximum number of members in one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
@@ -227,7 +227,7 @@ class Writer:
                     self._catalog.note_time(state, record.now_ms)
                     await self._catalog.pass_boundary(state, record.now_ms)
                     due = self._catalog.due_work(state, record.now_ms)
-                    for part in parts_of_mend(record, CALL_MOST):
+                    for part in parts_of_mend(record, MAX_CALL_MEMBERS):
                         write.done += await self._catalog.index.mend(opened_as(state), part, due)
                     self._note_passes_due(state)
             except DefinitionOutdated:
@@ -345,7 +345,7 @@ class Writer:
             await self._catalog.index.expire_all(opened_as(changed), now_ms)
         if (board.head, board.hide_zero) != (state.rules.head, state.rules.hide_zero):
             self._catalog.note_passes_due(changed)
-            await self._catalog.advance_head(changed, MOST)
+            await self._catalog.advance_head(changed, MAX_MEMBERS)
         return True
 
 
@@ -358,7 +358,7 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     events of a member is not limited.
     """
     scopes = len(rules.scopes) + len(rules.rank_by)
-    most = CALL_MOST // scopes
+    most = MAX_CALL_MEMBERS // scopes
     whole = range(batch.size)
     if batch.size <= most:
         return [(whole, batch)]

@@ -45,9 +45,9 @@ CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
 """The number of contiguous rows that are read in the time of looking up one row by its member."""
-FINISH_MOST = 2_048
+MAX_LEFT = 2_048
 """The maximum number of rows, scopes or new members that may be left for `finish`."""
-MOST_ROUNDS = 12
+MAX_ROUNDS = 12
 _BOARDS = 64
 
 Structure = RankedSet | Tally
@@ -215,7 +215,7 @@ class Copying:
         return sections
 
     def _is_nearly_done(self) -> bool:
-        if self._rounds > MOST_ROUNDS:
+        if self._rounds > MAX_ROUNDS:
             return True
         if self._listing or self._waiting:
             return False
@@ -225,7 +225,7 @@ class Copying:
             len(each.ids) * len(each.structures) + len(each.data) for each in self._touched.values()
         )
         unnamed = len(self._roster) - self._named_count
-        return len(self._touched) < FINISH_MOST and rows < FINISH_MOST and unnamed < FINISH_MOST
+        return len(self._touched) < MAX_LEFT and rows < MAX_LEFT and unnamed < MAX_LEFT
 
     def _has_unnamed(self) -> bool:
         return 1 in self._flags or self._named_count < len(self._flags)

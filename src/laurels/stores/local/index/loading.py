@@ -42,7 +42,7 @@ _rows = msgspec.msgpack.Decoder(Rows)
 _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
-_MOST_EXPECTED = 2**26
+_MAX_EXPECTED = 2**26
 """The maximum number of members for which memory is allocated in advance (half a gigabyte)."""
 _OTHER_LANE = -1
 """The lane of member data and event ids; see `lane`."""
@@ -149,7 +149,7 @@ class Loading:
         """Return the number of members in the largest ranking of the boards seen so far."""
         rankings = (each.rankings for each in self._contents.values())
         size = max((stored.size for each in rankings for stored in each), default=0)
-        return max(0, min(size, _MOST_EXPECTED))
+        return max(0, min(size, _MAX_EXPECTED))
 
     def _open_rolling(self, store: BoardStore, scope: str, window: str, running: int) -> None:
         steps = store.rules.windows[window].steps

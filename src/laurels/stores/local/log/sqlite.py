@@ -242,7 +242,7 @@ class _Checkpoint:
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
-                self._thread = threading.Thread(target=self._copy_most, daemon=True)
+                self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
         elif not self._thread.is_alive():
             self._thread, self._since = None, 0
@@ -253,7 +253,7 @@ class _Checkpoint:
         if self._thread is not None:
             self._thread.join()
 
-    def _copy_most(self) -> None:
+    def _run(self) -> None:
         with suppress(sqlite3.Error, StorageFailed), closing(self._connect()) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

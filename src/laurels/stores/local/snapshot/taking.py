@@ -17,7 +17,7 @@ from .files import SnapshotFile, SnapshotFiles
 from .form import FilePosition
 from .reading import Sections, side_by_side
 
-LEAST_LOG_BYTES = 64 << 20
+MIN_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20
 """How many bytes of the log are folded in about a second. Measurements gave one to six MiB,
 depending on the windows of the boards."""
@@ -29,7 +29,7 @@ byte of the log is folded."""
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
     """Return whether the log has grown so much since the last snapshot that folding it would take
     longer than reading a new snapshot."""
-    return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
+    return log_bytes > max(MIN_LOG_BYTES, snapshot_bytes)
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:

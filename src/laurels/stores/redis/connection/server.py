@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.errors.index_server import IndexTooOld
 
-LEAST = (6, 2)
+MIN_VERSION = (6, 2)
 
 
 class ServerInfo(Struct, frozen=True):
@@ -26,7 +26,7 @@ class ServerInfo(Struct, frozen=True):
 
     def ensure_recent(self, place: str) -> None:
         """Raise IndexTooOld for Redis before 6.2. Every version of Valkey is recent enough."""
-        if not self.valkey and self.version < LEAST:
+        if not self.valkey and self.version < MIN_VERSION:
             raise IndexTooOld(f"{place} runs {self.name}, and Redis 6.2 or Valkey is needed")
 
     def warnings(self, place: str, sync_policy: str | None = None) -> Iterator[str]:

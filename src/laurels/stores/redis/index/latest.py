@@ -16,7 +16,7 @@ from laurels.errors import LaurelsError
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
-MOST_BOARDS = 10_000
+MAX_BOARDS = 10_000
 """The maximum number of boards in the list: those with the latest changes."""
 _PART = 1_000
 _NOTE = script_of("latest_note")
@@ -27,7 +27,7 @@ class LatestOnServer:
     """The list of boards with recorded changes on the server. Its methods must be called on one
     event loop."""
 
-    def __init__(self, connection: Connection, prefix: str, most: int = MOST_BOARDS) -> None:
+    def __init__(self, connection: Connection, prefix: str, most: int = MAX_BOARDS) -> None:
         self._connection = connection
         self._key = f"{prefix}{{boards}}:c".encode()
         self._most = most

@@ -27,11 +27,11 @@ from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.connection.deadline import latest
 from laurels.stores.redis.remote import Opened, Reading
 
-CALLS_MOST = 4
+MAX_CALLS = 4
 """The maximum number of calls in progress for one shard."""
-READS_LEAST = 8
+MIN_READS = 8
 """The number of queries that a call takes, if enough are waiting, before another call is made."""
-WEIGHT_MOST = 1_000
+MAX_WEIGHT = 1_000
 """The approximate maximum number of entries that one call reads, which blocks the server for about
 half a millisecond. A query for more entries is sent alone."""
 REQUEST_WEIGHT = 20
@@ -102,16 +102,16 @@ class Reads:
     ) -> None:
         """Schedule `_start_calls` for the end of this iteration of the loop, unless the maximum
         number of calls is in progress."""
-        if not queue.scheduled and queue.in_progress < CALLS_MOST:
+        if not queue.scheduled and queue.in_progress < MAX_CALLS:
             queue.scheduled = True
             loop.call_soon(self._start_calls, place, queue)
 
     def _start_calls(self, place: tuple[int, int], queue: _ShardQueue) -> None:
         """Divide the waiting queries over the calls that may be made."""
         queue.scheduled = False
-        while queue.waiting and queue.in_progress < CALLS_MOST:
-            share = ceil(len(queue.waiting) / (CALLS_MOST - queue.in_progress))
-            group = _next_group(queue.waiting, max(READS_LEAST, share))
+        while queue.waiting and queue.in_progress < MAX_CALLS:
+            share = ceil(len(queue.waiting) / (MAX_CALLS - queue.in_progress))
+            group = _next_group(queue.waiting, max(MIN_READS, share))
             queue.in_progress += 1
             # The context of this function may be that of an earlier query, whose deadline has
             # passed.
@@ -183,7 +183,7 @@ def _next_group(waiting: deque[_PendingRead], most: int) -> _Group:
         more = sum(
             [_weight(request) for request in waiting[0].requests if request not in group.requests]
         )
-        if more and weight + more > WEIGHT_MOST:
+        if more and weight + more > MAX_WEIGHT:
             break
         weight += more
         group.add(waiting.popleft())
