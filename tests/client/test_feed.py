@@ -38,7 +38,7 @@ class Streams:
         self.last_ids: list[str | None] = []
 
     def lines(self, call: Call[None]) -> Iterator[bytes]:
-        self.last_ids.append(call.also.get("Last-Event-ID"))
+        self.last_ids.append(call.extra_headers.get("Last-Event-ID"))
         connection = next(self._connections)
         if isinstance(connection, LaurelsError):
             raise connection

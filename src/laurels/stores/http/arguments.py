@@ -37,14 +37,14 @@ class EventBatch(Struct):
     members: dict[int, str | None]
 
     @property
-    def repeats(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether the batch may be sent twice and counts once, since every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
         """Return the events in parts of at most `size`; an empty batch has one empty part."""
-        firsts = range(0, max(1, len(self.events)), size)
-        return [self.events[first : first + size] for first in firsts]
+        starts = range(0, max(1, len(self.events)), size)
+        return [self.events[first : first + size] for first in starts]
 
 
 def batch(items: list[Any], key: str | None) -> EventBatch:
@@ -56,10 +56,10 @@ def batch(items: list[Any], key: str | None) -> EventBatch:
     id_bytes(key)
     read = EventBatch([], {}, {})
     for i, each in enumerate(items):
-        spare = None if key is None else f"{key}#{i}"
-        id_bytes(spare)
+        default_id = None if key is None else f"{key}#{i}"
+        id_bytes(default_id)
         try:
-            read.events.append(event(*event_fields(each), spare=spare))
+            read.events.append(event(*event_fields(each), default_id=default_id))
         except LaurelsError as error:
             read.events.append(None)
             read.errors[i], read.members[i] = error, member_of(each)
@@ -72,13 +72,13 @@ def event(
     at: object,
     id: object,
     labels: object = None,
-    spare: str | None = None,
+    default_id: str | None = None,
 ) -> SubmittedEvent:
-    """Return an event in the form that is sent. If it has no id, it gets the id `spare`. Raise an
-    error if every board would refuse the event."""
+    """Return an event in the form that is sent. If it has no id, it gets the id `default_id`. Raise
+    an error if every board would refuse the event."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     named = id_bytes(id)
-    sent.id = spare if named is None else named.decode()
+    sent.id = default_id if named is None else named.decode()
     sent.labels = event_labels(labels)
     return sent
 

@@ -19,11 +19,12 @@ class Call(Generic[T]):
 
     - `target`: its path with the query string.
     - `decode`: a function from the content of a successful response to the result of the verb.
-    - `otherwise`: the results of the verb for some error codes that are regular answers.
-    - `repeats`: whether sending the request twice has the same effect as sending it once.
-    - `keyed`: whether the request needs an Idempotency-Key to get the same answer both times.
-    - `patient`: whether the answer has no time limit.
-    - `also`: additional headers.
+    - `error_results`: the results of the verb for some error codes that are regular answers.
+    - `is_repeatable`: whether sending the request twice has the same effect as sending it once.
+    - `needs_idempotency_key`: whether the request needs an Idempotency-Key to get the same answer
+      both times.
+    - `no_timeout`: whether the answer has no time limit.
+    - `extra_headers`: additional headers.
     - `board`: the board of the request, if its answers have a version.
     """
 
@@ -31,20 +32,20 @@ class Call(Generic[T]):
     target: str
     decode: Callable[[bytes], T]
     body: bytes | None = None
-    otherwise: Mapping[str, T] = field(default_factory=dict)
-    repeats: bool = True
-    keyed: bool = False
-    patient: bool = False
-    also: Mapping[str, str] = field(default_factory=dict)
+    error_results: Mapping[str, T] = field(default_factory=dict)
+    is_repeatable: bool = True
+    needs_idempotency_key: bool = False
+    no_timeout: bool = False
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
     board: str | None = None
 
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
-        """Return the headers of the request. If the request is `keyed`, `new_key` makes its
-        Idempotency-Key."""
-        headers = {"Accept": "application/json", **self.also}
+        """Return the headers of the request. `new_key` makes the Idempotency-Key if one is
+        needed."""
+        headers = {"Accept": "application/json", **self.extra_headers}
         if self.method != "GET":
             headers["Content-Type"] = "application/json"
-        if self.keyed:
+        if self.needs_idempotency_key:
             headers["Idempotency-Key"] = new_key()
         return headers
 
@@ -53,8 +54,8 @@ class Call(Generic[T]):
         UnknownAnswer."""
         if not 200 <= status < 300:
             error = error_of(status, content)
-            if error.code in self.otherwise:
-                return self.otherwise[error.code]
+            if error.code in self.error_results:
+                return self.error_results[error.code]
             raise error
         try:
             return self.decode(content)
@@ -77,7 +78,7 @@ def nothing(content: bytes) -> None:
         raise ValueError("expected an empty answer")
 
 
-def then(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
+def mapped(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
     """Return a function that decodes an answer by `decode` and returns `take` of the decoded
     value."""
     return lambda content: take(decode(content))

@@ -44,18 +44,18 @@ from laurels.wire.sinks import SinkReport
 from laurels.wire.sources import SourceReport
 
 from .arguments import EventBatch, batch, event, member_text
-from .call import Call, decoder, nothing, then
+from .call import Call, decoder, mapped, nothing
 
 T = TypeVar("T")
 
 _receipt = decoder(Receipt)
 _batch = decoder(BatchAnswer)
-_offset = then(decoder(dict[str, int]), lambda payload: payload["offset"])
+_offset = mapped(decoder(dict[str, int]), lambda payload: payload["offset"])
 _clock = decoder(ClockStatus)
-_removed = then(decoder(dict[str, bool]), lambda payload: payload["removed"])
-_mended = then(decoder(dict[str, int]), lambda payload: payload["mended"])
-_position = then(decoder(dict[str, str | None]), lambda payload: payload["position"])
-_positions = then(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
+_removed = mapped(decoder(dict[str, bool]), lambda payload: payload["removed"])
+_mended = mapped(decoder(dict[str, int]), lambda payload: payload["mended"])
+_position = mapped(decoder(dict[str, str | None]), lambda payload: payload["position"])
+_positions = mapped(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
 _changes = decoder(ChangePage)
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
@@ -65,7 +65,7 @@ _sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
-_definitions = then(
+_definitions = mapped(
     decoder(list[msgspec.Raw]), lambda payload: [Board.from_json(bytes(raw)) for raw in payload]
 )
 
@@ -73,12 +73,12 @@ _definitions = then(
 def query_call(board: str, query: Query[T]) -> Call[T]:
     """Return the request for a query."""
     path = query_target(board, query)
-    otherwise: dict[str, Any] = {} if query.absent is None else {query.absent.code: None}
+    error_results: dict[str, Any] = {} if query.absent is None else {query.absent.code: None}
     decode = partial(decode_answer, query)
     if query.body is None:
-        return Call("GET", path, decode, otherwise=otherwise, board=board)
+        return Call("GET", path, decode, error_results=error_results, board=board)
     body = to_json.encode(getattr(query, query.body))
-    return Call("POST", path, decode, body=body, otherwise=otherwise, board=board)
+    return Call("POST", path, decode, body=body, error_results=error_results, board=board)
 
 
 def _raw(data: Any) -> Any:
@@ -96,28 +96,46 @@ def command_call(command: Command[Any]) -> Call[Any]:
             path = target(board_path(board, verb), window=window, scope=write_label_names(scope))
             has_id = sent.id is not None
             body = to_json.encode(sent)
-            return Call("POST", path, _receipt, body, repeats=has_id, keyed=has_id, board=board)
+            return Call(
+                "POST",
+                path,
+                _receipt,
+                body,
+                is_repeatable=has_id,
+                needs_idempotency_key=has_id,
+                board=board,
+            )
         case SetData(board, member, data, before):
             fields = {"member": member_text(member), "data": _raw(data)}
             has_before = before is not msgspec.UNSET
             if has_before:
                 fields["before"] = _raw(before)
             body = to_json.encode(fields)
-            return Call("PUT", board_path(board, "data"), nothing, body=body, keyed=has_before)
+            return Call(
+                "PUT",
+                board_path(board, "data"),
+                nothing,
+                body=body,
+                needs_idempotency_key=has_before,
+            )
         case RemoveMember(board, member):
             body = to_json.encode({"member": member_text(member)})
-            return Call("POST", board_path(board, "remove"), _removed, body=body, keyed=True)
+            return Call(
+                "POST", board_path(board, "remove"), _removed, body=body, needs_idempotency_key=True
+            )
         case Mend(board, rankings, at_ms):
             body = to_json.encode({"rankings": rankings, "at_ms": at_ms})
-            return Call("POST", board_path(board, "mend"), _mended, body=body, repeats=True)
+            return Call("POST", board_path(board, "mend"), _mended, body=body, is_repeatable=True)
         case CreateBoard(defined, exist_ok):
             on_exists = "accept" if exist_ok else "refuse"
             path = target(board_path(defined.name), on_exists=on_exists)
-            return Call("PUT", path, Board.from_json, body=defined.to_json(), keyed=True)
+            return Call(
+                "PUT", path, Board.from_json, body=defined.to_json(), needs_idempotency_key=True
+            )
         case ChangeBoard(name, changes):
             return Call("PATCH", board_path(name), Board.from_json, body=_changed_fields(changes))
         case DeleteBoard(name):
-            return Call("DELETE", board_path(name), nothing, keyed=True)
+            return Call("DELETE", board_path(name), nothing, needs_idempotency_key=True)
     raise TypeError(f"expected a command that takes one request, got {command!r}")
 
 
@@ -187,8 +205,8 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
             path,
             _batch,
             body=body,
-            repeats=sent.repeats,
-            keyed=sent.repeats,
+            is_repeatable=sent.is_repeatable,
+            needs_idempotency_key=sent.is_repeatable,
             board=command.board,
         )
         for body in map(to_json.encode, sent.parts(MAX_BATCH))
@@ -250,15 +268,15 @@ def board_stats(board: str) -> Call[BoardStats]:
 
 
 def check() -> Call[CheckReport]:
-    return Call("POST", "/v1/check", _report, patient=True)
+    return Call("POST", "/v1/check", _report, no_timeout=True)
 
 
 def rebuild() -> Call[None]:
-    return Call("POST", "/v1/rebuild", nothing, patient=True)
+    return Call("POST", "/v1/rebuild", nothing, no_timeout=True)
 
 
 def snapshot() -> Call[int]:
-    return Call("POST", "/v1/snapshot", _offset, patient=True)
+    return Call("POST", "/v1/snapshot", _offset, no_timeout=True)
 
 
 def clock_status() -> Call[ClockStatus]:

@@ -30,12 +30,12 @@ class RemoteCopies:
         """Advance a board's rankings to the current time, then return the board's state without its
         rankings."""
         path = board_path(board, "copy", "origin")
-        return self._wire.answer(Call("GET", path, origin_in, patient=True))
+        return self._wire.answer(Call("GET", path, origin_in, no_timeout=True))
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board. Raises ServerUnreachable if the answer ends before the last
         piece."""
-        call = Call("GET", board_path(board, "copy", "pieces"), nothing, patient=True)
+        call = Call("GET", board_path(board, "copy", "pieces"), nothing, no_timeout=True)
         count = 0
         for line in self._wire.lines(call):
             try:
@@ -58,7 +58,9 @@ class RemoteCopies:
     def begin(self, origin: Origin) -> None:
         """Begin an unfinished copy of a board at the service."""
         name = origin.board_name
-        self._write("POST", board_path(name, "copy"), encode_json(origin), keyed=True)
+        self._write(
+            "POST", board_path(name, "copy"), encode_json(origin), needs_idempotency_key=True
+        )
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
         """Write pieces of an unfinished copy, in one commit."""
@@ -66,13 +68,27 @@ class RemoteCopies:
 
     def finish(self, board: str) -> None:
         """Make a complete copy visible to readers and writers."""
-        self._write("POST", board_path(board, "copy", "finish"), keyed=True)
+        self._write("POST", board_path(board, "copy", "finish"), needs_idempotency_key=True)
 
     def give_up(self, board: str) -> None:
         """Remove an unfinished copy."""
-        self._write("DELETE", board_path(board, "copy"), keyed=True)
+        self._write("DELETE", board_path(board, "copy"), needs_idempotency_key=True)
 
     def _write(
-        self, method: str, path: str, body: bytes | None = None, *, keyed: bool = False
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        needs_idempotency_key: bool = False,
     ) -> None:
-        self._wire.answer(Call(method, path, nothing, body=body, keyed=keyed, patient=True))
+        self._wire.answer(
+            Call(
+                method,
+                path,
+                nothing,
+                body=body,
+                needs_idempotency_key=needs_idempotency_key,
+                no_timeout=True,
+            )
+        )

@@ -49,8 +49,8 @@ def live(
         by=by,
         to_rank=to_rank,
     )
-    also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-    return Call("GET", path, nothing, also=also)
+    extra_headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+    return Call("GET", path, nothing, extra_headers=extra_headers)
 
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:

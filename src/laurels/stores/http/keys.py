@@ -60,7 +60,7 @@ def create(
     """Return the call that creates a key. It is not repeated if its answer is lost, since that
     could create a key whose secret nobody knows."""
     fields = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
-    return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), repeats=False)
+    return Call("POST", "/v1/keys", _one, body=to_json.encode(fields), is_repeatable=False)
 
 
 def revoke(name: str) -> Call[None]:
@@ -68,7 +68,7 @@ def revoke(name: str) -> Call[None]:
     call raises it if there is no such key."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
-    return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
+    return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, needs_idempotency_key=True)
 
 
 def rotate(name: str, grace_seconds: int) -> Call[KeyDetails]:
@@ -77,9 +77,9 @@ def rotate(name: str, grace_seconds: int) -> Call[KeyDetails]:
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     body = to_json.encode({"grace_seconds": grace_seconds})
-    return Call("POST", f"/v1/keys/{quote(name)}/rotate", _one, body=body, repeats=False)
+    return Call("POST", f"/v1/keys/{quote(name)}/rotate", _one, body=body, is_repeatable=False)
 
 
 def rotate_signing() -> Call[None]:
     """Return the call that makes a new secret for signing tokens."""
-    return Call("POST", "/v1/tokens/rotate", nothing, repeats=False)
+    return Call("POST", "/v1/tokens/rotate", nothing, is_repeatable=False)

@@ -14,7 +14,7 @@ MAX_ATTEMPTS = 3
 MAX_RETRY_AFTER = 5.0
 """The maximum Retry-After, in seconds, for which a request is repeated."""
 _FIRST_SECONDS = 0.1
-_COME_AGAIN = (429, 503)
+_RETRY_STATUSES = (429, 503)
 _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
 """The codes of errors that are raised before a request has any effect."""
 
@@ -22,31 +22,33 @@ _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
 class RetryPolicy:
     """Counts the attempts of one call, and decides whether to repeat it.
 
-    A call with `repeats` is sent again after a broken connection, and after an answer that asks for
-    a retry. Any other call is sent again only if it certainly had no effect.
+    A repeatable call is sent again after a broken connection, and after an answer that asks for a
+    retry. Any other call is sent again only if it certainly had no effect.
     """
 
     def __init__(self, call: Call[Any], address: str) -> None:
         self._call = call
         self._address = address
-        self._made = 0
+        self._attempts = 0
 
     def after_break(self, error: Exception, *, was_sent: bool) -> float:
         """Return how many seconds to wait after a connection failed. Raises ServerUnreachable if
         the call must not be sent again."""
-        self._made += 1
-        if self._made >= MAX_ATTEMPTS or (was_sent and not self._call.repeats):
+        self._attempts += 1
+        if self._attempts >= MAX_ATTEMPTS or (was_sent and not self._call.is_repeatable):
             raise unreachable(self._address, error) from error
-        return _FIRST_SECONDS * self._made
+        return _FIRST_SECONDS * self._attempts
 
     def after_answer(self, status: int, headers: Mapping[str, str], content: bytes) -> float | None:
         """Return how many seconds to wait before the call is repeated; None if the response is
         final."""
-        self._made += 1
+        self._attempts += 1
         seconds = _seconds(headers.get("retry-after", ""))
-        if status not in _COME_AGAIN or self._made >= MAX_ATTEMPTS or seconds is None:
+        if status not in _RETRY_STATUSES or self._attempts >= MAX_ATTEMPTS or seconds is None:
             return None
-        if seconds > MAX_RETRY_AFTER or not (self._call.repeats or _was_not_begun(status, content)):
+        if seconds > MAX_RETRY_AFTER or not (
+            self._call.is_repeatable or _was_not_begun(status, content)
+        ):
             return None
         return seconds
 

@@ -18,10 +18,10 @@ from .seen import HEADER, SeenVersions
 
 T = TypeVar("T")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 60.0
-_WITHIN = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
-_PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
+_TIMEOUT = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+_NO_TIMEOUT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 _AT_ONCE = 16
 """The maximum number of requests of one event loop that are in progress at a time. More would need
 more connections, and each connection makes all requests more expensive."""
@@ -43,7 +43,7 @@ class ServiceAddress:
         return self.base.startswith("https:")
 
 
-class _Use:
+class _OpenState:
     """Checks before each call that a wire is open, and that this process opened it."""
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class Wire:
         self.seen = SeenVersions()
         self._new_key = new_key
         self._sleep = sleep
-        self._use = _Use()
+        self._open_state = _OpenState()
         self._http = httpx.Client(
             headers=address.headers(),
-            timeout=_WITHIN,
-            limits=_ROOM,
+            timeout=_TIMEOUT,
+            limits=_LIMITS,
             verify=address.is_secure,
             transport=transport,
         )
@@ -97,12 +97,12 @@ class Wire:
         return _Lines(response, self.address)
 
     def close(self) -> None:
-        self._use.closed = True
+        self._open_state.closed = True
         self._http.close()
 
     def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
-        self._use.ensure()
-        tries = RetryPolicy(call, self.address.base)
+        self._open_state.ensure()
+        retries = RetryPolicy(call, self.address.base)
         version = self.seen.newest(call.board)
         request = _request(self._http, self.address, call, self._new_key, version)
         while True:
@@ -112,9 +112,9 @@ class Wire:
                     return response
                 response.read()
             except _BROKEN as error:
-                seconds: float | None = tries.after_break(error, was_sent=_was_sent(error))
+                seconds: float | None = retries.after_break(error, was_sent=_was_sent(error))
             else:
-                seconds = tries.after_answer(
+                seconds = retries.after_answer(
                     response.status_code, response.headers, response.content
                 )
                 if seconds is None:
@@ -138,12 +138,12 @@ class AsyncWire:
         self.seen = SeenVersions() if seen is None else seen
         self._new_key = new_key
         self._sleep = sleep
-        self._turn = asyncio.Semaphore(_AT_ONCE)
-        self._use = _Use()
+        self._semaphore = asyncio.Semaphore(_AT_ONCE)
+        self._open_state = _OpenState()
         self._http = httpx.AsyncClient(
             headers=address.headers(),
-            timeout=_WITHIN,
-            limits=_ROOM,
+            timeout=_TIMEOUT,
+            limits=_LIMITS,
             verify=address.is_secure,
             transport=transport,
         )
@@ -153,22 +153,22 @@ class AsyncWire:
         return call.answer(response.status_code, response.content)
 
     async def close(self) -> None:
-        self._use.closed = True
+        self._open_state.closed = True
         await self._http.aclose()
 
     async def _send(self, call: Call[Any]) -> httpx.Response:
-        self._use.ensure()
-        tries = RetryPolicy(call, self.address.base)
+        self._open_state.ensure()
+        retries = RetryPolicy(call, self.address.base)
         version = self.seen.newest(call.board)
         request = _request(self._http, self.address, call, self._new_key, version)
         while True:
             try:
-                async with self._turn:
+                async with self._semaphore:
                     response = await self._http.send(request)
             except _BROKEN as error:
-                seconds: float | None = tries.after_break(error, was_sent=_was_sent(error))
+                seconds: float | None = retries.after_break(error, was_sent=_was_sent(error))
             else:
-                seconds = tries.after_answer(
+                seconds = retries.after_answer(
                     response.status_code, response.headers, response.content
                 )
                 if seconds is None:
@@ -217,7 +217,7 @@ def _request(
         address.base + call.target,
         content=call.body,
         headers=headers,
-        timeout=_PATIENT if call.patient else _WITHIN,
+        timeout=_NO_TIMEOUT if call.no_timeout else _TIMEOUT,
     )
 
 
