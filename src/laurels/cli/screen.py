@@ -38,8 +38,8 @@ class screen:  # noqa: N801 (it is used as a function)
 def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
     """Return a ranking as a table, in which members whose rank has changed are marked."""
     as_of = ranking.as_of
-    who = as_of.by if as_of is not None and as_of.by is not None else "member"
-    columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (who, "left")]
+    subject = as_of.by if as_of is not None and as_of.by is not None else "member"
+    columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (subject, "left")]
     columns += [(column.name, "right") for column in board.columns]
     rows = [
         [str(entry.rank), ranking.mark(entry.member), entry.member, *numbers(entry.score)]

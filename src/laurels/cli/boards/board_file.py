@@ -29,7 +29,7 @@ from laurels.model.validation import is_name, safe_repr
 
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")
-_JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
+_JSON_START = re.compile(r"\s*(\{|\[\s*[{\]])")
 """Matches the beginning of a JSON document. No TOML document begins like this."""
 
 
@@ -79,7 +79,7 @@ def _document(file: str, where: str) -> object:
         line = raw.count(b"\n", 0, error.start) + 1
         kind = InvalidJson if is_json else InvalidToml
         raise kind(f"{where} is not UTF-8 (line {line})") from error
-    is_json = is_json or _JSON_BEGINS.match(text) is not None
+    is_json = is_json or _JSON_START.match(text) is not None
     return _read_json(text, where) if is_json else _read_toml(text, where)
 
 
@@ -118,10 +118,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object as a dict. Raise InvalidJson if a name occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        twice = next(
+        repeated = next(
             name for name, count in Counter(name for name, _ in pairs).items() if count > 1
         )
-        raise InvalidJson(f"expected each name once in an object, got {safe_repr(twice)} twice")
+        raise InvalidJson(f"expected each name once in an object, got {safe_repr(repeated)} twice")
     return fields
 
 
@@ -230,8 +230,8 @@ def _board(
     if isinstance(result, Board):
         return result
     taken = {field: value for field, value in defaults.items() if field not in fields}
-    alone = _board_or_errors({**taken, "name": "defaults"}) if taken else []
-    of_defaults = [] if isinstance(alone, Board) else alone
+    default_errors = _board_or_errors({**taken, "name": "defaults"}) if taken else []
+    of_defaults = [] if isinstance(default_errors, Board) else default_errors
     for message in result:
         if message in of_defaults:
             inherited[message] = None

@@ -57,7 +57,7 @@ class Lines:
             self.line += 1
             self._count(raw)
             if too_long(raw):
-                self._pass_over_rest()
+                self._skip_rest()
         return raw
 
     def look_ahead(self, place: int) -> bytes:
@@ -66,7 +66,7 @@ class Lines:
 
         The lines after one that is over the limit cannot be returned.
         """
-        if self.end is not None and self._begin_of(place) >= self.end:
+        if self.end is not None and self._start_of(place) >= self.end:
             return b""
         while len(self._ahead) <= place:
             raw = b"" if self._ahead and too_long(self._ahead[-1]) else self._read_line()
@@ -75,7 +75,7 @@ class Lines:
             self._ahead.append(raw)
         return self._ahead[place]
 
-    def _begin_of(self, place: int) -> int:
+    def _start_of(self, place: int) -> int:
         """Return the offset at which the line `place` lines after the next one begins."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
@@ -107,7 +107,7 @@ class Lines:
         self.offset += len(raw)
         self._digest.update(raw)
 
-    def _pass_over_rest(self) -> None:
+    def _skip_rest(self) -> None:
         while (part := self._read_line()) and not part.endswith(b"\n"):
             self._count(part)
         self._count(part)

@@ -20,7 +20,7 @@ from laurels.cli.progress import progress_bar
 from .report import report
 from .sorted_set import SetRequest, import_set
 
-_OF_FILES = {
+_FILE_OPTIONS = {
     "form": "--format",
     "header": "--header",
     "delimiter": "--delimiter",
@@ -34,7 +34,7 @@ _OF_FILES = {
     "until": "--until",
     "allow_future": "--allow-future",
 }
-_OF_SETS = {
+_SET_OPTIONS = {
     "key": "--key",
     "data_key": "--data-key",
     "no_data": "--no-data",
@@ -49,14 +49,14 @@ def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> 
     """Raise Usage if an option for files is used."""
     if files:
         raise Usage("expected files or --from, got both")
-    _refuse(context, _OF_FILES, "is for files and cannot be used with --from")
+    _refuse(context, _FILE_OPTIONS, "is for files and cannot be used with --from")
 
 
 def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
     """Raise Usage if an option for sorted sets is used, or if there are no files."""
     if not files:
         raise Usage("expected files to import, or --from and --key")
-    _refuse(context, _OF_SETS, "needs --from")
+    _refuse(context, _SET_OPTIONS, "needs --from")
 
 
 def import_from(
@@ -113,8 +113,8 @@ def _reached_ms(
     return at_ms
 
 
-def _refuse(context: typer.Context, options: dict[str, str], why: str) -> None:
+def _refuse(context: typer.Context, options: dict[str, str], reason: str) -> None:
     for name, option in options.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise Usage(f"{option} {why}")
+            raise Usage(f"{option} {reason}")

@@ -128,7 +128,7 @@ class Comparison:
                     if before is not None and place < before:
                         self.result.misplaced += 1
                         _keep(self.result.first_misplaced, member)
-                    if place == before and _stands_above(member, above, sign):
+                    if place == before and _is_above(member, above, sign):
                         self.result.reordered += 1
                         _keep(self.result.first_reordered, member)
                     before, above = place, member
@@ -156,17 +156,17 @@ class Comparison:
             fresh = self._fresh(rows)
             self._set(fresh)
             left = self._fresh(fresh)
-            again = self._differing(left)
-            still = {row.member: row.units for row in fresh}
-            stuck = [row for row in again if still[row.member] == row.units]
-            for row in stuck:
+            differing = self._differing(left)
+            values_set = {row.member: row.units for row in fresh}
+            stable = [row for row in differing if values_set[row.member] == row.units]
+            for row in stable:
                 self._note_differing(row)
-            moving = [row for row in again if still[row.member] != row.units]
-            settled = {row.member for row in left} - {row.member for row in again}
+            changed = [row for row in differing if values_set[row.member] != row.units]
+            settled = {row.member for row in left} - {row.member for row in differing}
             self.result.changed += len(settled)
             for member in sorted(settled):
                 _keep(self.result.first_changed, member)
-            rows = moving
+            rows = changed
         self.result.changed += len(rows)
         for row in rows:
             _keep(self.result.first_changed, row.member)
@@ -202,7 +202,7 @@ class Comparison:
             self.result.first_differing.append(differing)
 
 
-def _stands_above(member: str, other: str, sign: int) -> bool:
+def _is_above(member: str, other: str, sign: int) -> bool:
     """Return whether a set has a member above another one with the same score.
 
     A set orders equal scores by the bytes of the members. If higher scores are better, the set is

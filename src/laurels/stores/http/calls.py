@@ -164,9 +164,9 @@ class SubmissionCalls(NamedTuple):
         service, if it refuses the whole batch in this context."""
         try:
             yield
-        except BatchRefused as refusal:
-            if isinstance(refusal.receipts, RemoteReceipts):
-                refusal.receipts = self._with_local_errors(refusal.receipts)
+        except BatchRefused as error:
+            if isinstance(error.receipts, RemoteReceipts):
+                error.receipts = self._with_local_errors(error.receipts)
             raise
 
     def _with_local_errors(self, receipts: RemoteReceipts) -> Receipts:

@@ -23,14 +23,14 @@ T = TypeVar("T")
 ChangeToken = tuple[int, int, int, bool]
 
 
-class KeptList(Struct, frozen=True):
+class CachedAnswer(Struct, frozen=True):
     """An encoded answer, and the change token of its board before it was computed."""
 
     content: bytes
     change_token: ChangeToken
 
 
-class Asked(Protocol):
+class QueriedStore(Protocol):
     """The methods of the store from which answers are made."""
 
     def named(self, name: str) -> BoardState: ...
@@ -44,9 +44,9 @@ class LocalAnswers:
     """Implementation of `AnswerSource`. All answers of the store of one process are current, so
     they have no version."""
 
-    def __init__(self, store: Asked, max_bytes: int) -> None:
+    def __init__(self, store: QueriedStore, max_bytes: int) -> None:
         self._store = store
-        self._cache: AnswerCache[KeptList] = AnswerCache(max_bytes, lambda _: False)
+        self._cache: AnswerCache[CachedAnswer] = AnswerCache(max_bytes, lambda _: False)
 
     @property
     def nbytes(self) -> int:
@@ -72,7 +72,7 @@ class LocalAnswers:
             return EncodedAnswer(kept.content)
         result = await self._store.ask_async(board, query)
         content = encode_answer(query, result, packed=packed)
-        self._cache.keep(key, KeptList(content, token))
+        self._cache.keep(key, CachedAnswer(content, token))
         return EncodedAnswer(content)
 
     def keeps(self, _board: str) -> bool:

@@ -72,7 +72,7 @@ class LocalCommits(LocalReads):
         try:
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)
-                self._in_whole(partial(self._log_and_fold, accepted, logged))
+                self._run_or_disable(partial(self._log_and_fold, accepted, logged))
                 if logged and self._fold.refreshes.pending:
                     with suppress(StorageFailed):  # the refreshes stay due
                         self._refresh()
@@ -96,7 +96,7 @@ class LocalCommits(LocalReads):
                 for state, window in self._fold.refreshes.ready(self._fold.now_ms)
             ]
         if drafted:
-            self._in_whole(partial(self._log_refreshes, drafted))
+            self._run_or_disable(partial(self._log_refreshes, drafted))
 
     def _log_refreshes(self, drafted: Sequence[records.Refresh]) -> None:
         """Append refreshes to the log as one entry, and fold them."""

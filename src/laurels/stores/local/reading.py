@@ -250,7 +250,7 @@ class LocalReads(LocalState):
             self._advance_clock()
             left = 0
             if self._fold.has_work and not self._paused:
-                left = self._in_whole(partial(self._fold.work, limit))
+                left = self._run_or_disable(partial(self._fold.work, limit))
             dropped = self._fold.index.take_dropped()
             until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
         del dropped

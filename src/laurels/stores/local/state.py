@@ -135,8 +135,8 @@ class LocalState(Paced):
         if there is no such board, or if it is no longer retained. Takes no lock."""
         self.ensure_usable()
         state = self._fold.named(board)
-        may_go = state.rules.gone_ms < MAX_MS and not self._event_time
-        if may_go and state.rules.is_gone(self._now()):
+        may_be_gone = state.rules.gone_ms < MAX_MS and not self._event_time
+        if may_be_gone and state.rules.is_gone(self._now()):
             raise unknown_board(board)
         return state
 
@@ -193,7 +193,7 @@ class LocalState(Paced):
     def _snapshots(self) -> list[SnapshotFile]:
         return [] if self._files is None else self._files.newest_first()
 
-    def _in_whole(self, action: Callable[[], T]) -> T:
+    def _run_or_disable(self, action: Callable[[], T]) -> T:
         """Run an action that folds records, and return its result. If it raises an error other than
         StorageFailed, such as a lack of memory, the index may differ from the log. The store then
         becomes unusable, and Closed is raised."""

@@ -152,10 +152,10 @@ class BoardCatalog:
                 reread = True
             except DefinitionOutdated:
                 await self.reload_board(state)
-            except PlanExpired as refusal:
-                self.note_time(state, refusal.now_ms)
-            except StepNotReady as refusal:
-                await self.advance(state, self.time_of(state), refusal)
+            except PlanExpired as error:
+                self.note_time(state, error.now_ms)
+            except StepNotReady as error:
+                await self.advance(state, self.time_of(state), error)
             except RefreshChanged:
                 continue
         raise NotReady(f"the board {quoted(board)} kept changing while it was read")
@@ -200,7 +200,7 @@ class BoardCatalog:
             else:
                 raise _not_ready(state)
 
-    async def advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
+    async def advance(self, state: BoardState, now_ms: int, error: StepNotReady) -> None:
         """Advance the scopes that the index reported as stale. Raises NotReady if that takes the
         work of more than MAX_MEMBERS members. If the definition has changed, read it again and
         return, so that the caller tries again."""
@@ -208,15 +208,15 @@ class BoardCatalog:
             with ends_in(
                 inf, anew=True
             ):  # this loop needs no time limit: it makes progress as long as the server answers
-                await self._advance(state, now_ms, refusal)
+                await self._advance(state, now_ms, error)
         except DefinitionOutdated:
             await self.reload_board(state)
 
-    async def _advance(self, state: BoardState, now_ms: int, refusal: StepNotReady) -> None:
-        if ALL in refusal.scopes:
+    async def _advance(self, state: BoardState, now_ms: int, error: StepNotReady) -> None:
+        if ALL in error.scopes:
             await self.rotate_step(state, now_ms)
-        scopes = [scope for scope in refusal.scopes if scope]
-        full = isinstance(refusal, ScopesNotReady)
+        scopes = [scope for scope in error.scopes if scope]
+        full = isinstance(error, ScopesNotReady)
         opened, due = opened_as(state), self.due_work(state, now_ms)
         if scopes and not await self.index.advance_scopes(
             opened, scopes, due, MAX_MEMBERS, full=full

@@ -22,7 +22,7 @@ from .catalog import BoardCatalog, opened_as
 from .remote import ShardChanges
 from .retry import read_only
 
-_BEYOND = 2**53 - 1
+_MAX_SEQUENCE = 2**53 - 1
 """A sequence number greater than that of any block: the greatest number that scripts represent
 exactly."""
 
@@ -47,9 +47,9 @@ class ChangeReader:
             state = self._catalog.boards.named(board)
         ensure_kept(state)
         count = state.rules.shards
-        sequences = [_BEYOND if after == NOW else 0] * count
+        sequences = [_MAX_SEQUENCE if after == NOW else 0] * count
         if cursor is not None and len(cursor.places) == count:
-            sequences = [min(place.sequence, _BEYOND) for place in cursor.places]
+            sequences = [min(place.sequence, _MAX_SEQUENCE) for place in cursor.places]
 
         async def read(current: BoardState) -> list[ShardChanges]:
             shard_changes: list[ShardChanges] = await self._catalog.index.read_changes(

@@ -87,7 +87,7 @@ class ServerCopies:
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
-        unfinished: _Unfinished | None = self._run(self._unfinished(board))
+        unfinished: _Unfinished | None = self._run(self._find_unfinished(board))
         return (
             None
             if unfinished is None
@@ -146,7 +146,7 @@ class ServerCopies:
     async def _pieces(self, board: str) -> AsyncIterator[Piece]:
         return self._contents.pieces(opened_as(await self._catalog.find_board(board)))
 
-    async def _unfinished(self, board: str) -> _Unfinished | None:
+    async def _find_unfinished(self, board: str) -> _Unfinished | None:
         note = await self._catalog.registry.note(_key(board))
         if not note:
             return None
@@ -164,7 +164,7 @@ class ServerCopies:
         with ends_in(inf, anew=True):
             await self._catalog.load()
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
-            if name in self._catalog.boards.boards or await self._unfinished(name) is not None:
+            if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
             number = await self._catalog.registry.take_number()
             note = f"{number}:{b64encode(encode(origin)).decode()}"
@@ -172,21 +172,21 @@ class ServerCopies:
                 raise name_taken(name)
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
-    async def _there(self, board: str) -> _Unfinished:
+    async def _require_unfinished(self, board: str) -> _Unfinished:
         """Return the unfinished copy of a board. Raises CopyLost if there is none."""
-        if (unfinished := await self._unfinished(board)) is None:
+        if (unfinished := await self._find_unfinished(board)) is None:
             raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
         return unfinished
 
     async def _put(self, board: str, pieces: Sequence[Piece]) -> None:
         with ends_in(inf, anew=True):
-            unfinished = await self._there(board)
+            unfinished = await self._require_unfinished(board)
             for piece in pieces:
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
 
     async def _finish(self, board: str) -> None:
         with ends_in(inf, anew=True):
-            unfinished = await self._there(board)
+            unfinished = await self._require_unfinished(board)
             origin = unfinished.origin
             await self._contents.restore_state(unfinished.opened, origin)
             record = BoardRecord(
@@ -206,7 +206,7 @@ class ServerCopies:
 
     async def _give_up(self, board: str) -> None:
         with ends_in(inf, anew=True):
-            unfinished = await self._there(board)
+            unfinished = await self._require_unfinished(board)
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
 

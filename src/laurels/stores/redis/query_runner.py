@@ -83,7 +83,7 @@ class QueryRunner:
                 until_ms = MIN_MS
                 if query.cacheable and state.rules.max_age_ms:
                     until_ms = min(cached.due_ms, _repeatable_until(state, plan.requests))
-                is_own = not state.rules.has_label_replica or not _any_by(plan.requests)
+                is_own = not state.rules.has_label_replica or not _reads_by_label(plan.requests)
                 return Reply(result, state, read.offset if is_own else None, until_ms)
             plan = result
 
@@ -99,7 +99,7 @@ class QueryRunner:
         return cached
 
 
-def _any_by(requests: Sequence[ReadRequest]) -> bool:
+def _reads_by_label(requests: Sequence[ReadRequest]) -> bool:
     """Return whether any request reads a ranking by a label."""
     return any(is_by(request.key.scope) for request in requests)
 

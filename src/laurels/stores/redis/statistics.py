@@ -117,8 +117,8 @@ class BoardStatistics:
         for form in [",".join(labels) for labels in state.rules.scopes if labels]:
             counts[form] = await self._catalog.index.scope_count(opened, form)
             if some := await self._catalog.index.scopes(opened, form, "", MEASURED):
-                of_some = sum([await self._nbytes(state, scope, now_ms) for scope in some])
-                nbytes += of_some * counts[form] // len(some)
+                sampled = sum([await self._nbytes(state, scope, now_ms) for scope in some])
+                nbytes += sampled * counts[form] // len(some)
         return counts, nbytes
 
     async def _nbytes(self, state: BoardState, scope: str, now_ms: int) -> int:

@@ -107,7 +107,7 @@ class Writer:
 
     async def _submit(self, write: Submission) -> Offset:
         boards = self._catalog.boards
-        await self._ensure_there(write)
+        await self._ensure_exists(write)
         if self._catalog.event_time:
             await self._catalog.read_time(boards.current(write.board))
         write.accept(boards, self._catalog.now())
@@ -145,7 +145,7 @@ class Writer:
             self._catalog.note_time(write.board, batch.now_ms)
         return offset
 
-    async def _ensure_there(self, write: Submission) -> None:
+    async def _ensure_exists(self, write: Submission) -> None:
         """Raise UnknownBoard if the board was deleted. Raise NotReady if a board of that name was
         created again, since the events were validated against the old definition."""
         self._catalog.set_gone()
@@ -166,7 +166,7 @@ class Writer:
         size = batch.size
         in_call: Sequence[int] = range(size)
         for _ in range(ATTEMPTS):
-            await self._ensure_there(write)
+            await self._ensure_exists(write)
             state = write.board = self._catalog.boards.current(write.board)
             batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
             plan = self._catalog.boards.plan(batch)
@@ -184,10 +184,10 @@ class Writer:
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:
                 await self._catalog.reload_board(state)
-            except PlanExpired as refusal:
-                batch = batch.accepted_from(refusal.now_ms)
-            except StepNotReady as refusal:
-                await self._catalog.advance(state, batch.now_ms, refusal)
+            except PlanExpired as error:
+                batch = batch.accepted_from(error.now_ms)
+            except StepNotReady as error:
+                await self._catalog.advance(state, batch.now_ms, error)
             else:
                 if applied.passes_due:
                     self._catalog.note_passes_due(state)

@@ -12,7 +12,7 @@ class LatestChanges:
     """
 
     def __init__(self) -> None:
-        self._begun: int | None = None
+        self._first_offset: int | None = None
         """The offset since which all changes are noted; None before the first reader."""
         self._noted: set[int] = set()
         self._offsets: dict[int, int] = {}
@@ -33,9 +33,9 @@ class LatestChanges:
             self._offsets.pop(board, None)
             self._offsets[board] = offset
         self._noted.clear()
-        if self._begun is None:
-            self._begun, self._offsets = offset, {}
-        if after is None or not self._begun <= after <= offset:
+        if self._first_offset is None:
+            self._first_offset, self._offsets = offset, {}
+        if after is None or not self._first_offset <= after <= offset:
             return None
         changed = []
         for board in reversed(self._offsets):

@@ -281,13 +281,15 @@ class ChangeLog:
         self._due_at = WRITE_BEHIND
         with lock:
             for number, blocks in pending.items():
-                self._wrote(number, blocks, [row for row, _ in made[number]])
+                self._note_written(number, blocks, [row for row, _ in made[number]])
             for number, floor in floors.items():
                 if number in self._boards:
                     self._boards[number].stored = floor
                     _trim(self._boards[number], floor)
 
-    def _wrote(self, number: int, blocks: Sequence[RecordedBlock], rows: list[StoredRow]) -> None:
+    def _note_written(
+        self, number: int, blocks: Sequence[RecordedBlock], rows: list[StoredRow]
+    ) -> None:
         kept = self._boards.get(number)
         if kept is None or not blocks:
             return

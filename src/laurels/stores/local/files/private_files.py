@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
-_OF_OTHERS = 0o077
+_OTHER_USERS = 0o077
 _OWN_NAMES = re.compile(
     r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot|changes\.db)([-.].*)?"
 )
@@ -79,7 +79,7 @@ def _tighten_file(file: int) -> None:
     """Remove the rights of other users from an open file. On a file system without modes, do
     nothing."""
     info = os.fstat(file)
-    if info.st_uid == os.geteuid() and info.st_mode & _OF_OTHERS:
+    if info.st_uid == os.geteuid() and info.st_mode & _OTHER_USERS:
         with suppress(OSError):
             os.fchmod(file, FILE_MODE)
 
@@ -90,7 +90,7 @@ def _tighten(path: Path, mode: int) -> bool:
     with suppress(OSError):
         info = path.lstat()
         regular = stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)
-        if regular and info.st_uid == os.geteuid() and info.st_mode & _OF_OTHERS:
+        if regular and info.st_uid == os.geteuid() and info.st_mode & _OTHER_USERS:
             path.chmod(stat.S_IMODE(info.st_mode) & mode)
             return True
     return False

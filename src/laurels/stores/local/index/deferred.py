@@ -56,16 +56,16 @@ class Deferred:
     def refresh(self, board: int, window: str) -> bool:
         store = self._boards[board]
         store.building.pop(window, None)
-        anybody = False
+        has_members = False
         for scope in list(store.parts):
             part = self._followed(board, scope)
             if part is None or (rolling := part.rolling.get(window)) is None:
                 continue
             rolling.build(_ALL)
             self._change_places(board, scope, rolling)
-            anybody = anybody or len(rolling.live) > 0
+            has_members = has_members or len(rolling.live) > 0
             store.drop_empty(scope)
-        return anybody
+        return has_members
 
     def switch_to_built(self, board: int, window: str) -> bool:
         store = self._boards[board]

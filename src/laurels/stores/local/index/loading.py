@@ -41,7 +41,7 @@ _names = msgspec.msgpack.Decoder(Names)
 _rows = msgspec.msgpack.Decoder(Rows)
 _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
-_NOBODY = 2**32 - 1
+_NO_MEMBER = 2**32 - 1
 _MAX_EXPECTED = 2**26
 """The maximum number of members for which memory is allocated in advance (half a gigabyte)."""
 _OTHER_LANE = -1
@@ -134,7 +134,7 @@ class Loading:
         ids = array("I", names.ids)
         most = max(ids, default=-1) + 1
         if most > len(self._numbers):
-            self._numbers.extend(array("I", [_NOBODY]) * (most - len(self._numbers)))
+            self._numbers.extend(array("I", [_NO_MEMBER]) * (most - len(self._numbers)))
         if not len(self._roster):
             reserve(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)

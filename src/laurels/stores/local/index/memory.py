@@ -86,13 +86,13 @@ class MemoryIndex(Deferred):
         removed = 0
         for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
-            of_part = sum([ranking.discard(one) for ranking in part.rankings.values()])
-            of_part += sum([rolling.discard(one) for rolling in part.rolling.values()])
+            discarded = sum([ranking.discard(one) for ranking in part.rankings.values()])
+            discarded += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
                 store.schedule(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
-            removed += of_part
+            removed += discarded
             store.drop_empty(scope)
         return removed > 0
 
@@ -105,11 +105,11 @@ class MemoryIndex(Deferred):
         words = [unpack(column, size) for column in record.entries.words]
         for is_present in (0, 1):
             chosen = [i for i in range(size) if done[i] and record.entries.present[i] == is_present]
-            of_these = array("I", [ids[i] for i in chosen])
+            chosen_ids = array("I", [ids[i] for i in chosen])
             if is_present:
-                ranking.put(of_these, [array("q", [c[i] for i in chosen]) for c in words])
+                ranking.put(chosen_ids, [array("q", [c[i] for i in chosen]) for c in words])
             else:
-                ranking.discard(of_these)
+                ranking.discard(chosen_ids)
         if self._copying is not None:
             self._copying.touch(key.board, key.scope, ids, [ranking])
         store.drop_empty(key.scope)
@@ -427,8 +427,8 @@ def _as_expected(ranking: RankedSet, ids: "array[int]", expected: EntryRows | No
     columns = zip(words, [unpack(column, len(ids)) for column in expected.words], strict=True)
     done = bytearray(map(eq, present, expected.present))
     for actual, wanted in columns:
-        for i, (here, there) in enumerate(zip(actual, wanted, strict=True)):
-            if present[i] and here != there:
+        for i, (word, wanted_word) in enumerate(zip(actual, wanted, strict=True)):
+            if present[i] and word != wanted_word:
                 done[i] = 0
     return done
 

@@ -17,7 +17,7 @@ from laurels.stores.local.files.private_files import (
 
 LOG_NAME = "log.db"
 _LOCK_NAME = "lock"
-_SERVED_NAME = "served-at"
+_ADDRESS_NAME = "served-at"
 
 
 class Folder:
@@ -65,7 +65,7 @@ class Folder:
     def _locked_error(self, pid: int | None) -> Locked:
         text = f"{self.path} is in use by process {pid or '?'}"
         with suppress(OSError):
-            holder, _, address = (self.path / _SERVED_NAME).read_text().strip().partition(" ")
+            holder, _, address = (self.path / _ADDRESS_NAME).read_text().strip().partition(" ")
             if holder == str(pid):
                 return Locked(f"{text}, which serves it at {address}: use --at {address}", pid=pid)
         return Locked(text, pid=pid)
@@ -81,9 +81,9 @@ def announce(path: Path, address: str | None) -> None:
     the error of another process that cannot lock the folder can name it. None removes the file."""
     with suppress(OSError):
         if address is None:
-            (path / _SERVED_NAME).unlink(missing_ok=True)
+            (path / _ADDRESS_NAME).unlink(missing_ok=True)
         else:
-            with written_file(path / _SERVED_NAME) as file:
+            with written_file(path / _ADDRESS_NAME) as file:
                 file.write(f"{os.getpid()} {address}\n".encode())
 
 

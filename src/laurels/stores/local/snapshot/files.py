@@ -24,7 +24,7 @@ _NAME = re.compile(r"snapshot-([0-9]{20})\.laurels")
 _UNFINISHED = "snapshot.unfinished"
 _BUFFER = 1 << 20
 _FLUSH = 256 << 10
-_FREED = 8 << 20
+_STEP_BYTES = 8 << 20
 
 
 class SnapshotFile(Struct, frozen=True):
@@ -120,7 +120,7 @@ def _shrink(path: Path) -> None:
     """Free a file's disk blocks in small parts. If all of them were freed at once, the next flush
     of the log would have to wait for the file system."""
     with path.open("r+b", buffering=0) as file:
-        for left in range(path.stat().st_size - _FREED, 0, -_FREED):
+        for left in range(path.stat().st_size - _STEP_BYTES, 0, -_STEP_BYTES):
             file.truncate(left)
             os.fsync(file.fileno())
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import glide.glide_client as library
 
-_USED = (
+_ATTRIBUTES = (
     "_async_pipe_lock",
     "_async_pipe_loop",
     "_async_pipe_read_fd",
@@ -28,16 +28,16 @@ _state: Any = library
 
 def can_hand_over() -> bool:
     """Return whether the library stores the reader in the attributes that this module uses."""
-    return all(hasattr(library, name) for name in _USED)
+    return all(hasattr(library, name) for name in _ATTRIBUTES)
 
 
-_CAN = can_hand_over()
+_CAN_HAND_OVER = can_hand_over()
 
 
 def ensure_read(loop: asyncio.AbstractEventLoop) -> None:
     """Make the running loop `loop` the reader of answers. Do nothing if another running loop is the
     reader."""
-    if _CAN:
+    if _CAN_HAND_OVER:
         reader = _state._async_pipe_loop
         if reader is not loop and (reader is None or not reader.is_running()):
             _take_over(loop)
@@ -56,7 +56,7 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
     """Make another loop the reader of answers if `loop` is the reader and no client uses it any
     more. Must be called on `loop`."""
-    if not _CAN or _state._async_pipe_loop is not loop:
+    if not _CAN_HAND_OVER or _state._async_pipe_loop is not loop:
         return
     loops = {client._loop for client in list(_state._client_registry.values())} - {None}
     if loop in loops or not loops:

@@ -216,8 +216,8 @@ async def _probe_port(host: Host, timeout_ms: int) -> None:
         async with asyncio.timeout(timeout_ms / 1_000):
             _, writer = await asyncio.open_connection(host.name, host.port)
     except OSError as error:
-        why = error.strerror or str(error) or "no answer"
-        raise IndexUnavailable(f"{host} cannot be reached ({why})") from error
+        reason = error.strerror or str(error) or "no answer"
+        raise IndexUnavailable(f"{host} cannot be reached ({reason})") from error
     writer.close()
 
 

@@ -76,8 +76,8 @@ def error_of(message: str, place: str) -> LaurelsError:
     match = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (match[1].upper(), match[2]) if match else ("", message)
     if word in _TEMPORARY:
-        maybe = unwrapped is not message and word in _CHECKED_AT_EVERY_WRITE
-        return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY[word]}", maybe)
+        may_have_applied = unwrapped is not message and word in _CHECKED_AT_EVERY_WRITE
+        return IndexUnavailable(f"{place} refuses the call: {_TEMPORARY[word]}", may_have_applied)
     if word == _FULL:
         return IndexFull(f"{place} refuses the call: its memory is full")
     if word in _DENIED:
@@ -108,10 +108,10 @@ def is_lost(error: BaseException, message: str) -> bool:
     return error.may_have_applied or word in _NO_PRIMARY or _NOT_CONNECTED in message
 
 
-def unanswered(place: str, why: str) -> IndexUnavailable:
+def unanswered(place: str, reason: str) -> IndexUnavailable:
     """Return the error for a call whose outcome is unknown."""
     return IndexUnavailable(
-        f"{place} did not answer ({why}){MAY_HAVE_APPLIED}", may_have_applied=True
+        f"{place} did not answer ({reason}){MAY_HAVE_APPLIED}", may_have_applied=True
     )
 
 

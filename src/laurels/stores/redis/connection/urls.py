@@ -134,5 +134,5 @@ def _authorities(scheme: str, path: str | None, *, tls: bool) -> str | None:
     return path
 
 
-def _refuse(scheme: str, why: str) -> NoReturn:
-    raise UnknownUrl(f"the {scheme}:// URL names no index server: {why}") from None
+def _refuse(scheme: str, reason: str) -> NoReturn:
+    raise UnknownUrl(f"the {scheme}:// URL names no index server: {reason}") from None

@@ -23,7 +23,7 @@ from .names import key_of, name_of, scoped_name
 _WRITTEN = 1_000
 """The maximum number of rows that one call writes."""
 _SCAN = 1_000
-_WALKED = 2_000
+_WALK_LIMIT = 2_000
 
 
 class ShardContents(ShardCalls):
@@ -129,7 +129,7 @@ class ShardContents(ShardCalls):
         """Yield all members of a ranking with a head, bucket by bucket."""
         cursor = END
         while True:
-            arguments = {"name": name_of(key), "cursor": cursor, "limit": _WALKED}
+            arguments = {"name": name_of(key), "cursor": cursor, "limit": _WALK_LIMIT}
             members, columns, cursor = await self._operate("walk", board, **arguments)
             if members:
                 yield rows_of(

@@ -4,14 +4,14 @@
 from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.sharding.feed import FeedPlace
 
-_BESIDE = "\x1f"
+_SEPARATOR = "\x1f"
 """The separator between a window and a scope in names. Windows and scopes contain no control
 characters."""
 
 
 def scoped_name(key: RankingKey) -> str:
     """Return the name of a window in a scope."""
-    return f"{key.window}{_BESIDE}{key.scope}" if key.scope else key.window
+    return f"{key.window}{_SEPARATOR}{key.scope}" if key.scope else key.window
 
 
 def name_of(key: RankingKey) -> str:
@@ -22,7 +22,7 @@ def name_of(key: RankingKey) -> str:
 def key_of(board: int, name: str) -> RankingKey:
     """Return the key of the ranking with that name."""
     scoped, _, instance = name.rpartition(":")
-    window, _, scope = scoped.partition(_BESIDE)
+    window, _, scope = scoped.partition(_SEPARATOR)
     return RankingKey(board, window, int(instance), scope)
 
 

@@ -24,7 +24,7 @@ Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]
 ROUNDS = 100
 
 
-class _Mark:
+class _Location:
     """A place, with its position on the whole board and in each shard. If it is not exact, these
     positions are the least possible ones."""
 
@@ -43,9 +43,9 @@ async def seek(
     must be before it."""
     ranking = ReadRequest(request.key, zeros=request.zeros)
     results = [each[0] for each in await read([[ranking] for _ in range(shards)])]
-    low = _Mark(Start(), [0] * shards)
+    low = _Location(Start(), [0] * shards)
     ends = [min(certain_in(each), request.head or each.total) for each in results]
-    high = _Mark(End(), ends, is_exact=ends == [each.total for each in results])
+    high = _Location(End(), ends, is_exact=ends == [each.total for each in results])
     for round in range(ROUNDS):
         for mark in (low, high):
             if mark.is_exact and abs(mark.position - wanted) <= near:
@@ -71,7 +71,7 @@ async def seek(
 
 async def _marks(
     read: Read, ranking: ReadRequest, width: int, places: Sequence[int], ends: Sequence[int]
-) -> list[_Mark]:
+) -> list[_Location]:
     """Return, for each shard, the entry at a given position in it, as a place with its position on
     the whole board."""
     requests = [
@@ -88,7 +88,7 @@ async def _marks(
     return [_mark(bound, i, [each[0] for each in counted], ends) for i, bound in enumerate(bounds)]
 
 
-def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[int]) -> _Mark:
+def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[int]) -> _Location:
     """Return the place of the i-th anchor. If a shard lists its entries only up to an end, the
     position in that shard is at most this end."""
     positions = [
@@ -99,4 +99,4 @@ def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[in
         part.highs is None or part.highs[i] == position
         for part, position in zip(parts, positions, strict=True)
     )
-    return _Mark(bound, positions, is_exact=is_exact)
+    return _Location(bound, positions, is_exact=is_exact)

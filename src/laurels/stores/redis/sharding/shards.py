@@ -97,7 +97,7 @@ def worst(errors: Iterable[BaseException]) -> BaseException:
     may have been counted, otherwise one that prevented counting, otherwise one after which the
     caller tries again. The stale scopes of several errors are combined."""
     all_errors = list(errors)
-    error = max(all_errors, key=_badness)
+    error = max(all_errors, key=_severity)
     if isinstance(error, StepNotReady):
         stale = [each for each in all_errors if isinstance(each, StepNotReady)]
         kind = (
@@ -109,7 +109,7 @@ def worst(errors: Iterable[BaseException]) -> BaseException:
     return error
 
 
-def _badness(error: BaseException) -> tuple[int, int]:
+def _severity(error: BaseException) -> tuple[int, int]:
     if isinstance(error, PlanExpired):
         return 1, error.now_ms
     if isinstance(error, REFUSED):
