@@ -280,9 +280,9 @@ class Application:
         """Note that later answers on this connection must include what the request may have
         written."""
         if not row.of_board:
-            self._server.sessions.of(context.client).wrote_any()
+            self._server.sessions.of(context.client).note_any_write()
         elif self._server.answers.keeps(context.board):
-            self._server.sessions.of(context.client).wrote(context.board)
+            self._server.sessions.of(context.client).note_write(context.board)
 
     async def _audit(
         self, row: Route, context: RequestContext, scope: Scope, written: Written, request_id: str

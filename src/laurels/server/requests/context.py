@@ -109,7 +109,7 @@ class RequestContext(Struct):
         has seen it. `before` has the oldest version that the answer was allowed to show."""
         if version is not None:
             self.version = version
-            self.server.sessions.of(self.client).saw(self.board, version, before)
+            self.server.sessions.of(self.client).note_answer(self.board, version, before)
 
     def show_written(self, offset: Offset) -> None:
         """Note that the answer shows the board as of the offset of a write."""

@@ -70,7 +70,7 @@ class Session:
         """Return the floor of a board."""
         return self._floors.get(board, self._lowest)
 
-    def saw(self, board: str, version: BoardVersion, before: Floor = NO_FLOOR) -> None:
+    def note_answer(self, board: str, version: BoardVersion, before: Floor = NO_FLOOR) -> None:
         """Record that the reader has received an answer of a version. `before` is the floor at the
         time of its query."""
         floor = self.floor(board)
@@ -78,19 +78,19 @@ class Session:
         if newest != floor.version:
             self._put(board, Floor(newest, floor.moment))
 
-    def wrote(self, board: str) -> None:
+    def note_write(self, board: str) -> None:
         """Record that the reader has written to a board. Answers to earlier queries are below the
         floor from now on."""
         self._put(board, Floor(self.floor(board).version, self._moment()))
 
-    def wrote_any(self) -> None:
+    def note_any_write(self) -> None:
         """Record that the reader may have written to any board."""
         self._lowest = Floor(None, self._moment())
         self._floors = {}
 
     def _put(self, board: str, floor: Floor) -> None:
         if len(self._floors) >= self._most and board not in self._floors:
-            self.wrote_any()
+            self.note_any_write()
         else:
             self._floors[board] = floor
 

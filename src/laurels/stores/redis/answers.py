@@ -84,7 +84,7 @@ class Fetched(Struct, Generic[T], frozen=True):
     frame: AnswerFrame | None = None
 
 
-class _Seen(Struct):
+class _SeenState(Struct):
     """What this process has seen of a board: its newest version, and the moment after which the
     query of a usable answer was sent."""
 
@@ -112,7 +112,7 @@ class Answers:
         self._elapsed_ns = elapsed_ns
         self._next_moment = count(1).__next__ if moment is None else moment
         self._cache: AnswerCache[KeptAnswer] = AnswerCache(settings.max_bytes, self._is_dead)
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _SeenState] = {}
         self._allowed: dict[str, bool] = {}
         self._session = Session(self.moment, MAX_OWN_BOARDS) if is_session else None
         self._observer: AnswerObserver | None = None
@@ -157,7 +157,7 @@ class Answers:
         if state is None or not offset or shards != state.rules.shards or not self._keeps(state):
             return None
         version = version_of(state.uid, offset)
-        seen = self._seen_of(state)
+        seen = self._seen_state(state)
         seen.newest = later(seen.newest, None, version)
         return version
 
@@ -171,7 +171,7 @@ class Answers:
         kept = self._find(board, query, self._session.floor(board))
         if kept is None:
             return None
-        self._session.saw(board, kept.version)
+        self._session.note_answer(board, kept.version)
         return kept.content
 
     async def ask(self, board: str, query: Query[T]) -> T:
@@ -184,11 +184,11 @@ class Answers:
         if fetched.frame is not None and fetched.result is not None:
             self._keep(query, fetched, encode_answer(query, fetched.result))
         if fetched.version is not None:
-            self._session.saw(board, fetched.version, before)
+            self._session.note_answer(board, fetched.version, before)
         return fetched.result
 
     @contextmanager
-    def noting(self, command: Command[Any]) -> Iterator[None]:
+    def recording(self, command: Command[Any]) -> Iterator[None]:
         """Record the write that is made in this context, even if it fails, since it may have
         counted despite an error. Later answers show the writes of the program that opened the
         boards and, to all readers, the writes of this process that are not submissions of
@@ -199,7 +199,7 @@ class Answers:
             match command:
                 case Submit(board=name) | SubmitMany(board=name):
                     if self._session is not None and self.keeps(name):
-                        self._session.wrote(name)
+                        self._session.note_write(name)
                 case SetData(board=name) | RemoveMember(board=name) | Mend(board=name):
                     self._drop(name)
                 case ChangeBoard(name=name):
@@ -209,7 +209,7 @@ class Answers:
         """Do not use answers about a board to queries that were sent until now."""
         state = self._catalog.boards.boards.get(board)
         if state is not None and self._keeps(state):
-            self._seen_of(state).least_moment = self.moment()
+            self._seen_state(state).least_moment = self.moment()
 
     # Memory
 
@@ -227,7 +227,7 @@ class Answers:
         if (
             age_ns >= state.rules.max_age_ms * _NS_PER_MS
             or self._now_ms() >= kept.until_ms
-            or kept.moment <= self._seen_of(state).least_moment
+            or kept.moment <= self._seen_state(state).least_moment
             or not floor.admits(kept.version, kept.moment)
         ):
             return None
@@ -239,7 +239,7 @@ class Answers:
         """Return the result of the index server, and what has to be cached of it."""
         moment, sent_ns = self.moment(), self._elapsed_ns()
         cached = self._catalog.boards.boards.get(board)
-        before = None if cached is None else self._seen_of(cached).newest
+        before = None if cached is None else self._seen_state(cached).newest
         reply = await self._queries.reply(board, query)
         state = reply.state
         if reply.offset is None or not self._keeps(state):
@@ -273,7 +273,7 @@ class Answers:
     ) -> bool:
         """Record the version of an answer. Return whether the answer may be cached: whether no
         newer version was seen, and its query was sent after versions last started over."""
-        seen = self._seen_of(state)
+        seen = self._seen_state(state)
         if before is not None and not version.covers(before):
             seen.newest, seen.least_moment = version, self.moment()
             return False
@@ -292,14 +292,14 @@ class Answers:
             allowed = self._allowed[name] = self._settings.keeps(name)
         return allowed
 
-    def _seen_of(self, state: BoardState) -> _Seen:
+    def _seen_state(self, state: BoardState) -> _SeenState:
         seen = self._seen.get(state.uid)
         if seen is None:
             boards = self._catalog.boards.boards
             if len(self._seen) > 2 * len(boards) + MAX_NAMES:  # most of these boards are deleted
                 uids = {each.uid for each in list(boards.values())}
                 self._seen = {uid: kept for uid, kept in list(self._seen.items()) if uid in uids}
-            seen = self._seen.setdefault(state.uid, _Seen())
+            seen = self._seen.setdefault(state.uid, _SeenState())
         return seen
 
     def _now_ms(self) -> int:

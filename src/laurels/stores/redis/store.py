@@ -212,7 +212,7 @@ class RedisStore(Paced):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
-        with self.answers.noting(command):
+        with self.answers.recording(command):
             committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
@@ -467,7 +467,7 @@ class RedisStore(Paced):
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
-        with self.answers.noting(command):
+        with self.answers.recording(command):
             committed = await self.commit_async(await self._to_write(command))
         if isinstance(command, DefinitionCommand):
             committed = (await self.newest_async(command.defines)).board
@@ -484,7 +484,7 @@ class RedisStore(Paced):
         """Submit an event, which may be counted in one call with others. Return the receipts of the
         write, and the index of the event among them, which is 0."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
-        with self.answers.noting(command):
+        with self.answers.recording(command):
             return await self.commit_async(await self._to_write(command)), 0
 
     async def _to_write(self, command: Command[Any]) -> FoldedWrite:
