@@ -80,8 +80,8 @@ for t, target in ipairs(targets) do
   end
 end
 
-local refused = refusal(rolling_windows) or feed_conflict() or position_conflict()
-if refused then return cmsgpack.pack(refused) end
+local reply = refusal_reply(rolling_windows) or feed_conflict() or position_conflict()
+if reply then return cmsgpack.pack(reply) end
 
 local function store_of(w, event)
   local route = A.routes[w]

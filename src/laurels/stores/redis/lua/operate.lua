@@ -93,8 +93,8 @@ local function set_data()
 end
 
 local function set_position()
-  local refused = position_conflict()
-  if refused then return refused end
+  local reply = position_conflict()
+  if reply then return reply end
   call('HSET', P .. 'p', unpack(A.position))
   if A.changes then record(1, A.time, '') end
   return {'done'}

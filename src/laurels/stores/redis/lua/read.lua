@@ -25,8 +25,8 @@
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
-local refused = refusal()
-if refused then return {cmsgpack.pack(refused)} end
+local reply = refusal_reply()
+if reply then return {cmsgpack.pack(reply)} end
 
 local parts, has_heads, texts = {}, {}, {''}  -- the first text is set to the packed answer at the end
 

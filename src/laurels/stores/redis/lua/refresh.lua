@@ -161,8 +161,8 @@ local function members_left(w, build)
 end
 
 local function refresh()
-  local refused = refusal()
-  if refused then return refused end
+  local reply = refusal_reply()
+  if reply then return reply end
   note_time()
   local w, left = A.rolling[1], 0
   local noted, waits = unpack(call('HMGET', KEYS[1], 'noted:' .. w.name, 'waits:' .. w.name))

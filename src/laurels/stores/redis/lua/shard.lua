@@ -365,12 +365,12 @@ local function rank_of(ranked, form, member)
   return ranked.zeros and zeros.rank(ranked, rank) or rank
 end
 
--- Refusals
+-- Refused calls
 
 -- Returns nil if the caller's definition and times are current, else the reply that refuses the
 -- call. `more` are further rolling windows to check besides those of the argument: {name, running,
 -- scope}.
-local function refusal(more)
+local function refusal_reply(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
   for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
