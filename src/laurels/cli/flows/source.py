@@ -329,7 +329,7 @@ async def _run(
 
 @contextmanager
 def _signals(handle: Callable[[int], None]) -> Iterator[None]:
-    """Call `handle` for SIGINT and SIGTERM within the block. Does nothing outside of the main
+    """Call `handle` for SIGINT and SIGTERM within the block. Do nothing outside of the main
     thread."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)

@@ -160,8 +160,8 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """Add the errors of events that this process refused to the receipts in an error of the
-        service, if it refuses the whole batch in this context."""
+        """If the service refuses the whole batch in this context, add errors to the receipts of
+        that refusal: those of events that this process has refused itself."""
         try:
             yield
         except BatchRefused as error:

@@ -79,8 +79,8 @@ class _BoardChanges(Struct):
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
-        """Return the number of changes that sinks send in a block and all later ones. The block has
-        to be in memory, or be the next block to be recorded."""
+        """Return the number of changes that sinks send for the blocks from `sequence` on. The first
+        of these blocks has to be in memory, or be the next one to be recorded."""
         at = sequence - self.first_recent
         if at < len(self.recent):
             return self.total - self.totals[at] + self.recent[at].sent

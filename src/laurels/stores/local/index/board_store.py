@@ -202,11 +202,13 @@ class BoardStore(Struct, eq=False):
             scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling
         }
         if not listed <= {scope for scope, rolling in rolling_sets.items() if rolling.cells}:
-            raise CheckFailed(f"the next refresh of {window} has no members in some of {listed}")
+            raise CheckFailed(
+                f"expected members in the next refresh of {window} in each of the scopes {listed}"
+            )
         following = {scope for scope in rolling_sets if not self.stale_windows(self.parts[scope])}
         if any(rolling_sets[s].built and rolling_sets[s].cells for s in following - listed):
             raise CheckFailed(
-                f"the next refresh of {window} has members in scopes other than {listed}"
+                f"expected members in the next refresh of {window} only in the scopes {listed}"
             )
 
     def drop_empty(self, scope: str) -> None:

@@ -178,7 +178,8 @@ do
     return s.moving and call('ZCARD', ranked.r) or s.n
   end
 
-  -- Returns the number of members that are in the head, or would be if it had all of them.
+  -- Returns the number of members that the ranking lists: all, or all except those with a hidden
+  -- zero.
   local function listed_members(s) return s.hides and s.n - s.zeros or s.n end
 
   -- Returns the number of members that are ranked. While members are moved into buckets, the sorted set has all of

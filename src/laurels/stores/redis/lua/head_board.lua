@@ -1,6 +1,6 @@
 -- Operations on whole rankings with a head, and on a board that gets one or loses it; see head.lua.
 do
-  local BUCKETS_MOST = 1000  -- the most buckets that one call removes, or lets expire
+  local BUCKETS_MOST = 1000  -- the maximum number of buckets that one call removes, or lets expire
   local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
   local begin_state = head.begin_state
 

@@ -2,7 +2,7 @@
 -- see head.lua.
 do
   local BLOCK = 64
-  local bit_fields = 900  -- the most counts that one BITFIELD changes
+  local bit_fields = 900  -- the maximum number of counts that one BITFIELD changes
   local score_unit = scored and units[columns]
   local size = scored and 1 or columns
   local is_before, count_before = head.is_before, head.count_before

@@ -8,7 +8,7 @@ do
   local is_zero, listed_members = head.is_zero, head.listed_members
   local size = head.score_size
 
-  -- Returns the most members that a segment may have, from the number of members that precede it.
+  -- Returns the maximum number of members of a segment, from the number of members that precede it.
   local function width_at(places)
     local sizes = head.sizes
     return math.max(sizes.width * places, sizes.width * sizes.k, sizes.least)

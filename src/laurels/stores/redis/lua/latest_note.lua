@@ -2,7 +2,7 @@
 -- Notes that boards have new changes. All boards of a call get the same sequence.
 --
 -- KEYS[1]  …{boards}:c   sorted set: the number of a board -> the sequence of its latest change
--- ARGV[1]  msgpack [numbers of boards, the most boards that are kept]
+-- ARGV[1]  msgpack [numbers of boards, the maximum number of boards that are kept]
 -- beside KEYS[1], in its slot:
 --   …{boards}:cn   the newest sequence
 --   …{boards}:cf   the newest sequence that was removed; changes up to this sequence are not known

@@ -13,7 +13,7 @@
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the work is
 -- complete. These operations concern the rankings of all events, those in scopes.lua the scopes.
 local op = A.op
-local RANKINGS_MOST = 100  -- the most rankings that one call removes
+local RANKINGS_MOST = 100  -- the maximum number of rankings that one call removes
 
 local function open_windows()
   local windows = {}

@@ -89,7 +89,7 @@ end
 
 -- Removal
 
-local TALLIES_MOST = 200  -- the most tallies that one call removes
+local TALLIES_MOST = 200  -- the maximum number of tallies that one call removes
 
 -- Removes a ranking, or a share of a large ranking. Returns whether nothing is left of it.
 local function unlink_ranking(ranked)
