@@ -193,8 +193,10 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
             if not isinstance(fields, dict):
                 errors.add(_place(name), f"expected a table of fields, got {safe_repr(fields)}")
             elif fields.get("name", name) != name:
-                inside = safe_repr(fields["name"])
-                errors.add(_place(name), f"expected the name of its table, got {inside}")
+                other = safe_repr(fields["name"])
+                errors.add(
+                    _place(name), f"expected no field name, or {safe_repr(name)} in it, got {other}"
+                )
             else:
                 yield RawBoard(_place(name), {**fields, "name": name})
     elif isinstance(boards, list):
