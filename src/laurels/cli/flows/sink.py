@@ -439,10 +439,10 @@ def _parked(file: Path | None, name: str) -> Path:
 
 
 def _row(status: SinkBoardStatus) -> tuple[str, ...]:
-    behind = "" if status.lag_changes is None else f"{status.lag_changes:,}"
+    lag = "" if status.lag_changes is None else f"{status.lag_changes:,}"
     seconds = "" if status.lag_seconds is None else f"{status.lag_seconds:,.1f}"
     used = "" if status.used is None else f"{status.used:.0%}"
-    return status.board, status.state, behind, seconds, used
+    return status.board, status.state, lag, seconds, used
 
 
 async def _opened(target: SinkTarget, work: Callable[[], Awaitable[T]]) -> T:

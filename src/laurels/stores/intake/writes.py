@@ -59,7 +59,7 @@ class FoldedWrite(Protocol):
         is written."""
 
     def pieces(self) -> list[int]:
-        """Return the time `now` of each piece."""
+        """Return the times at which the pieces of this write are counted, in ms."""
 
     def before(self, fold: Fold, piece: int) -> None:
         """Before a piece is folded, record the part of the state that the result needs."""

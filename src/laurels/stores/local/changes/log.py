@@ -398,15 +398,15 @@ class ChangeRead(Struct, frozen=True):
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag than
         the cursor, ChangesExpired if the block was removed meanwhile."""
         blocks, waiting = self._blocks(), self.waiting
-        begun: list[Block] = []
+        first: list[Block] = []
         for block in blocks:
             if block.sequence >= self.place.sequence:
-                begun = [block]
+                first = [block]
                 break
             waiting -= block.sent
-        if begun and begun[0].sequence == self.place.sequence:
-            waiting -= sent_before(begun[0], start_of(begun[0], self.place))
-        rest = ((0, block) for block in chain(begun, blocks))
+        if first and first[0].sequence == self.place.sequence:
+            waiting -= sent_before(first[0], start_of(first[0], self.place))
+        rest = ((0, block) for block in chain(first, blocks))
         return make_page([self.context], [self.place], [self.newest], rest, self.limit, waiting)
 
     def _blocks(self) -> Iterator[Block]:

@@ -61,9 +61,9 @@ class Directory:
         one is the `place` for the next call, which does not return scopes that were added before it
         in the meantime."""
         places: list[tuple[str, str]] = []
-        begun, behind = place or ("", "")
+        first_form, after = place or ("", "")
         for form in sorted(self._forms):
-            if form >= begun and len(places) < limit:
-                scopes = self.after(form, behind if form == begun else "", limit - len(places))
+            if form >= first_form and len(places) < limit:
+                scopes = self.after(form, after if form == first_form else "", limit - len(places))
                 places += [(form, scope) for scope in scopes]
         return places

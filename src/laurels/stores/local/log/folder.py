@@ -37,8 +37,8 @@ class Folder:
             self._lock = create_file(path / _LOCK_NAME)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
-        # The lock also ends when this object is garbage, for instance in a notebook that opens the
-        # folder again.
+        # The lock also ends when this object is garbage-collected, for instance in a notebook that
+        # opens the folder again.
         self.close_lock = weakref.finalize(self, os.close, self._lock)
         self._acquire_lock()
         _open_folders.add(self)

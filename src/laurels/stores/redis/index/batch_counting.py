@@ -114,8 +114,8 @@ class BatchCounting(ShardCalls):
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = decode_answer(packed)
         entries = [
-            decode_entry(feed_place(id), batch, but)
-            for id, batch, but in zip(ids, texts[::2], texts[1::2], strict=True)
+            decode_entry(feed_place(id), batch, outcome)
+            for id, batch, outcome in zip(ids, texts[::2], texts[1::2], strict=True)
         ]
         return Pending(entries, feed_place(last))
 

@@ -34,8 +34,8 @@ def encode_batch_changes(
 ) -> dict[str, Any]:
     """Encode the part of a batch's block that is known before the batch is counted."""
     rules = board.rules
-    begun = begin_block(rules, batch, plan)
-    return _encoded(rules, begun, batch.tag, expires=expires) | {
+    block = begin_block(rules, batch, plan)
+    return _encoded(rules, block, batch.tag, expires=expires) | {
         "count": int(batch.position is not None),
         "windows": [place + 1 for place in rules.recorded],
         "absolute": batch.absolute,
@@ -49,11 +49,11 @@ def encode_write_changes(
     return _encoded(board.rules, recorded, recorded.tag, expires=expires)
 
 
-def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str, Any]:
+def _encoded(rules: Rules, block: Block, tag: int, *, expires: bool) -> dict[str, Any]:
     return {
         "tag": str(tag),
-        "unsent": begun.count - begun.sent,
-        "block": as_text(encode_blocks([begun])),
+        "unsent": block.count - block.sent,
+        "block": as_text(encode_blocks([block])),
         "keep": rules.changes_ms,
         "most": rules.changes_max,
         "expires": expires,
@@ -72,8 +72,8 @@ def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) ->
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 
 
-def _block(rules: Rules, sequence: bytes, tag: bytes, begun: bytes, result: bytes) -> Block:
-    (block,) = decode_blocks(begun)
+def _block(rules: Rules, sequence: bytes, tag: bytes, encoded: bytes, result: bytes) -> Block:
+    (block,) = decode_blocks(encoded)
     if isinstance(block, MendBlock):
         done = bytes(map(int, msgspec.msgpack.decode(result)))
         return replace(block.taken(done), sequence=int(sequence), tag=int(tag))

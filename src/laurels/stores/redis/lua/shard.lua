@@ -182,8 +182,8 @@ end
 -- Returns the name of a window in the board's definition, without the scope.
 local function window_of(name) return string.match(name, '^[^\31]*') end
 
--- Returns the instant from which on a scope must have been advanced not to be stale: the last
--- boundary, or the last change of the board if that is later.
+-- Returns the last boundary or, if that is later, the last change of the board. Scopes that were
+-- last advanced before this instant are stale.
 local function stale_before(boundary)
   return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
 end

@@ -116,9 +116,9 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
     return instances[0] if len({*instances}) == 1 else instances
 
 
-def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
-    """Decode a stored entry. `batch` is its payload, `but` the outcome of the batch's events."""
-    refused, baselines = _but.decode(but)
+def decode_entry(place: FeedPlace, batch: bytes, outcome: bytes) -> FeedEntry:
+    """Decode a stored entry. `batch` is its payload, `outcome` has the outcome of the events."""
+    refused, baselines = _outcomes.decode(outcome)
     return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 
 
@@ -128,4 +128,4 @@ def decode_labels(payload: FeedPayload) -> Labels:
 
 
 _payloads = msgspec.msgpack.Decoder(FeedPayload)
-_but = msgspec.msgpack.Decoder(tuple[list[int], list[list[int] | bool]])
+_outcomes = msgspec.msgpack.Decoder(tuple[list[int], list[list[int] | bool]])
