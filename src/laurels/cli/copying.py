@@ -87,14 +87,14 @@ def copy(
       laurels copy postgresql://app@localhost/boards redis://localhost
     """
     results: list[CopiedBoard | Failed] = []
-    with _opened(source, target) as (there, to_store), config.recorder_of(target) as record:
-        for name in _chosen(there.boards, board):
+    with _opened(source, target) as (from_store, to_store), config.recorder_of(target) as record:
+        for name in _chosen(from_store.boards, board):
             with _bar(not json, name) as report:
                 try:
                     request = {"from": config.without_login(source)}
                     with record.call(AdministrativeCall("copy", name, request=request)):
-                        copied = copy_board(there.contents, to_store.copies, name, report)
-                        results.append(_noted(copied, there, to_store))
+                        copied = copy_board(from_store.contents, to_store.copies, name, report)
+                        results.append(_with_notes(copied, from_store, to_store))
                 except LaurelsError as error:
                     if error.retryable and error.code != "board_changing":
                         raise
@@ -123,7 +123,7 @@ class _Source(Struct, frozen=True):
 def _opened(source: str, target: str) -> Iterator[tuple[_Source, PortableStore]]:
     """Open the source and the target. A target that is created uses event time if the source
     does."""
-    if _place(source) == _place(target):
+    if _location(source) == _location(target):
         raise Usage("the source and the target are the same")
     if is_ledger(source):
         with closing(LedgerReader(*dialect_of(source))) as reader:
@@ -141,7 +141,7 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, PortableStore]]
             yield _Source(from_store.copies, names, lb=Leaderboards(from_store)), to_store
 
 
-def _noted(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedBoard:
+def _with_notes(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedBoard:
     """Move the sinks of a new copy to its end. Add descriptions to the result: of the data that the
     source does not have, and of sinks that have not sent everything."""
     notes = [*done.compared.not_compared, *source.missing(done.board)]
@@ -150,7 +150,7 @@ def _noted(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedB
     return replace(done, compared=replace(done.compared, not_compared=notes))
 
 
-def _place(url: str) -> str:
+def _location(url: str) -> str:
     return url if "://" in url else os.path.realpath(url.removeprefix("file:"))
 
 
@@ -186,12 +186,12 @@ def _put(done: CopiedBoard) -> None:
         for difference in compared.differences:
             put_line(f"  {escaped(difference)}")
     else:
-        put_line(f"{name}: {result}; equal: {_what(compared)}")
+        put_line(f"{name}: {result}; equal: {_counts_text(compared)}")
     for sentence in compared.not_compared:
         put_line(f"  not compared: {escaped(sentence)}")
 
 
-def _what(compared: CopyCheck) -> str:
+def _counts_text(compared: CopyCheck) -> str:
     return (
         f"{compared.rankings:,} rankings with {compared.entries:,} entries, "
         f"{compared.tallies:,} tallies, {compared.ids:,} event ids, "

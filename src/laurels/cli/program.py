@@ -25,10 +25,10 @@ from .opening_bar import opening_bar
 from .option_groups import command
 from .show import complain, complain_of, put_line, readable
 
-NO = 1
-WRONG = 2
+NEGATIVE = 1
+ERROR = 2
 INTERRUPTED = 130
-NO_READER = 141
+BROKEN_PIPE = 141
 
 GROUPS = {
     "board": "boards.applying",
@@ -100,9 +100,9 @@ def program(first: str | None = None) -> typer.Typer:
     for name, module in GROUPS.items():
         if not is_one or name == first:
             app.add_typer(_load(module, "app"), name=name)
-    for name, place in COMMANDS.items():
+    for name, path in COMMANDS.items():
         if not is_one or name == first:
-            module, _, function = place.partition(":")
+            module, _, function = path.partition(":")
             command(app, name)(_load(module, function or name))
     return app
 
@@ -123,19 +123,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _invoked(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except CheckFailed as error:
-        return _failed(error, NO)
+        return _failed(error, NEGATIVE)
     except LaurelsError as error:
-        return _failed(error, WRONG)
+        return _failed(error, ERROR)
     except typer.TyperException as error:
-        return _failed(Usage(error.format_message().rstrip(".")), WRONG)
+        return _failed(Usage(error.format_message().rstrip(".")), ERROR)
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return NO_READER
+        return BROKEN_PIPE
     except OSError as error:
         _drop_output()
-        return _failed(_failure(error), WRONG)
+        return _failed(_failure(error), ERROR)
     return code
 
 

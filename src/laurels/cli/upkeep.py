@@ -19,8 +19,8 @@ from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
 from .show import complain, complain_of, put_json, put_line, readable
 
-FAULTY = 1
-REPORTED = 100_000
+NEGATIVE = 1
+REPORT_EVERY = 100_000
 """The number of ledger entries between two progress messages of a rebuild."""
 
 
@@ -41,7 +41,7 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
             report = lb.check()
     except (CheckFailed, LogDamaged, SnapshotDamaged) as error:
         complain_of(error)
-        return FAULTY
+        return NEGATIVE
     if json:
         put_json(report)
     else:
@@ -115,13 +115,13 @@ def _rebuild_from(
 ) -> int:
     """Create boards from a ledger."""
     ledger = LedgerReader(*dialect_of(source))
-    next_report = REPORTED
+    next_report = REPORT_EVERY
 
     def progress(board: str, entries: int) -> None:
         nonlocal next_report
         if not json and entries >= next_report:
             complain(f"{board}: {entries:,} entries")
-        next_report = (entries // REPORTED + 1) * REPORTED
+        next_report = (entries // REPORT_EVERY + 1) * REPORT_EVERY
 
     with closing(ledger):
         ledger.open()

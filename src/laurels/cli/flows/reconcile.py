@@ -17,7 +17,7 @@ from laurels.flows.ledger.reconcile import (
     describe,
 )
 
-NO = 1
+NEGATIVE = 1
 
 _COLUMNS: Sequence[tuple[str, Side]] = (
     ("member", "left"),
@@ -70,7 +70,7 @@ def reconcile(
         put_json(result)
     else:
         _put(result)
-    return NO if result.remaining or result.waiting else 0
+    return NEGATIVE if result.remaining or result.waiting else 0
 
 
 def _put(result: ReconcileResult) -> None:

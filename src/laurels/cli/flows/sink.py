@@ -34,7 +34,7 @@ from .listing import put_listed
 from .reports import report_of, wait_text
 
 T = TypeVar("T")
-NO = 1
+NEGATIVE = 1
 TO_VARIABLE = "LAURELS_TO"
 """The environment variable with the target of a sink. A target may contain a password, and command
 lines are visible to other users of a machine."""
@@ -223,7 +223,7 @@ def run(
         put_json(summary)
     else:
         complain(f"sent {metrics.delivered:,} changes, parked {metrics.parked:,}")
-    return NO if metrics.parked or runner.failed else 0
+    return NEGATIVE if metrics.parked or runner.failed else 0
 
 
 @command(app, "status")
@@ -274,7 +274,7 @@ def status(
     _complain_of_waits(name, board_statuses, clock.now_ms())
     if failed is not None:
         raise failed
-    return NO if any(each.state == "lost" for each in board_statuses) else 0
+    return NEGATIVE if any(each.state == "lost" for each in board_statuses) else 0
 
 
 @command(app, "list")
