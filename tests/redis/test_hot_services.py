@@ -404,11 +404,13 @@ class World:
         self.deliver_all()
 
     def end(self) -> None:
-        """Let the board end. From then on everybody sees its last state."""
+        """Let the board end. From then on everybody sees its last state. The other services learn
+        of the change of its definition within `max_age`."""
         self.ends_ms = self.clocks.now_ms() + 1_800_000
         http = self.rng.choice(self.connections).http
         http.patch(BOARD, json={"ends": self.ends_ms}).raise_for_status()
         self.add(self.version_now(http), self.state.scores, self.state.days)
+        self.clocks.advance(1_000)
         self.run(20)
         self.reach(self.ends_ms)
         self.run(40)
