@@ -32,7 +32,7 @@ from laurels.timeline.clock import EventClock
 from .reading import LocalReads
 
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
-"""The accepted writes of a commit, each with the tickets that were joined into it."""
+"""The accepted writes of a commit, each with the tickets from which it was made."""
 
 
 class LocalCommits(LocalReads):
@@ -85,9 +85,9 @@ class LocalCommits(LocalReads):
     def _refresh(self) -> None:
         """Write the refreshes that are due and ready, as an entry of their own.
 
-        A commit does this after its own entry and before it answers its writers, so that their next
-        reads show the refreshed rankings. It is called by the committing thread, while the time of
-        the store is that of the commit.
+        A commit calls this after it has appended its own entry and before it answers its writers,
+        so that their next reads show the refreshed rankings. It must be called in the committing
+        thread, while the time of the store is the time of the commit.
         """
         with self._lock:
             self._advance_clock()
@@ -177,8 +177,9 @@ class LocalCommits(LocalReads):
         return accepted, logged
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
-        """Append records to the log as one entry, and fold their writes. The work that can be done
-        before folding is done in shares, so that readers can run in between."""
+        """Append records to the log as one entry, and fold their writes. Before they are folded, as
+        much of the work as possible is done in shares, so that readers can run between the
+        shares."""
         offset = self._append(logged) if logged else self._fold.offset
         for _, write in accepted:
             prepared = False

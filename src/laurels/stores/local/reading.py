@@ -122,8 +122,9 @@ class LocalReads(LocalState):
         )
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read. `read(False)` runs on the loop. If a commit is being
-        counted or a step has to be prepared, `read(True)` runs in a thread."""
+        """Return the result of a short read. `read(False)` runs on the loop. If another thread,
+        such as a commit, holds the lock, or if much work has to be done first, `read(True)` runs in
+        a thread instead."""
         lock = self.try_lock()
         if lock is not None:
             try:

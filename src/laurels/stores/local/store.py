@@ -146,9 +146,9 @@ class Service(LocalUpkeep):
         return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _after_commit(self, weight: int) -> None:
-        """Start a snapshot and the writing of changes if they are due, and do a share of the due
-        work unless a task of an event loop does it. Called after a commit, once its writers are
-        awake."""
+        """Start a snapshot if one is due, and the writing of changes if that is due. Do a share of
+        the due work, unless a task of an event loop does this work. Called after a commit, once its
+        writers are awake."""
         if self._unusable_reason is not None:
             return
         if self._files is not None and self._snapshot_scheduler.is_due():

@@ -122,8 +122,9 @@ class LocalUpkeep(LocalCommits):
 
     @contextmanager
     def _pausing(self) -> Iterator[None]:
-        """Keep the index unchanged in this context. Every board is advanced to the time of the
-        commit first, so that reads need not advance it, and no pass continues."""
+        """Keep the index unchanged in this context, which is entered during a commit. First every
+        board is advanced to the time of this commit, so that reads need not advance any board.
+        Passes do not continue in the context."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

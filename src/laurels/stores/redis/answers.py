@@ -9,9 +9,10 @@ An answer is not cached in three cases: this process has seen a newer version si
 sent, in another answer or by a write; the answer is about a window with decay; or the boards use
 event time, which only the index server knows.
 
-A version counts the changes of a board, so an answer never shows fewer changes than an answer that
-arrived before its query was sent. If it does, the server has lost changes, for instance in a
-failover. Then all earlier answers are dropped, and versions start over.
+A version counts the changes of a board. So an answer should show at least as many changes as any
+answer that arrived before its query was sent. If it shows fewer, the server has lost changes, for
+instance in a failover. Then all earlier answers about the board are dropped, and its versions start
+over.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,16 +45,19 @@ from .query_runner import QueryRunner
 
 T = TypeVar("T")
 MAX_OWN_BOARDS = 100_000
-"""The maximum number of boards for which the program that opened them has a floor."""
+"""The maximum number of boards for which this process keeps the floor of the program that opened
+them."""
 MAX_NAMES = 10_000
-"""The maximum number of board names in the cache of what the settings allow."""
+"""The maximum number of boards for which this process caches whether the settings allow answers
+about them to be cached."""
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 
 
 class KeptAnswer(Struct, frozen=True):
     """A cached answer. Its query was sent at `moment`, and at `sent_ns` by the monotonic clock. The
-    answer is valid until the time of the board is `until_ms`, or until it is `max_age_ms` old."""
+    answer is valid until the time of the board is `until_ms` or the answer is `max_age_ms` old,
+    whichever comes first."""
 
     content: bytes
     version: BoardVersion
@@ -64,8 +68,8 @@ class KeptAnswer(Struct, frozen=True):
 
 
 class AnswerFrame(Struct, frozen=True):
-    """What is cached of an answer besides its content and version, and the unique id of its
-    board."""
+    """What is cached together with an answer's content and version. `uid` is the unique id of the
+    answer's board."""
 
     uid: str
     moment: int
@@ -85,8 +89,8 @@ class Fetched(Struct, Generic[T], frozen=True):
 
 
 class _SeenState(Struct):
-    """What this process has seen of a board: its newest version, and the moment after which the
-    query of a usable answer was sent."""
+    """What this process has seen of a board. `newest` is the newest version. An answer may be used
+    only if its query was sent after `least_moment`."""
 
     newest: BoardVersion | None = None
     least_moment: int = 0
@@ -140,7 +144,8 @@ class Answers:
     async def answer(
         self, board: str, query: Query[Any], floor: Floor, *, packed: bool
     ) -> EncodedAnswer:
-        """Return the encoded answer to a query, which is not below `floor`."""
+        """Return the encoded answer to a query. A cached answer is used only if it is not below
+        `floor`."""
         kept = self._find(board, query, floor, packed=packed)
         if kept is not None:
             return EncodedAnswer(kept.content, kept.version)
@@ -190,9 +195,9 @@ class Answers:
     @contextmanager
     def recording(self, command: Command[Any]) -> Iterator[None]:
         """Record the write that is made in this context, even if it fails, since it may have
-        counted despite an error. Later answers show the writes of the program that opened the
-        boards and, to all readers, the writes of this process that are not submissions of
-        events."""
+        counted despite an error. If the program that opened the boards submits events, its own
+        later answers show them. Any other write of this process is shown in later answers to all
+        readers."""
         try:
             yield
         finally:
@@ -206,7 +211,8 @@ class Answers:
                     self._drop(name)
 
     def _drop(self, board: str) -> None:
-        """Do not use answers about a board to queries that were sent until now."""
+        """From now on, do not use those answers about a board whose queries were sent before this
+        call."""
         state = self._catalog.boards.boards.get(board)
         if state is not None and self._keeps(state):
             self._seen_state(state).least_moment = self.moment()
@@ -236,7 +242,7 @@ class Answers:
         return kept
 
     async def _fetch(self, board: str, query: Query[T]) -> Fetched[T]:
-        """Return the result of the index server, and what has to be cached of it."""
+        """Return the result of the index server, and what has to be cached together with it."""
         moment, sent_ns = self.moment(), self._elapsed_ns()
         cached = self._catalog.boards.boards.get(board)
         before = None if cached is None else self._seen_state(cached).newest
@@ -271,8 +277,9 @@ class Answers:
     def _note(
         self, state: BoardState, version: BoardVersion, before: BoardVersion | None, moment: int
     ) -> bool:
-        """Record the version of an answer. Return whether the answer may be cached: whether no
-        newer version was seen, and its query was sent after versions last started over."""
+        """Record the version of an answer. Return whether the answer may be cached. It may not if a
+        newer version was seen, or if its query was sent before the last call of `_drop` or before
+        versions last started over."""
         seen = self._seen_state(state)
         if before is not None and not version.covers(before):
             seen.newest, seen.least_moment = version, self.moment()

@@ -52,8 +52,8 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The maximum number of calls that a write spends on the refresh of a due window. On a small board
-they complete the refresh."""
+"""The maximum number of calls that are made one after the other for the refresh of a due window. On
+a small board they complete the refresh. A write makes fewer calls for a large refresh."""
 MAX_DUE = 20
 """The maximum number of windows that one round of refreshes handles."""
 
@@ -222,7 +222,7 @@ class BoardCatalog:
             opened, scopes, due, MAX_MEMBERS, full=full
         ):
             raise _not_ready(state)
-        if full:  # a list of scopes had empty ones; remove more of them in advance
+        if full:  # a list met stale scopes: advance others before the next list meets them
             await self.index.sweep(opened, due, SHARE)
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
@@ -239,7 +239,7 @@ class BoardCatalog:
             try:
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
-                    if state.rules.has_label_replica:  # a process that failed may have left entries
+                    if state.rules.has_label_replica:  # a failed process may have left events
                         left += not await self.feed(state.board.name)
                 left += await self._advance_passes(state, now_ms, limit)
                 left += await self.advance_head(state, limit)
@@ -277,9 +277,9 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged if a refreshed window no longer shows the refresh in `before`. If
-        `states` has the states of the label replica, the rankings by a label are checked, otherwise
-        the rankings of members."""
+        """Raise RefreshChanged if a refreshed window shows another refresh now than in `before`.
+        Check the rankings by a label if `states` has the states of the label replica, otherwise the
+        rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -289,9 +289,9 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
-        """Refresh the windows that are due, but continue a large refresh only by one call, since
-        the writer waits for this. With `paced`, skip large refreshes, which a background task
-        does."""
+        """Refresh the windows that are due. Make only one call for a large refresh, since the
+        writer waits for it. With `paced`, make none, since a background task does large
+        refreshes."""
         with suppress(LaurelsError):  # after an error, the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 
@@ -376,8 +376,8 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Count all events that the shards of a board have counted in the rankings by a label, too.
-        Return False if some events are left."""
+        """Bring the rankings by a label up to date: count in them the events that the shards of a
+        board have counted. Return False if some of these events are left."""
 
         async def feed(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))

@@ -1,7 +1,8 @@
 """Copies whole boards from and to an index server, piece by piece.
 
 An unfinished copy has a board number and keys, but no definition, so processes do not find it. A
-note on the server has its origin. The definition is stored when the copy is complete.
+note on the server has the number and the origin of the copy. The definition is stored when the copy
+is complete.
 """
 
 from base64 import b64decode, b64encode
@@ -132,7 +133,7 @@ class ServerCopies:
         read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
         catalog.note_refresh_states(state, read.refresh_states)
         positions = await catalog.index.positions(opened)
-        for source in positions:  # raises an error if shards differ, since a copy would hide it
+        for source in positions:  # raises an error if the shards differ, which a copy would hide
             await catalog.index.position(opened, source)
         return origin_of(
             state,

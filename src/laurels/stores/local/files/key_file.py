@@ -4,7 +4,7 @@ A change is written to `keys.json.previous` first, and takes effect when it is w
 `keys.json`. Each file is written under a temporary name, synced, read back and renamed. So at any
 time at least one of the two files is complete, whatever happens to the disk or the process. If
 `keys.json` is damaged, `keys.json.previous` is used, with a warning. A revocation is acknowledged
-after the key was removed from both files. On a full disk, a revocation first removes
+only after the key was removed from both files. On a full disk, a revocation first removes
 `keys.json.previous`, then writes the smaller `keys.json` to the space that this frees.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had no
@@ -121,7 +121,7 @@ class FolderKeyStore:
             if isinstance(error, OSError):
                 raise StorageFailed(f"{self._previous.name} could not be replaced") from error
             raise
-        with suppress(StorageFailed):  # the next change writes it again
+        with suppress(StorageFailed):  # if this fails, the next change writes the file
             _write(self._previous, content)
 
     def needs_keys(self) -> bool:

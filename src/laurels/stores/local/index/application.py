@@ -30,7 +30,8 @@ from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
 _Report = tuple[bytearray, list["array[int]"]]
-"""Whether each event's member had an entry in the watched ranking, and the words of the entries."""
+"""Whether each event's member had an entry in the ranking whose scores the caller asked for
+(`watch`), and the words of these entries, column by column."""
 
 
 class BatchApplication:
@@ -80,7 +81,8 @@ class BatchApplication:
         self._trace = self._new_trace() if rules.changes_ms else None
 
     def _new_trace(self) -> BatchTrace:
-        """Return a trace, in which the engine records the entries after each event."""
+        """Return an empty trace. After each event, the engine records in it the entries of the
+        event's member."""
         rules, size = self._board_store.rules, self._batch.size
 
         def columns(count: int) -> "list[array[int]]":
@@ -115,8 +117,8 @@ class BatchApplication:
         return outcomes
 
     def changes_by_scope(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
-        """Yield each scope with changes, with the members and the structures that may have changed
-        in it."""
+        """Yield, for each scope that may have changed, the members and the structures in it that
+        may have changed."""
         structures: dict[str, list[RankedSet | Tally]] = {}
         best = self._board_store.rules.best
         for target, store, rolling in zip(
@@ -156,7 +158,7 @@ class BatchApplication:
                 self._board_store.drop_empty(target.key.scope)
 
     def _count(self, start: int, stop: int) -> None:
-        """Count the events from `start` to `stop` whose code is still 0."""
+        """Count those events from `start` to `stop` that have no outcome yet (code 0)."""
         if start == stop:
             return
         watched = fold.apply(
@@ -185,9 +187,10 @@ class BatchApplication:
     def _count_once(self, ids: list[bytes | None]) -> None:
         """Count events with ids, in runs of events that do not affect each other's acceptance.
 
-        Whether an id is new depends on the outcomes of earlier events. So a run ends before an
-        event whose id is already in the run, before an id that might exceed the limit on ids, and
-        before an event at whose time an id of the run is forgotten.
+        Whether an id is new depends on the outcomes of earlier events. So a run ends before the
+        next event in three cases: the event's id is already in the run; its id would exceed the
+        limit on ids if all events of the run count; or, in event time, an id of the run has expired
+        by the time of the event.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
@@ -238,8 +241,8 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return, for each event, the roster id of its value of a label. For an event without the label
-    it is arbitrary."""
+    """Return, for each event, the roster id of the event's value of a label. For an event without
+    the label this id is arbitrary."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -256,7 +259,8 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
 
 
 def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
-    """Concatenate the scores before and after each event from the runs."""
+    """Concatenate the reports of the runs: the scores before each event, and the scores after
+    it."""
     if not runs:
         return None, None
     before, after = runs[0]

@@ -24,7 +24,7 @@ class ScopeStore(Struct, eq=False, gc=False):
     """The data of one scope of a board: rankings by window and instance, rolling windows by name.
 
     `generation` is the generation of the board when the scope was last advanced. `refreshes` is the
-    number of the board's refreshes that the scope has followed.
+    number of the board's refreshes that the scope has followed (see `deferred`).
     """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
@@ -64,8 +64,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """Yield the tallies with members, with their keys. Only tallies of steps that still count
-        are included."""
+        """Yield the tallies that have members and belong to steps that still count, each with its
+        key."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
@@ -95,10 +95,11 @@ class BoardStore(Struct, eq=False):
     addition to the tie stamp.
 
     `building` has the windows whose next refresh is being built, each with the scopes in which that
-    refresh will have members. In a new scope, the build starts with the first event. `refreshes` is
-    the number of refreshes that were completely built when they were due, and `refreshed` has, for
-    each window, the number of its last one. In a scope that has followed fewer refreshes, the
-    ranking to be shown is still the prepared one.
+    refresh will have members. In a new scope, the build starts with the first event. `refreshes`
+    counts the refreshes that were completely built when they were due, and `refreshed` has, for
+    each window, the value of this count after the window's last refresh. If that value is greater
+    than the `refreshes` of a scope, the scope has not followed the refresh yet: the ranking to be
+    shown is still its prepared one.
     """
 
     rules: Rules
@@ -163,7 +164,7 @@ class BoardStore(Struct, eq=False):
         return part
 
     def stale_windows(self, part: ScopeStore) -> list[RollingSet]:
-        """Return the rolling windows of a scope in which the last refresh has not been followed."""
+        """Return the rolling windows whose last refresh the scope has not followed yet."""
         return [
             part.rolling[window]
             for window, number in self.refreshed.items()
@@ -171,8 +172,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def schedule(self, window: str, scope: str) -> None:
-        """Record whether a window's next refresh will have members in a scope, if that refresh is
-        being built. Must be called when the scope gets its first cell or loses cells. O(steps)."""
+        """If a window's next refresh is being built, record whether it will have members in a
+        scope. Must be called when the scope gets its first cell or loses cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -183,8 +184,9 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Check that every stored scope is listed once and is not empty, that scopes have built the
-        refreshes that they have not followed, and that `building` has the right scopes."""
+        """Check three things: every stored scope is listed once and is not empty; a scope that has
+        not followed the last refresh has built the ranking for it; and `building` has the right
+        scopes."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(
                 f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
@@ -222,8 +224,8 @@ class BoardStore(Struct, eq=False):
 
 
 def is_empty(rolling: RollingSet) -> bool:
-    """Return whether a rolling window has no members, neither in the live ranking nor, in a
-    refreshed window, in a tally."""
+    """Return whether a rolling window has no members in its live ranking and, if it is a refreshed
+    window, none in its tallies."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
@@ -236,7 +238,8 @@ def tallies_of(rolling: RollingSet) -> list[Tally]:
 def changed_structures(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
     """Return the structures that an event may change besides the tally of its step: the live
     ranking and, with best columns, the tallies of other steps, in which the event may replace worse
-    candidates. There are none if the window is deferred."""
+    candidates. For a deferred window return none, since its ranking is changed only by
+    refreshes."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

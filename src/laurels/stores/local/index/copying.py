@@ -3,14 +3,14 @@
 **Rows.** A copy has a row for each entry of a ranking and each cell of a tally: the structure, the
 member, the words. If a structure has several rows of a member, the last row is valid; a row without
 words means that the member is not in the structure. So the current state can be copied first, in
-any number of pieces, and changes later. Each write reports the members and structures that it
-touched, and the next *round* reads these again. Reading is much faster than writing, so less is
-left after each round. When little is left, `finish` reads the rest at once, and the copy then has
-the state of that instant.
+any number of pieces. Later changes follow as further rows. Each write reports the members and
+structures that it touched, and the next *round* copies these again. Copying rows is much faster
+than counting events, so each round leaves less to copy than the round before. When little is left,
+`finish` reads the rest at once, and the copy then has the state of that instant.
 
 **Order.** A ranking is copied in its own order, continuing after the key of the last entry copied;
-a tally is copied in the order of its hash. So no untouched entry is skipped, even if the structure
-changes, and touched entries are read again.
+a tally is copied in the order of its hash. So even if the structure changes, no untouched entry is
+skipped; touched entries are copied again anyway.
 
 **Structures** are numbered in the order in which they are copied. The list of a scope's structures,
 with their names and numbers, is written after their rows. It is written again in each round that
@@ -44,7 +44,7 @@ ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
-"""The number of contiguous rows that are read in the time of looking up one row by its member."""
+"""How many contiguous rows are read in the time that it takes to look up one row by its member."""
 MAX_LEFT = 2_048
 """The maximum number of rows, scopes or new members that may be left for `finish`."""
 MAX_ROUNDS = 12
@@ -111,8 +111,8 @@ Unit = tuple[int, str]
 
 
 class Touched(Struct):
-    """The writes in a scope since it was copied: the members and structures they touched and, in
-    the scope of all events, the members with new data."""
+    """What writes have touched in a scope since it was copied: members, structures and, in the
+    scope of all events, the members with new data."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)

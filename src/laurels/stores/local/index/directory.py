@@ -58,8 +58,8 @@ class Directory:
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
-        one is the `place` for the next call, which does not return scopes that were added before it
-        in the meantime."""
+        returned pair is the `place` for the next call. A scope that is added before this place in
+        the meantime is not returned."""
         places: list[tuple[str, str]] = []
         first_form, after = place or ("", "")
         for form in sorted(self._forms):

@@ -139,7 +139,7 @@ class Loading:
             reserve(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
         self._has_same_ids = self._has_same_ids and ids == numbers
-        if ids and most - ids[0] == len(ids):  # there are no gaps, since ids ascend
+        if ids and most - ids[0] == len(ids):  # ids ascend, so they are consecutive
             self._numbers[ids[0] : most] = numbers
             return
         for id, number in zip(ids, numbers, strict=True):

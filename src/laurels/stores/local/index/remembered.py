@@ -1,4 +1,4 @@
-"""The event ids that a board remembers, so that each counts once.
+"""The event ids that a board remembers, so that each event counts once.
 
 There are two structures. One is a dict from (member, id) to the time of acceptance. The other is a
 queue of the same keys, grouped by these times and in their order, so that forgetting is O(1) for

@@ -30,8 +30,8 @@ class Log(Protocol):
         entry."""
 
     def trim(self, until: int) -> bool:
-        """Remove a limited number of the entries up to and including an offset. Return whether
-        there are more such entries. The newest entry is never removed."""
+        """Remove entries up to and including an offset. One call removes only a limited number of
+        them; return whether more are left to remove. The newest entry is never removed."""
 
     def note(self, key: str) -> str | None:
         """Return a note: a small text stored beside the entries, such as the name of the clock."""

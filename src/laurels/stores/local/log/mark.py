@@ -70,8 +70,8 @@ class Mark:
 
     def set(self, offset: int) -> None:
         """Write the newest offset. If this fails, the newest entry is still acknowledged, since it
-        is on the disk. Until the next write, the mark can then only show whether earlier entries
-        are lost."""
+        is on the disk. Until the mark is written again, it then has an older offset, so a loss of
+        later entries is not detected."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

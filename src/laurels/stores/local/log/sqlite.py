@@ -259,7 +259,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the entries in rows. Raise LogDamaged if one is damaged or missing."""
+    """Yield the entry of each row. Raise LogDamaged if an entry is damaged or missing."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:

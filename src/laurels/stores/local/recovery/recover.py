@@ -40,7 +40,8 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder of changes that takes part in a recovery, since its changes survive restarts."""
+    """A recorder of changes that survive restarts. It is told about a recovery, which folds records
+    whose changes it may already have."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""
@@ -55,8 +56,8 @@ def recover(
     new_index: NewIndex,
     recorder: RecoveredRecorder | None = None,
 ) -> Recovered:
-    """Return the fold of a log, starting from the first valid snapshot. `recorder` records the
-    changes.
+    """Return the fold of a log, starting from the first of `snapshots` that is valid. `recorder`
+    records the changes.
 
     Raises LogDamaged if a part of the log is missing, FormatTooNew.
     """

@@ -22,8 +22,8 @@ SECOND_OF_LOG = 2 << 20
 """How many bytes of the log are folded in about a second. Measurements gave one to six MiB,
 depending on the windows of the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""A lower bound for the number of bytes of a snapshot that are written in the time in which one
-byte of the log is folded."""
+"""In the time that it takes to fold one byte of the log, at least this many bytes of a snapshot are
+written."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:

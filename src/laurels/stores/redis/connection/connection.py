@@ -41,8 +41,8 @@ _MOVING_SHARE = 0.75
 """The fraction of the time limit that may be spent on waiting for a slot to move. The rest is for a
 last attempt, so that the call fails with the error of the server and not by a timeout."""
 _MARGIN_MS = 50
-"""The number of milliseconds by which the time limit of the client library is shorter than that of
-this module, which takes effect only if the library fails to enforce its own."""
+"""By how many milliseconds the time limit of the client library is shorter than the limit of this
+module. So the limit of this module takes effect only if the library fails to enforce its own."""
 
 
 async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":

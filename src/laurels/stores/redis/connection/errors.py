@@ -35,8 +35,8 @@ _TEMPORARY = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than min-replicas-to-write",
 }
-"""Errors that a server raises before it has changed anything. In a script, too, Redis checks for
-them only at the first write, so that no script ends half-way. The exceptions are in
+"""Errors that a server raises before it has changed anything. While a script runs, Redis checks for
+them only at the script's first write, so they never end a script half-way. The exceptions are in
 `_CHECKED_AT_EVERY_WRITE`."""
 
 _CHECKED_AT_EVERY_WRITE = {"MISCONF"}

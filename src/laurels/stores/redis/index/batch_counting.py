@@ -35,8 +35,8 @@ COUNT = script_of(
 )
 _PENDING = script_of("pending", "shard")
 _EACH_CALLS = 32
-"""The number of calls to a shard that send single events, after a call whose sums did not
-suffice."""
+"""After a call whose sums did not suffice, this many further calls to the shard send single events
+without trying sums."""
 
 
 class BatchCounting(ShardCalls):
@@ -66,9 +66,9 @@ class BatchCounting(ShardCalls):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned. `watch` is the index of the watched window in the plan's
-        routes. In the same step, append `feed` to the shard's feed, and store `positions` instead
-        of the batch's position."""
+        """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
+        scores and ranks are returned. In the same step, append `feed` to the shard's feed, and
+        store `positions` or, without them, the position of the batch."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:

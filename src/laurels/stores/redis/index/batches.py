@@ -26,7 +26,7 @@ def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
     """Encode a batch and its plan for `count.lua`. Each member is listed once. With `added_up`,
-    encode and return sums instead of events, if sums suffice."""
+    encode sums instead of events if sums suffice, and return these sums as well."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -105,8 +105,9 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members in each scope, and the targets that are used. Add
-    the number of its scopes' form to each item of `windows`."""
+    """Encode the scopes of a batch, the members in each scope, and the targets that are used. For a
+    window that counts in scopes, add the number of the form of these scopes to its item in
+    `windows`."""
     scopes = _Scopes(labels, event_members)
     for spec, window in zip(plan.specs, windows, strict=True):
         if spec.name:

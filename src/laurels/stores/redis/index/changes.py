@@ -66,8 +66,8 @@ def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) ->
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    # The number of changes that sinks send, from the first block on. Each block stores the sum of
-    # these up to its own end.
+    # `waiting` is the number of changes to be sent by sinks in the first block and after it. `sent`
+    # is the number in all blocks ever added, and each block has this number as of its own end.
     waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 

@@ -145,8 +145,8 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Encode the state at `now_ms` of a board's rolling windows, both in the board itself and in
-    the scopes of `keys`."""
+    """Encode the state at `now_ms` of a board's rolling windows: those that rank all events, and
+    those of `keys` in scopes."""
     encoded = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and encoded:
         running = {each["name"]: each for each in encoded}
@@ -167,7 +167,7 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode the work that is due in scopes. Its rolling windows replace those that `_operate`
+    """Encode the work that is due in scopes. The item `windows` replaces the one that `_operate`
     sends by default."""
     return {
         "now": due.now_ms,
@@ -285,8 +285,9 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """Return the least form that begins with these words, and the least form above all that begin
-    with them. Both are equal if a word is out of range, since no form begins with these words."""
+    """Return the bounds of the forms that begin with these words: the least of them, and the least
+    form that is greater than all of them. If a word is out of range, there are no such forms, and
+    both bounds are equal."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):

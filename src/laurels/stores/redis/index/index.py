@@ -23,8 +23,8 @@ class RedisIndex(
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 
     `clock` is the wall clock by which plans are made; None in event time, in which only events
-    advance the time. `expires` is true if it is the clock of the server, so that the server can
-    expire the keys of periods.
+    advance the time. `expires` is true if `clock` follows the clock of the server, so that the
+    server can expire the keys of periods.
     """
 
     async def open(

@@ -34,10 +34,10 @@ Name = Literal["plain", "packed", "prefixed"]
 
 
 class Layout(Struct, frozen=True):
-    """A layout, with the numbers by which words are packed into one number, the sum of `(word -
-    low) * unit`. The prefixed layout does not use these numbers.
+    """A layout. Words are packed into one number, which is the sum of `(word - low) * unit`. The
+    prefixed layout does not use `lows`, `highs` and `units`.
 
-    `highs` are the greatest values of the words.
+    `lows` and `highs` are the least and the greatest values of the words.
     """
 
     name: Name

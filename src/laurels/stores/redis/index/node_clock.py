@@ -1,12 +1,12 @@
 """The clock of a deployment: all processes follow the time of one node.
 
-The time of the node is sampled periodically. A sample was exact at some instant between request and
-response. It is used as the time of the middle between the two, so its error is at most half the
-round trip. Of several samples the one with the shortest round trip is used. Between samples the
-monotonic clock of the process is used, which drifts by at most `DRIFT`. So every reading has a
-known error bound. A new sample replaces the current one if its error bound is smaller, so that one
-slow answer does no harm, or if the two contradict each other: then the clock of the node was set,
-or another node has taken over.
+The time of the node is sampled periodically. The time in a sample was exact at some unknown instant
+between the request and the response. It is taken to be the time of the instant half-way between the
+two, so its error is at most half the round trip. Of several samples the one with the shortest round
+trip is used. Between samples the monotonic clock of the process is used, which drifts by at most
+`DRIFT`. So every reading has a known error bound. A new sample replaces the current one if its
+error bound is smaller, so that one slow answer does no harm, or if the two contradict each other:
+then the clock of the node was set, or another node has taken over.
 """
 
 import asyncio
@@ -178,9 +178,9 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether any process has accepted the current leap: whether the stored time at
-        which a leap was last accepted is after the beginning of the current leap, with some
-        tolerance."""
+        """Return whether any process has accepted the current leap. This is so if the time at which
+        a leap was last accepted, as stored, is between the beginning of the current leap and now,
+        with some tolerance."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():

@@ -21,7 +21,7 @@ class RankingAudit(ShardCalls):
         the number of its entries. Raises CheckFailed, which names the first member that differs.
 
         In the layouts plain and packed, a calendar ranking is stored only once, as scores in a
-        sorted set, so that only scores that no event can produce are detected. See audit.lua for
+        sorted set. So a wrong score is detected only if no event can produce it. See audit.lua for
         the repair of scores that are stored twice.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "repair": repair}

@@ -1,12 +1,13 @@
-"""Sends queries to a shard that arrive together in few calls, since a call costs more than most
+"""Sends queries that arrive together to a shard in few calls, since a call costs more than most
 queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
 evenly into the calls that may be made, so that some calls are in transit while the server answers
 others. When the maximum number of calls is in progress, later queries wait until a call is
 answered. If several queries have the same request, it is sent once and they share its result, which
-is immutable. All requests of a call are answered from one state, which the server has after the
-arrival of every query in the call.
+is immutable. All requests of a call are answered from one state of the server. The call is sent
+after all its queries have arrived here, so this state is never older than the arrival of any of
+them.
 
 If the connection is lost soon after a call was sent, the call is repeated once. This is safe, as a
 read changes nothing.
@@ -30,7 +31,8 @@ from laurels.stores.redis.remote import Opened, Reading
 MAX_CALLS = 4
 """The maximum number of calls in progress for one shard."""
 MIN_READS = 8
-"""The number of queries that a call takes, if enough are waiting, before another call is made."""
+"""If at least this many queries are waiting, a call takes at least this many of them, so that a few
+queries are not divided over several calls."""
 MAX_WEIGHT = 1_000
 """The approximate maximum number of entries that one call reads, which blocks the server for about
 half a millisecond. A query for more entries is sent alone."""

@@ -38,7 +38,8 @@ class Sums(Struct, frozen=True):
     stamps: "list[int] | int"
 
     def encode(self) -> dict[str, Any]:
-        """Encode the sums for `count.lua`, without bounds if no member has several events."""
+        """Encode the sums for `count.lua`. The bounds of the partial sums are left out if no member
+        has several events, since they are then equal to the sums."""
         arguments = {"events": len(self.event_members), "sums": self.sums, "stamps": self.stamps}
         if len(self.event_members) > len(self.sums):
             arguments |= {"least": self.lows, "most": self.highs}

@@ -91,7 +91,7 @@ end
 
 -- Reads the members' rows of a refreshed window: those in the ranking that is being built, if the
 -- current build has begun in this scope, and those in the shown ranking, if the window is watched.
--- In a new scope the build counts as complete.
+-- A new scope has no older cells to build from, so its build is complete.
 local function read_refreshed(rolling)
   if rolling.first_steps then return end
   rolling.first_steps, rolling.new_cell = {}, {}

@@ -15,9 +15,9 @@
 --   P hs        hash: registered sink -> sequence of the newest block it has confirmed. Blocks
 --               that a sink has not confirmed stay, up to `most` changes; P m hlost counts the
 --               changes that were removed unconfirmed
--- A call to be recorded has A.changes: tag, block, count (the number of changes other than events), unsent
--- (how many of these sinks do not send), keep (milliseconds), most (changes); for a batch also windows
--- (indices of A.windows) and absolute.
+-- A call to be recorded has A.changes: tag, block, count (the number of changes other than events),
+-- unsent (the number of changes of the block that no sink sends), keep (milliseconds), most
+-- (changes); for a batch also windows (indices of A.windows) and absolute.
 local TRIMMED = 16  -- the maximum number of blocks that one call removes; it adds only one
 
 -- Returns the newest block that all registered sinks have confirmed; false if there are no sinks.

@@ -213,8 +213,8 @@ local codes = results.codes
 
 -- Writing
 
--- Adds a ranking to the set of existing rankings. In a scope, a ranking in which any of the members
--- was ranked is in that set already.
+-- Adds a ranking to the set of existing rankings. A ranking of a scope is in that set already if it
+-- had any of the batch's members before.
 local function register_ranking(store)
   local scope = store.scope
   if not scope then
@@ -300,7 +300,8 @@ local function write_rolling(rolling)
 end
 
 -- Updates the ranking that the current build of a refreshed window makes: writes the new rows of
--- members that it has ranked, and ranks the members that have to be ranked now.
+-- the members in it, and adds the members that have got their first cell in a step that the build
+-- has already reached.
 local function write_built(rolling)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
   for i, slot in ipairs(rolling.rows.dirty) do

@@ -54,8 +54,8 @@ do
 
   head.sizes = B.head or nil
 
-  -- Uses the stored sizes, without a limit on the size of the head, on a board that had a head
-  -- before.
+  -- On a board that had a head before, uses the stored sizes, but without a limit on the size of
+  -- the head.
   function head.use(stored)
     if B.head or not stored then return end
     local sizes = cmsgpack.unpack(stored)

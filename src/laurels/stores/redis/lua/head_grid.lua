@@ -255,9 +255,10 @@ do
     return {position = position, rank = rank, high = high}
   end
 
-  -- Returns the least and the greatest possible number of members before a place in the order. `entries` of the
-  -- head are before it. The place is among the members with a form, or with `leads` before all members with the
-  -- score of this form. A place among the certain positions is exact.
+  -- Returns the least and the greatest possible number of members before a place in the order.
+  -- `entries` is the number of entries of the head before the place. The place is among the members
+  -- with `form`; with `leads`, it is before all members with the score of `form`. Both numbers are
+  -- equal for a place among the exact positions.
   function head.bounds(ranked, form, entries, leads)
     local s = head.state(ranked)
     if not s.floor or entries < head.certain(ranked) then return entries, entries end

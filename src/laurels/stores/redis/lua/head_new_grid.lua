@@ -71,7 +71,8 @@ do
     return words
   end
 
-  -- Cuts a sample that has grown by a quarter. Longer waits would make single calls longer.
+  -- Cuts a sample when it has grown by a quarter. A larger sample would take longer to cut, and so
+  -- would the call that cuts it.
   local function cut_sample(pool)
     local sizes = head.sizes
     local count = call('ZCARD', pool)

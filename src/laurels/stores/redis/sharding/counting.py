@@ -198,7 +198,7 @@ class Counting:
         return [[share for share in self._shares if share.events], bare]
 
     async def _measure_capacity(self, event: int) -> None:
-        """Set the capacity: how many more ids can be remembered at the time when an event is
+        """Set the capacity: how many more ids can be remembered as of the time at which `event` was
         accepted."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
@@ -341,8 +341,8 @@ class Counting:
         return sorted(e for share in self._shares if not share.done for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
-        """Return the outcomes of these events. An earlier call has counted the shares that were
-        skipped."""
+        """Return the outcomes of these events. If a shard was skipped because an earlier call has
+        counted its part of the batch, the events of that part are duplicates."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
         watched = None if self._watch is None else self._plan.specs[self._watch].window

@@ -473,11 +473,11 @@ class ShardedIndex:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> MemberRanks:
-        """Return the ranks of a batch's members in the watched window, -1 for members that are not
-        ranked.
+        """Return the ranks of a batch's members in the window whose ranks were asked for (`watch`).
+        The rank of a member that is not ranked is -1.
 
-        The rolling windows in which the batch counts are read as well. So a window that is not at
-        the running step in a shard is detected before any shard has counted.
+        Read also the rolling windows in which the batch will count. So if one of them is not at the
+        running step in some shard, this is detected before any shard has counted.
         """
         members = [member.decode() for member in batch.member_list()]
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
