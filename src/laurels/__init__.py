@@ -78,10 +78,10 @@ def open(
     log_keep: bool | None = None,
     max_clock_step: str | int | None = None,
 ) -> Leaderboards:
-    """Open a deployment: a folder (created if it does not exist), `memory:`, the server at
-    `http://…`, with the key in its user part or in `LAURELS_KEY`, or the boards on a Redis or
-    Valkey server, `redis://host:port/database` (`rediss://` with TLS, `redis+cluster://` for a
-    cluster).
+    """Open a deployment: a folder (created if it does not exist), `memory:`, a server at
+    `http://…`, or the boards on a Redis or Valkey server, `redis://host:port/database`
+    (`rediss://` with TLS, `redis+cluster://` for a cluster). The key for a server is the user in
+    its URL, or else the value of `LAURELS_KEY`.
 
     `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock; by
     default a folder keeps the clock that last wrote it, and a new folder uses the system's. With
@@ -98,11 +98,11 @@ def open(
     Nothing is sent before the first verb. Raises MissingClient without the extra `client` (in a
     checkout: `pip install '.[client]'`).
 
-    Any number of processes may open the boards on an index server, which stores their clock unless
-    `create=False`. An index server keeps no log, so `log_keep` is refused as InvalidClock. Raises
-    IndexUnavailable, IndexDenied, WrongServer, IndexTooOld, and MissingRedis without the extra
-    `redis`. The warning `errors.DataAtRisk` names settings of the server by which counted events
-    may be lost.
+    Any number of processes may open the boards on an index server. The first of them also stores
+    the clock of the boards there; with `create=False` nothing is stored. An index server keeps no
+    log, so `log_keep` is refused as InvalidClock. Raises IndexUnavailable, IndexDenied,
+    WrongServer, IndexTooOld, and MissingRedis without the extra `redis`. The warning
+    `errors.DataAtRisk` names settings of the server by which counted events may be lost.
     """
     if isinstance(url, str) and config.is_remote(url):
         return config.remote(url, clock, log_keep, max_clock_step)

@@ -98,7 +98,7 @@ class Leaderboards:
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
         `head`, `hide_zero`, `starts`, `ends`, `retain` or `max_age`, or add `windows`, `scopes` or
-        labels to `rank_by`, for which events count from now on.
+        labels to `rank_by`. What is added counts the events from now on.
 
         Any other change, or removing a window, scope or label, raises UnsafeChange with the
         reasons.
@@ -169,8 +169,8 @@ class Leaderboards:
         have different positions. To recover, repeat the batches from the earliest of these
         positions, with "behind" as a fourth item. Then a shard counts its events only if its
         position is `before`. `arrived`, with `before`, is the time at which the source's stream
-        took the events. It decides, in place of the time of the call, whether the events are late.
-        This applies to events of a period until `close_wait` after its grace is over.
+        took the events. An event that arrived before the grace of its period was over is not late
+        if it is counted at most `close_wait` after the end of that grace.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)
@@ -195,8 +195,8 @@ class Leaderboards:
 
         On `sum` columns this counts an event in every window; its value is the difference from the
         member's score in the window `all`. On `last` and `best` columns it counts an event with the
-        value itself. A board with a sum column raises NoAllWindow if it lacks that window. Such a
-        board also raises SetWithTime for an event with `at`, except in event time.
+        value itself. A board with a sum column raises NoAllWindow if it lacks that window, and
+        SetWithTime for an event with `at`, except in event time.
         """
         event = member, value, at, id, labels
         return self._administration.write(Submit(board, event, window, scope, absolute=True))
@@ -795,7 +795,7 @@ def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
 
 
 def listed_whole(page: Page) -> Page:
-    """Return the page if its ranking can be listed to its end, else raise BeyondHead."""
+    """Return the page. Raise BeyondHead if the ranking has positions that cannot be listed."""
     if page.certain is None:
         return page
     raise BeyondHead(

@@ -71,7 +71,7 @@ def changes(
 
 
 def _show(pages: Iterator[ChangePage], *, json: bool) -> None:
-    """Print changes; as JSON, at the end also the cursor after the last page that was printed."""
+    """Print changes. As JSON, print at the end the cursor after the last printed page, too."""
     cursor = ""
     try:
         for page in pages:

@@ -110,8 +110,8 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """The store to copy from: its contents, the names of its boards, a function that describes the
-    data of a board that the store does not have, and its boards (None for a ledger)."""
+    """The store to copy from. `boards` are the names of its boards. `missing` describes, for a
+    board, the data that boards have elsewhere but not in this store. `lb` is None for a ledger."""
 
     contents: BoardContents
     boards: list[str]
@@ -142,8 +142,9 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, PortableStore]]
 
 
 def _with_notes(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedBoard:
-    """Move the sinks of a new copy to its end. Add descriptions to the result: of the data that the
-    source does not have, and of sinks that have not sent everything."""
+    """Move the sinks of a board that was just copied to the end of the copy's changes. Add notes to
+    the result: on data that the source does not have, and on sinks that have not sent all changes.
+    """
     notes = [*done.compared.not_compared, *source.missing(done.board)]
     if source.lb is not None and done.end is not None and not done.compared.differences:
         notes += move_sinks(source.lb, Leaderboards(target), done.board, done.end)

@@ -1,5 +1,5 @@
-"""A live feed of boards on an index server, computed in this process. Its events are those of a
-service's feed."""
+"""A live feed of boards on an index server, computed in this process. It has the same events as
+the feed of a service."""
 
 import secrets
 import time

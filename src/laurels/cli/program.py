@@ -37,7 +37,8 @@ GROUPS = {
     "source": "flows.source",
     "sink": "flows.sink",
 }
-"""The groups of commands, and the module that completes the `app` of each."""
+"""The groups of commands, each with a module. Importing the module gives its `app` all commands of
+the group."""
 COMMANDS = {
     "serve": "serving",
     "import": "importing.command:import_",

@@ -24,7 +24,7 @@ _PANELS = {
     **dict.fromkeys(("log_format", "log_requests"), "Log"),
 }
 _LIMITS = "Limits"
-"""The help panel of settings without a panel of their own. These settings are limits."""
+"""The help panel of limits. It has every setting that names no other panel."""
 
 
 def serve(config: Path | None = None, **options: Any) -> int:

@@ -55,8 +55,9 @@ async def servable(
     moment: Callable[[], int] | None = None,
 ) -> Backing:
     """Open the store of a server on the running event loop, creating it if it does not exist;
-    `warn` is called with each problem of the store's files. `moment` counts the moments of several
-    stores together. Raises the errors of `connect` and `direct`."""
+    `warn` is called with each problem of the store's files. `moment` returns the next moment; the
+    stores of one service share this function, so that their moments are in one order. Raises the
+    errors of `connect` and `direct`."""
     from laurels.stores.local.answers import LocalAnswers  # noqa: PLC0415
     from laurels.stores.local.files.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415

@@ -48,8 +48,8 @@ def rewind(url: str, until_ms: int | None, *, dry_run: bool) -> Rewound:
 
 @contextmanager
 def announced(url: str, address: str) -> Iterator[None]:
-    """Return a context manager that records the address at which a folder is served, for the error
-    message of processes that find the folder locked."""
+    """Return a context manager that records the address at which a folder is served. A process that
+    finds the folder locked gives this address in its error message."""
     folder = folder_of(url)
     if folder is not None:
         announce(folder, address)

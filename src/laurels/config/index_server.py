@@ -110,7 +110,8 @@ async def direct_here(
 ) -> "RedisStore":
     """Open a store on an index server, on the running event loop. With `is_session` the store is
     for a single reader, and no answer is older than an earlier one. A service has many readers, and
-    passes False. Several stores of a service share `moment`, which counts its moments."""
+    passes False. `moment` returns the next moment; the stores of one service share this function,
+    so that their moments are in one order."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
@@ -164,8 +165,8 @@ async def direct_here(
 
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
-    """Return a context manager for opening an index server. It removes from errors the note that a
-    write may have been applied."""
+    """Return a context manager for opening an index server. Opening counts no events, so errors
+    that leave the block do not say that a write may have been applied."""
     from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
 
     try:
@@ -207,7 +208,7 @@ async def _followed(
 def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
     """Return the index on a server.
 
-    If the boards use the server's own clock, the keys of periods expire there.
+    If the boards use the server's own clock, the server itself removes the keys of old periods.
     """
     from laurels.stores.redis.index.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415

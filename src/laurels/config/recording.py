@@ -19,8 +19,8 @@ _program: ContextVar[str] = ContextVar("laurels program", default="a program")
 
 @contextmanager
 def recorded_as(program: str) -> Iterator[None]:
-    """Record the calls of stores that are opened in this `with` block under this program's name.
-    The name distinguishes the command line from other programs in the audit log."""
+    """Set the name of the program in the audit log for stores that are opened in this `with` block.
+    The name tells calls of the command line from those of other programs."""
     token = _program.set(program)
     try:
         yield

@@ -41,9 +41,9 @@ class Unfinished:
         self._index.restore(record.board, decode_piece(record.piece))
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
-        """End the copy of a board, whose pieces are complete, and return its state. The state has
-        `entry` as the offset of the log entry that last changed the lists of its refreshed
-        windows."""
+        """End the copy of a board, whose pieces are complete, and return its state. `entry` is the
+        offset of the log entry that ends the copy. For each refreshed window it is stored as the
+        offset of the last entry that changed the window's list."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {

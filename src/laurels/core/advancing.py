@@ -7,7 +7,8 @@ bounded shares.
 
 Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
 to the running step. Each step of a rolling window needs a pass over the members of two tallies. The
-pass is made in shares before the boundary. The first caller after the boundary completes it.
+pass is made in shares before the step ends. If it is not complete by then, the first caller after
+the end of the step completes it.
 """
 
 import heapq
@@ -25,9 +26,9 @@ from .requests import Listing
 from .scope_scan import SCOPES
 
 BOUNDARY_WORK = 50
-"""The cost of advancing a board over a boundary, counted as that many members visited by a pass."""
+"""The cost of advancing a board over a boundary: as much as a pass over this number of members."""
 SCOPE_WORK = 10
-"""The cost of advancing a scope, counted as that many members visited by a pass."""
+"""The cost of advancing a scope: as much as a pass over this number of members."""
 _STALE = 1_000
 
 
@@ -90,8 +91,8 @@ class AdvancedBoards(Boards):
         more than `limit` members; another call then continues the pass. O(1) unless a boundary has
         passed.
 
-        Also return False if another call is in progress in the same thread, which a signal handler
-        has interrupted.
+        Also return False while another call is in progress in the same thread: this happens in a
+        signal handler that has interrupted that call.
         """
         if state.due_ms > state.now_ms and state.due_ms > self.clock_ms:
             return True
@@ -279,8 +280,8 @@ class AdvancedBoards(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # In event time, a board without new events can stay first in the queue for a long time.
-            # Meanwhile outdated entries of other boards accumulate behind it.
+            # In event time, a board without new events can stay first in the heap for a long time.
+            # Meanwhile the heap fills with outdated items of other boards, which are removed here.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

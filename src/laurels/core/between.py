@@ -37,8 +37,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the anchors of `between` for a window with decay. The bounds are compared with the
-    decayed scores at the time of the scale."""
+    """Return the anchors of `between` for a window with decay. `low` and `high` are compared with
+    the scores as they have decayed by the instant of `scale`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(

@@ -43,8 +43,8 @@ class BoardState(Struct):
     `positions` the position of each import. `due_ms` is the next end of a period or step. `changes`
     counts the records folded by this process. `generation` counts the boundaries and definitions
     that scopes have to follow; a scope with another generation is stale. `refreshed` has the state
-    of each refreshed window with events. `refreshed_by` has the state of the window's rankings by a
-    label, on an index server where these are refreshed separately. `views` caches the views that
+    of each refreshed window with events. On an index server that refreshes the rankings by a label
+    separately, `refreshed_by` has their state, by window. `views` caches the views that
     queries prepare, `running` the plan of events that happen now. `sequence` and `tag` are those of
     the newest block of changes, 0 without one; `uid` stays the same when the board is moved to
     another store.
@@ -153,7 +153,7 @@ class Boards:
             for name, window in rules.refreshed.items()
         }
         plan = plan_batch(rules, floors, batch, refreshed_steps)
-        if all_now and plan.targets:  # without targets every event is refused
+        if all_now and plan.targets:  # a plan without targets, which refuses all, is not cached
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan
@@ -255,9 +255,9 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time.
 
-    The tuple has the next end of a period or step, and whether this end has passed. On a board with
-    decay, whose scores change all the time until the board ends, it has the current second and
-    True.
+    The tuple has the next end of a period or step as the board knows it, and whether that end has
+    passed. The scores of a board with decay change all the time until the board ends; until then,
+    its tuple has the current second and True.
     """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True

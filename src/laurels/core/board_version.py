@@ -63,12 +63,13 @@ def parse_version(text: str) -> BoardVersion:
 def later(
     seen: BoardVersion | None, before: BoardVersion | None, now: BoardVersion
 ) -> BoardVersion:
-    """Return the newest version known after an answer of version `now`. `seen` is the newest
-    version known so far, `before` the one that was known when the query was sent.
+    """Return the version that a reader knows after an answer of version `now`. `before` is the
+    version that it knew when it sent the query, and `seen` the version that it knows when the
+    answer arrives; other answers may have arrived in between.
 
-    If the tag of `seen` became known while the query was in progress, the answer is older, and the
-    result is `seen`. An answer that does not cover `before` means that the server lost changes, as
-    in a failover. Then the result is `now`, although it is older.
+    If `now` has the tag of `before` and `seen` has a new tag, the result is `seen`: the answer is
+    of the time before the new tag. If `now` does not cover `before`, the server has lost changes,
+    as in a failover, and the result is `now`, although it is older.
     """
     if seen is None:
         return now

@@ -25,8 +25,8 @@ PIECE_ROWS = 4_096
 
 
 class LastRefresh(Struct, frozen=True, array_like=True):
-    """The refresh state of a window. It has the time of the last refresh, None before the first
-    refresh, and whether another refresh may find members."""
+    """The refresh state of a window. `now_ms` is the time of the last refresh, None before the
+    first one. `waiting` is True if another refresh may find members."""
 
     now_ms: int | None
     waiting: bool

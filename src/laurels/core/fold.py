@@ -194,8 +194,8 @@ class Fold(AdvancedBoards):
     def _refresh(self, record: records.Refresh) -> None:
         """Refresh a window.
 
-        If the build of its new ranking is complete, each scope switches to the new ranking when the
-        scope is next advanced. Otherwise all scopes are advanced first.
+        If all scopes have been built, each scope switches to its new ranking when it is next
+        advanced. Otherwise all scopes are advanced first, and then refreshed here.
         """
         state = self.by_number(record.board)
         self.advance(state)
@@ -280,7 +280,8 @@ class Fold(AdvancedBoards):
         self._watch_boundary(state)
         self._set_scopes_stale(state)
         if state.rules.changes_ms and not kept_changes:
-            # A reader at the end of the changes must not continue there, since changes are missing.
+            # The changes of the time in which none were kept are missing. So a cursor at the end of
+            # the earlier changes must not remain valid.
             state.sequence, state.tag = state.sequence + 1, record.tag
             if self.recorder is not None:
                 self.recorder.restart(state)

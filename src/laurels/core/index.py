@@ -58,17 +58,18 @@ class Scores(Struct, frozen=True):
 
 
 class BatchTrace(Struct, frozen=True):
-    """The entries of a batch's members after each event. Each recorded ranking has an item: its
-    index in the plan's `specs`, and the entries as integers, column by column. `added` has, for
-    each event with an absolute score, the amount by which the event changed the score."""
+    """The entries of a batch's members after each event. `rankings` has an item for each recorded
+    ranking spec: its index in the plan's `specs`, and the entries as integers, column by column.
+    `added` has, for each event with an absolute score, the amount by which it changed the score."""
 
     rankings: list[tuple[int, list["array[int]"]]]
     added: list["array[int]"] | None = None
 
 
 class Outcomes(Struct, frozen=True):
-    """The outcomes of a batch, event by event: the scores `before` and `after` in the watched
-    window, and a trace if the board keeps changes."""
+    """The outcomes of a batch, event by event. `before` and `after` are the members' scores in the
+    ranking that `watch` selects (see `Index.apply`), just before and just after each event. There
+    is a `trace` if the board keeps changes."""
 
     codes: bytearray
     before: Scores | None = None
@@ -136,9 +137,9 @@ class Copy(Protocol):
 
 
 class Load(Protocol):
-    """Loads a copy: call `see` with every section, open the boards that `described` returns, call
-    `open`, then `take` with every section, then `finish`. `see` is needed only for sections of the
-    kinds in `seen`, and `take` only for other sections.
+    """Loads a copy, in five steps: call `see` with each section of a kind in `seen`; open the
+    boards that `described` returns; call `open`; call `take` with each section of another kind;
+    call `finish`.
 
     Different threads may take sections of different *lanes* concurrently. The sections of one lane
     are taken one after another.
@@ -175,7 +176,8 @@ class Index(Protocol):
         """Remove a board with all its rankings, ids and member data."""
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
-        """Count a batch as planned, event by event; `watch` is an index into the plan's routes."""
+        """Count a batch as planned, event by event. `watch` is the index, among the plan's routes,
+        of the one whose scores are reported."""
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
         """Remove a member and its data from the ranking of all events and from the rankings of
@@ -193,8 +195,9 @@ class Index(Protocol):
         """Return how many event ids the board remembers at `now_ms`."""
 
     def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
-        """Rotate a rolling window to the running step. For each step in between, finish the pass
-        and swap the rankings. Return False if `limit` members were not enough."""
+        """Rotate a rolling window to the running step, one step after another: finish the pass for
+        the step, and swap the rankings. Return False, without being at the running step, if this
+        needs visits of more than `limit` members."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Visit about `limit` members in the pass that prepares a rolling window's next step;
@@ -268,7 +271,7 @@ class Index(Protocol):
         equal tallies have equal digests."""
 
     def drop(self, keys: Sequence[RankingKey]) -> None:
-        """Remove rankings; the next `take_dropped` returns them."""
+        """Remove rankings, but keep their memory until the next `take_dropped` returns them."""
 
     def take_dropped(self) -> list[object]:
         """Return the objects dropped since the last call. Freeing the memory of a large ranking
@@ -308,8 +311,8 @@ class Index(Protocol):
     ) -> Located: ...
 
     def cells(self, key: RankingKey, members: Sequence[str]) -> Located:
-        """Return the words of members' cells in the tally of a step. As position and rank, each
-        member with a cell has 0, and any other has -1."""
+        """Return the words of members' cells in the tally of a step. Cells have no order, so the
+        position and the rank are 0 for each member with a cell, and -1 for any other."""
 
     def neighbourhood(self, key: RankingKey, member: str) -> "Neighbourhood | None":
         """Return a member with its neighbours, None if it is not ranked."""

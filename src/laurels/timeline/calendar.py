@@ -52,8 +52,8 @@ class Cut(ABC):
 
 
 class EndingCut(Cut):
-    """The periods of another division of time, up to an end. The period that contains the end is
-    cut short there, and every later instant belongs to it, too."""
+    """The periods of another cut, up to an end. The last period ends there at the latest. `find`
+    also returns the last period for every instant after the end."""
 
     def __init__(self, cut: Cut, ends_ms: int) -> None:
         self._cut = cut

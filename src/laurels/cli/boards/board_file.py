@@ -243,7 +243,8 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Return whether a field is the table to which TOML parses an unquoted name with a dot."""
+    """Return whether a field is not one of a board but a nested table. TOML makes such a table of
+    the heading `[boards.a.b]`, in which the name of the board, `a.b`, is not quoted."""
     return isinstance(value, dict) and name not in _FIELDS
 
 

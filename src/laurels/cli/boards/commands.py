@@ -255,7 +255,7 @@ def summary(board: laurels.Board) -> str:
 
 
 def _counted_scopes(board: laurels.Board) -> Sequence[Sequence[str]]:
-    """Return the scopes of a board that counts by labels; none for other boards."""
+    """Return the scopes of a board; none if the board does not count by labels."""
     return board.scopes if board.rules().scoped else ()
 
 

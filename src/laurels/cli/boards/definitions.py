@@ -19,8 +19,8 @@ def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
     """Add windows to those of a board, and return all. An added window replaces an existing one of
     the same name.
 
-    Raises Usage for an added window that differs from an existing one only in its options, unless
-    it has a name of its own.
+    Raises Usage for an added window without a name of its own if the board already has a window of
+    the same type with other options.
     """
     windows = {parse_window(text).name: text for text in existing}
     for text in added:

@@ -454,8 +454,8 @@ async def _opened(target: SinkTarget, work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _with_boards(at: str, work: Callable[[AsyncLeaderboards], Awaitable[T]]) -> T:
-    """Return the result of `work`, called with the boards at a URL; SIGTERM and Ctrl-C cancel
-    it."""
+    """Call `work` with the boards at a URL, and return its result. SIGTERM and Ctrl-C cancel the
+    call."""
 
     async def main() -> T:
         async with laurels.open_async(at, create=False) as lb:

@@ -18,8 +18,8 @@ _SMALL_INT_DIGITS = 15
 
 
 class _Places(NamedTuple):
-    """The indices of an event's fields in a record. `labels` has the names of labels with
-    indices."""
+    """The indices of an event's fields in a record. `labels` has the name of each label that has a
+    field, and the index of this field."""
 
     member: int
     values: tuple[int, ...]

@@ -61,10 +61,10 @@ class Lines:
         return raw
 
     def look_ahead(self, place: int) -> bytes:
-        """Return the line `place` lines after the next one, or b"" if there is none. Nothing is
-        consumed.
+        """Return a line that is not consumed yet, or b"" if there is none. `place` 0 is the line
+        that `take` returns next, 1 the line after it. Nothing is consumed.
 
-        The lines after one that is over the limit cannot be returned.
+        If a line is over the limit, the lines after it cannot be seen: b"" is returned for them.
         """
         if self.end is not None and self._start_of(place) >= self.end:
             return b""
@@ -76,7 +76,7 @@ class Lines:
         return self._ahead[place]
 
     def _start_of(self, place: int) -> int:
-        """Return the offset at which the line `place` lines after the next one begins."""
+        """Return the offset at which the line begins that `look_ahead` returns for `place`."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:

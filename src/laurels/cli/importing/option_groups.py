@@ -124,7 +124,8 @@ class ColumnOptions(OptionGroup, frozen=True):
 
 
 class TimeOptions(OptionGroup, frozen=True):
-    """The order in which events are counted, and the time of the last one."""
+    """The order in which events are counted, the treatment of late events, and the time up to which
+    events are counted."""
 
     clock: Annotated[
         Literal["system", "event"] | None,

@@ -67,8 +67,8 @@ class Mapping(Struct, frozen=True):
     user did not name the column of `at` or `id`, it may be missing or empty, and the event then has
     no time or id. If the user did not name the columns of `values`, a column `value` may replace
     them. `labels` has a source for each label of the board. If the column of a label is empty, the
-    event does not have the label. A column that is used for another field is used for a label only
-    if the user named it.
+    event does not have the label. A label may share its column with another field only if the user
+    named the column of the label.
     """
 
     member: str
@@ -81,7 +81,7 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names of the columns that may have fields other than labels."""
+        """The names of all columns of fields other than labels, whether they exist or not."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property

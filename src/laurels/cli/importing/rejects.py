@@ -39,8 +39,8 @@ class RejectsFile:
     def keep_to(self, line: int) -> None:
         """Remove the rejects that an earlier run of this import wrote for lines after `line`.
 
-        Raises OutputFailed if the file cannot be written, even if there are no rejects yet, or if
-        it is not a rejects file; such a file is left unchanged.
+        Raises OutputFailed if the file cannot be written, even before there is any reject to write.
+        Also raises it for a file that is not a rejects file, and leaves that file unchanged.
         """
         with _writable(self.path):
             if self.path.is_file():

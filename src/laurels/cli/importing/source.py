@@ -155,10 +155,10 @@ class SourceImport:
         self._position = self._stored()
 
     def check_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Raise Usage if events that are not counted yet would be late. They are read through
-        another handle of the source."""
+        """Raise Usage if events that are not counted yet would be late. `lines` and `rows` are a
+        second handle of the source, since the check reads it to its end."""
         if self._position is not None:
-            if self._position.section is not None:  # the check was made when the section began
+            if self._position.section is not None:  # the run that began the section made the check
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
@@ -344,8 +344,9 @@ class SourceImport:
     ) -> None:
         """Submit events to the board together with the position after them.
 
-        `may_be_full` is for a single row, when the board may already remember its maximum number of
-        ids. If it refuses the row for now, nothing is committed and an error is raised.
+        `may_be_full` says that the board may already remember its maximum number of ids; `rows` is
+        a single row then. If the board refuses this row but may accept it later, nothing is
+        committed, not even the position, and an error is raised.
         """
         stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
         with self._interrupts.deferred():

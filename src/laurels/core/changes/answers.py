@@ -53,7 +53,7 @@ class Change(Answer, frozen=True):
     `delta` has the amounts added to the `sum` columns, and None for other columns. `score` is the
     member's score in the window `all`, in the scope of all events; None without that window.
     `rankings` has the entries in `all` and calendar windows in which the event counted; for `mend`
-    it has the replaced entry. Rankings of other windows change with time and are not listed. `data`
+    it has the new entry. Rankings of other windows change with time and are not listed. `data`
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
     source, for `create` and `change` the definition of the board.
     """

@@ -1,11 +1,11 @@
 """The initial load of a board for readers of changes: all current entries, ranking by ranking, and
 then the changes since the load began. Pure.
 
-A new reader, or one whose cursor has expired, begins here. The first cursor contains the end of the
-changes at that time. Pages of entries are read while writes continue. An entry that moves meanwhile
-may be missed, or may be newer than that cursor. In both cases its change follows. So a reader that
-applies everything in order, and never overwrites a newer entry by an older one, ends with the
-store's state.
+A new reader, or one whose cursor has expired, begins here. The cursors of the load contain the end
+of the changes at the time when it began. Pages of entries are read while writes continue. So an
+entry that moves meanwhile may be missed, or may be read in a state that is newer than that end. In
+both cases the change that moved it follows after the load. So a reader that applies everything in
+order, and never overwrites a newer entry by an older one, ends with the store's state.
 """
 
 import binascii
@@ -70,7 +70,8 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         labels = dict(self.labels) if rules.scoped else None
 
         def entries(finished: Page, words: Words, kept: Sequence[int]) -> CurrentEntries:
-            """Return the entries with the indexes `kept` in the page, with all their words."""
+            """Return the entries of the page at the indexes `kept`. `words` has all words of the
+            page's entries, column by column."""
             rankings = [
                 ChangedRanking(
                     finished.as_of.window,
@@ -131,9 +132,10 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
-    """The position of a reader in the initial load: `place` is the number of the recorded ranking,
-    and `page` is the page cursor in this ranking's scope and period. `changes` is the cursor from
-    which the reader continues after the load."""
+    """The position of a reader in the initial load. `place` is the index of the ranking spec that
+    is being read, among those listed in changes (`Rules.recorded`). `page` is the page cursor in
+    the current scope and period. `changes` is the cursor from which the reader continues after the
+    load."""
 
     changes: str
     place: int = 0
@@ -224,8 +226,8 @@ def is_last(page: ChangePage) -> bool:
 
 
 def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage:
-    """Return the last page of the initial load, with a change for the position of each source added
-    before `initial_end`."""
+    """Return the last page of the initial load with more changes: before `initial_end` there is a
+    change of the kind `position` for each source."""
     end = page.changes[-1]
     noted = [
         replace(

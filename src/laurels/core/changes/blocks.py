@@ -32,8 +32,9 @@ from .answers import SINK_PREFIX, ChangeKind
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send a change of this position. Sinks do not send the changes of their
-    own positions, since sending one would change such a position again."""
+    """Return whether sinks send the change that reports this position. They do not if it is the
+    position of a sink: each change that a sink sends moves its position, so there would be no end.
+    """
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
 
@@ -41,7 +42,8 @@ _COUNTED = bytes(code in COUNTED for code in range(256))
 
 
 class TracedRanking(Struct, frozen=True, array_like=True):
-    """The effect of a block's events in one window, in the scopes of one list of label names.
+    """The effect of a block's events on the rankings of one ranking spec: a window, and the names
+    of the labels whose values make the scopes.
 
     `route` has for each event the index in `targets` of the ranking in which the event counted, or
     a negative number if it counted in none. A single index stands for all events. `words` are the
@@ -180,7 +182,8 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
 
 
 def mend_block(record: MendRanking) -> MendBlock:
-    """Return the block of a record that replaces entries, assuming that it replaces all of them."""
+    """Return the block of a record that replaces entries, as if every entry were replaced; `taken`
+    then leaves out the entries that were not."""
     return MendBlock(
         0,
         record.tag,

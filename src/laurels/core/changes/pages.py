@@ -142,8 +142,9 @@ class ChangeContext(Struct, frozen=True):
         ]
 
     def _deltas(self, added: Sequence[Sequence[int]]) -> Sequence[Delta]:
-        """Return what each event added to the sum columns, with None for other columns, from the
-        units in each column. At least one column is a sum."""
+        """Return, for each event, the amount that it added to each sum column, with None for other
+        columns. `added` has these amounts in units, column by column. At least one column is a sum.
+        """
         columns = self.rules.columns
         if len(columns) == 1:
             return values_of(added[0], columns[0].scale)

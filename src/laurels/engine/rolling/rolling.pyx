@@ -429,7 +429,8 @@ cdef class RollingSet:
 
         `live` has the totals of the tallies, for every member, and `prepared` the totals after the
         oldest tally has left, for every member except those that the pass still has to visit. In a
-        deferred set the part that is built has the totals of the tallies.
+        deferred set, which changes its ranking only by a refresh, `live` is not compared with the
+        tallies: only `prepared` has their totals, for the members that the build has visited.
         """
         cdef const char *fault
         cdef int64_t number

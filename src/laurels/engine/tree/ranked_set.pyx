@@ -70,8 +70,8 @@ cdef void predict_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *h
 
 cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                   Py_ssize_t stop) noexcept nogil:
-    """Assign entries in order, as whole leaves if they follow the last one; return False if out of
-    memory."""
+    """Assign the entries of rows, in their order. Rows at the beginning that sort after all entries
+    of the tree are appended as whole leaves. Return False if out of memory."""
     cdef int64_t entry[WORDS_MOST]
     cdef Hint hints[NEXT]
     cdef Py_ssize_t i

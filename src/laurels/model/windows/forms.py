@@ -233,8 +233,8 @@ def parse_window(written: object) -> WindowForm:
 
 
 def stored_window(written: object) -> WindowForm:
-    """Return the form of a window in a stored definition. There the whole text is the name, if no
-    other name is written."""
+    """Return the form of a window as a stored definition has it. A window that is stored without a
+    name is named by its whole text, with its options."""
     form = parse_window(written)
     if isinstance(written, str):
         match = _TEXT.fullmatch(written)
