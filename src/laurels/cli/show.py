@@ -73,8 +73,8 @@ def needed_words(needed: Needed) -> str:
 
 
 def moved_by(places: int) -> str:
-    """Return an arrow and the number of ranks by which a member rose (`▲2`) or fell, or "" for "
-    "0."""
+    """Return an arrow and the number of ranks by which a member rose (`▲2`) or fell; "" if the rank
+    is the same."""
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 

@@ -1,4 +1,4 @@
-"""The answers of several stores as they are sent."""
+"""The encoded answers of several stores."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from .placed import PlacedStore
 
 class RoutedAnswers:
     """Implementation of `AnswerSource`: the answers about a board come from its store. `moment` is
-    shared by all stores, so that it orders the questions and writes of the whole process."""
+    shared by all stores, so that it orders the queries and writes of the whole process."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class RoutedAnswers:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the kept answers of all stores."""
+        """The size of the cached answers of all stores in bytes."""
         return sum([each.opened.answers.nbytes for each in self._stores if each.opened])
 
     def answer(
@@ -40,12 +40,12 @@ class RoutedAnswers:
         return self._store_of(board).ready.answers.answer(board, query, floor, packed=packed)
 
     def keeps(self, board: str) -> bool:
-        """Return whether an answer about a board may be old."""
+        """Return whether answers about a board may be out of date."""
         opened = self._store_of(board).opened
         return opened is not None and opened.answers.keeps(board)
 
     def moment(self) -> int:
-        """Return a number that is greater than those of all calls before, in every store."""
+        """Return a number that is greater than those of all earlier calls, in every store."""
         return self._moment()
 
     def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
@@ -54,12 +54,12 @@ class RoutedAnswers:
         return None if opened is None else opened.answers.version_after(board, offset)
 
     def observe(self, observer: AnswerObserver) -> None:
-        """Call `observer` for each answer about a board whose answers are kept."""
+        """Call `observer` for each answer about a board whose answers are cached."""
         self._observer = observer
         for each in self._stores:
             self.observe_late(each)
 
     def observe_late(self, store: PlacedStore) -> None:
-        """Do the same for the answers of a store that was opened late."""
+        """Call the observer also for the answers of a store that was opened after `observe`."""
         if self._observer is not None and store.opened is not None:
             store.opened.answers.observe(self._observer)

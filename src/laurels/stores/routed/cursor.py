@@ -1,4 +1,4 @@
-"""The cursor of changed boards over several stores: the cursors of all of them."""
+"""The cursor of changed boards in several stores: it consists of the cursors of all stores."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from laurels.errors import InvalidCursor
 from laurels.model.validation import safe_repr
 
 _NONE = "-"
-"""Stands for the cursor of a store that was not read yet."""
+"""The text for the cursor of a store that was not read yet."""
 _SEPARATOR = "~"
-_MOST_CHARACTERS = 40_000
+_MAX_CHARACTERS = 40_000
 
 
 def encode_cursors(cursors: Sequence[str | None]) -> str:
@@ -18,12 +18,12 @@ def encode_cursors(cursors: Sequence[str | None]) -> str:
 
 
 def decode_cursors(text: object, count: int) -> list[str | None]:
-    """Return the cursor of each of `count` stores; None stands for no cursor. If the text is a
-    cursor over another number of stores, as after a change of the placement, no store has one.
+    """Return the cursor of each of `count` stores; None for a store without a cursor. If the text
+    has the cursors of another number of stores, as after a change of the placement, all are None.
     Raises InvalidCursor."""
     if text is None:
         return [None] * count
-    if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
+    if not isinstance(text, str) or len(text) > _MAX_CHARACTERS:
         raise InvalidCursor(f"expected the cursor of changed boards, got {safe_repr(text)}")
     cursors = [None if part == _NONE else part for part in text.split(_SEPARATOR)]
     for cursor in cursors:

@@ -1,4 +1,4 @@
-"""The figures of several stores as those of one."""
+"""Merges the statistics, check reports and figures of several stores."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -43,12 +43,12 @@ def merged_figures(
     first = figures[0]
     if first.of_boards_only:
         answering = ()
-    store, of_others = first.store, figures[1:]
+    store, others = first.store, figures[1:]
     if store is not None:
-        stores = [store, *[each.store for each in of_others if each.store is not None]]
-        others = sum([each.count for each in of_others if each.store is None])
+        stores = [store, *[each.store for each in others if each.store is not None]]
+        unread = sum([each.count for each in others if each.store is None])
         merged = merged_stats(stores)
-        store = replace(merged, boards=merged.boards + others)
+        store = replace(merged, boards=merged.boards + unread)
     counts = [each.count if each.store is None else each.store.boards for each in figures]
     return replace(
         first,

@@ -1,9 +1,9 @@
 """One of the stores behind a service, which may be down while the others work.
 
-A store on another machine is *watched*: whether it answers is asked twice a second. While it does
-not, its calls fail at once instead of waiting, so that they take no threads and no time of calls
-about the boards of other stores. A store that did not answer when the service started is opened
-when it first answers.
+A store on another machine is *watched*: it is checked twice a second whether the store answers.
+While it does not, its calls fail at once instead of waiting, so that they neither occupy threads
+nor delay calls about the boards of other stores. A store that did not answer when the service
+started is opened when it first answers.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from laurels.stores.base import AnswerSource, Servable
 
 WATCH_SECONDS = 0.5
 FOLLOW_SECONDS = 1.0
-"""How long the reading of change tokens may take before the readers of other stores' tokens stop
-waiting for it."""
+"""The number of seconds after which `follow` stops waiting for the change tokens of a store, so
+that those of other stores are not delayed."""
 
 
 class OpenedStore(Struct, frozen=True):
-    """A store, and its answers as they are sent."""
+    """A store, and the source of its encoded answers."""
 
     store: Servable
     answers: AnswerSource
@@ -36,8 +36,8 @@ OpenStore = Callable[[], Awaitable[OpenedStore]]
 class PlacedStore:
     """A store behind a service.
 
-    `name` is its URL without credentials, for the operator. `opened` is None if the store did not
-    answer yet; then `failure` says why, and `open_store` opens it.
+    `name` is its URL without credentials, for the operator. `opened` is None as long as the store
+    has never answered. Then `failure` is the reason, and `open_store` opens the store.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class PlacedStore:
         self._open_store = open_store
         self._failure = failure
         self.problem: LaurelsError | None = None
-        """What prevents writes to a store that answers, as of the last look."""
+        """The error that prevents writes to a store that answers, as of the last check."""
         self._known: dict[str, Board] = {}
-        self._late: asyncio.Future[None] | None = None
+        self._slow_follow: asyncio.Future[None] | None = None
         """A reading of change tokens that took long."""
 
     @property
@@ -88,23 +88,23 @@ class PlacedStore:
         return list(self._known.values())
 
     def note(self, board: Board) -> None:
-        """Note a definition that was just created or changed."""
+        """Record a definition that was just created or changed."""
         self._known[board.name] = board
 
     def forget(self, board: str) -> None:
-        """Note that a board was deleted."""
+        """Record that a board was deleted."""
         self._known.pop(board, None)
 
     async def watch(
         self, warn: Callable[[str], None], opened: Callable[["PlacedStore"], Awaitable[None]]
     ) -> None:
-        """Note whether the store answers, until cancelled. `opened` is called when the store was
-        opened late."""
+        """Check at regular intervals whether the store answers, until cancelled. `opened` is called
+        when a store that did not answer at the start has been opened."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            await self._look(warn, opened)
+            await self._check(warn, opened)
 
-    async def _look(
+    async def _check(
         self, warn: Callable[[str], None], opened: Callable[["PlacedStore"], Awaitable[None]]
     ) -> None:
         before = self._failure
@@ -124,22 +124,22 @@ class PlacedStore:
             warn(f"{self.name} answers again")
 
     async def follow(self, boards: Collection[str]) -> None:
-        """Update the change tokens of boards of this store. If that takes long, it goes on in the
-        background, and IndexUnavailable is raised; further calls raise the error at once until it
-        is done."""
-        if self._late is not None and not self._late.done():
-            raise _late()
-        self._late = None
+        """Update the change tokens of boards of this store. If reading them takes too long, it
+        continues in the background, and IndexUnavailable is raised; further calls raise this error
+        at once until the reading has ended."""
+        if self._slow_follow is not None and not self._slow_follow.done():
+            raise _answers_late()
+        self._slow_follow = None
         task = asyncio.ensure_future(self.store.follow(boards))
         task.add_done_callback(_ignore_error)
         await asyncio.wait([task], timeout=FOLLOW_SECONDS)
         if not task.done():
-            self._late = task
-            raise _late()
+            self._slow_follow = task
+            raise _answers_late()
         task.result()
 
 
-def _late() -> IndexUnavailable:
+def _answers_late() -> IndexUnavailable:
     return IndexUnavailable("the store of the board answers late")
 
 

@@ -1,4 +1,4 @@
-"""Which store a board is in, by the patterns of the configuration."""
+"""Determines the store of a board, by the patterns of the configuration."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,7 +8,7 @@ from laurels.model.board_patterns import matches
 DEFAULT = 0
 """The number of the default store, which has the boards that no pattern matches."""
 _NAMES = 10_000
-"""The most names whose store is remembered."""
+"""The maximum number of names whose store is remembered."""
 
 
 class Placement:
@@ -21,7 +21,7 @@ class Placement:
 
     def number_of(self, board: str) -> int:
         """Return the number of the store of a board, whether or not the board exists."""
-        # Whatever is not a name gets its error from the default store.
+        # A value that is not a name is refused by the default store.
         return self._find(board) if type(board) is str else DEFAULT
 
     def _matched(self, board: str) -> int:

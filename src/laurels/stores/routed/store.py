@@ -41,10 +41,10 @@ from .placement import DEFAULT, Placement
 
 T = TypeVar("T")
 
-MOST_THREADS = 32
-"""The most reads that wait for stores at the same time."""
+MAX_THREADS = 32
+"""The maximum number of reads that wait for stores at the same time."""
 NAMED = 20
-"""The most boards that one warning names."""
+"""The maximum number of boards that one warning names."""
 
 
 class RoutedStore:
@@ -61,7 +61,7 @@ class RoutedStore:
         self._placement = placement
         self._warn = warn
         self._answers = RoutedAnswers(stores, self._store_of, moment)
-        self._threads = ThreadPoolExecutor(MOST_THREADS, "laurels-routed")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, "laurels-routed")
         self._watching: list[asyncio.Task[None]] = []
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         self._misplaced: set[tuple[int, str]] = set()
@@ -74,7 +74,7 @@ class RoutedStore:
 
     @property
     def answers(self) -> AnswerSource:
-        """The answers of all stores as they are sent."""
+        """The encoded answers of all stores."""
         return self._answers
 
     def _store_of(self, board: str) -> PlacedStore:
@@ -116,7 +116,7 @@ class RoutedStore:
         return self._at(board).cached_view(board, window, read)
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard):
             self._ensure_creatable(command.board.name)
         result = self._at(board_of(command)).write(command)
@@ -124,7 +124,7 @@ class RoutedStore:
         return result
 
     async def write_async(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise the error that refused it."""
+        """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard) and self._misplaced:
             await self._in_thread(lambda: self._ensure_creatable(command.board.name))
         result = await self._at(board_of(command)).write_async(command)
@@ -132,7 +132,8 @@ class RoutedStore:
         return result
 
     def _note(self, command: Command[Any], result: Any) -> None:
-        """Note the definition of a board that was created or changed, or that it was deleted."""
+        """Record the definition of a board that was created or changed, or that a board was
+        deleted."""
         if isinstance(command, DefinitionCommand):
             self._store_of(command.defines).note(result)
         elif isinstance(command, DeleteBoard):
@@ -203,7 +204,7 @@ class RoutedStore:
 
     def definitions(self) -> list[Board]:
         """Return the definitions of all boards, in the order of their names. Those of a store that
-        does not answer are as they were read last."""
+        does not answer are the ones that were read last."""
         self._ensure_open()
         boards = {
             board.name: board
@@ -214,8 +215,9 @@ class RoutedStore:
         return [boards[name] for name in sorted(boards)]
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards that have changes after a cursor, which has one for each store. A
-        store that does not answer keeps its cursor, and its boards are missing."""
+        """Return the boards that have changes after a cursor. The cursor consists of one for each
+        store. The cursor of a store that does not answer stays the same, and its boards are
+        missing."""
         self._ensure_open()
         count = len(self._stores)
         cursors = decode_cursors(after, count)
@@ -311,7 +313,7 @@ class RoutedStore:
 
     @property
     def outages(self) -> Sequence[str]:
-        """Sentences about stores that do not answer, while the others do."""
+        """Sentences about the stores that do not answer or take no writes."""
         return described(self._stores)
 
     async def ensure_healthy(self) -> None:
@@ -366,8 +368,8 @@ class RoutedStore:
                 each.opened.store.observe(observe, clock)
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read, made in a thread of this store: if other reads wait
-        for a store, only such reads wait with them."""
+        """Return the result of a short read. It runs in a thread from a pool of this store, so that
+        reads that wait for a store delay only each other."""
         self._ensure_open()
         return await self._in_thread(lambda: read(True))
 
@@ -386,7 +388,7 @@ class RoutedStore:
                 self._watching.append(asyncio.get_running_loop().create_task(watching))
 
     async def _open_late(self, placed: PlacedStore) -> None:
-        """Take a store into use that was opened after the start."""
+        """Begin to use a store that was opened after the start."""
         opened = placed.opened
         assert opened is not None
         if self._observed is not None:
