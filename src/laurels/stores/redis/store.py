@@ -219,7 +219,7 @@ class RedisStore(Paced):
         return result_of(command, committed)
 
     def commit(self, write: FoldedWrite) -> Any:
-        """Carry out a write and return its result; raise the error that refused it."""
+        """Carry out a write. Return its result, or raise the error that it fails with."""
         return self.run(self.commit_async(write))
 
     def named(self, board: str) -> BoardState:
@@ -474,7 +474,7 @@ class RedisStore(Paced):
         return result_of(command, committed)
 
     async def commit_async(self, write: FoldedWrite) -> Any:
-        """Carry out a write and return its result; raise the error that refused it."""
+        """Carry out a write. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
         return await self._queues.write(write)
 

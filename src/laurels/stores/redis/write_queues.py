@@ -34,7 +34,7 @@ class WriteQueues:
         events in it and the seconds it took."""
 
     async def write(self, write: FoldedWrite) -> Any:
-        """Carry out a write and return its result; raise the error that refused it."""
+        """Carry out a write. Return its result, or raise the error that it fails with."""
         loop = asyncio.get_running_loop()
         ticket = Ticket(write, loop.create_future())
         number = 0 if write.board is None else write.board.number
