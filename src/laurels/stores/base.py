@@ -265,4 +265,4 @@ class Backing(Struct, frozen=True):
     answers: AnswerSource
     keys: KeyStore
     shared_keys: SharedKeyStore | None = None
-    """The same key store, if other processes may change the keys; otherwise None."""
+    """The key store `keys` again, if other processes may change the keys; otherwise None."""

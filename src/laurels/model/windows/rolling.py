@@ -24,9 +24,9 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     A step lasts `step_ms` milliseconds or, if that is 0, `step_days` local days of `tz`. Events of
     a step count until `grace_ms` after its end; the grace is less than the window's length. With
-    `refresh_ms`, the ranking is recomputed only at this interval and does not change in between; if
-    it is whole days, the refresh is `refresh_minute` minutes after local midnight. The last step
-    ends at `ends_ms`, and stays the running one.
+    `refresh_ms`, the ranking is recomputed only at this interval and does not change in between. If
+    the interval is whole days, the ranking is recomputed `refresh_minute` minutes after local
+    midnight. The last step ends at `ends_ms`, and stays the running step afterwards.
     """
 
     name: str

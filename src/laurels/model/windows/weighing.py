@@ -69,7 +69,8 @@ class Weights(Struct, frozen=True):
 
 
 def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
-    """Return the weights of instants, or the weight of the one instant that all events share."""
+    """Return the weights of events at these instants. There is a single weight if all events share
+    one instant."""
     if isinstance(ats_ms, int):
         return Weights(*weight(ats_ms, half_life_ms))
     table, _ = _powers()
@@ -141,8 +142,8 @@ class Weighing(Struct, frozen=True, order=True):
     half_life_ms: int
 
     def weights(self, ats_ms: "array[int] | int") -> Weights:
-        """Return the weights of instants, or the weight of the one instant that all events
-        share."""
+        """Return the weights of events at these instants. There is a single weight if all events
+        share one instant."""
         return weights(ats_ms, self.half_life_ms)
 
     def weight(self, at_ms: int) -> tuple[int, int]:

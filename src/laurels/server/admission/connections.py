@@ -3,7 +3,8 @@
 The HTTP server accepts connections in native code, and an idle connection never becomes a request.
 So connections are counted by examining the descriptors of this process, which takes some
 microseconds for each descriptor. A thread examines a few hundred descriptors at a time. Nothing is
-examined while the process has fewer descriptors than one address may have connections.
+examined while the whole process has no more descriptors than the number of connections that one
+address may have.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ def raise_descriptor_limit() -> int:
 
 
 def allowed_connections(wanted: int, descriptors: int) -> int:
-    """Return how many connections a process may have that may open this many descriptors."""
+    """Return how many of the `wanted` connections a process may have if it can open at most
+    `descriptors` descriptors."""
     if descriptors == resource.RLIM_INFINITY:
         return wanted
     return max(16, min(wanted, descriptors - _RESERVED))

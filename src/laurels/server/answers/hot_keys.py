@@ -21,7 +21,8 @@ SECONDS = 10.0
 SHARE = 1 / 200
 LEAST = 50
 MOST_NAMES = 1_000
-"""The most keys that are remembered by name; those that are no longer hot are forgotten first."""
+"""The most keys that are remembered by name. When there are more, those that are no longer hot are
+forgotten."""
 _WIDTH_BITS, _ROWS = 14, 4
 _MASK = (1 << _WIDTH_BITS) - 1
 
@@ -42,7 +43,7 @@ class FrequencySketch(Generic[K]):
         places = _places(key)
         count = 1 + min([row[place] for row, place in zip(self._rows, places, strict=True)])
         for row, place in zip(self._rows, places, strict=True):
-            if row[place] < count:  # only the counters that are too low for this key
+            if row[place] < count:  # raise only counters below the new count
                 row[place] = count
         if count >= LEAST and count >= SHARE * self.total:
             self._names[key] = count
@@ -99,7 +100,8 @@ class HotKeys(Generic[K]):
         return seconds, sorted(keys, key=lambda hot: -hot.count)
 
     def _rotate(self) -> None:
-        """Begin a new window. A window that ended more than its length ago is forgotten."""
+        """Begin a new window. The last window becomes the previous one, or is forgotten if it ended
+        longer ago than a window lasts."""
         windows = int((self._clock() - self._began) / SECONDS)
         self._previous = self._current if windows == 1 else None
         self._current = FrequencySketch()

@@ -1,9 +1,9 @@
 """Find the descriptors of clients' connections, by one search for all waiting streams.
 
 A request does not have the descriptor of its connection, so all open descriptors are searched for
-the one with the client's address. That takes some microseconds per descriptor. If each of a
-thousand new streams searched for itself, a million descriptors would be read. So all waiting
-streams share one search, and the next search begins only after a pause.
+the one with the client's address. That takes some microseconds per descriptor. If a thousand new
+streams each made a search of their own, a million descriptors would be read. So all waiting streams
+share one search, and the next search begins only after a pause.
 """
 
 import asyncio

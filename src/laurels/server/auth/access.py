@@ -50,8 +50,8 @@ KEY_PREFIX = "lk_"
 MIN_ADMIN_KEY = 20
 MAX_KEYS = 10_000
 MAX_MADE_KEYS = 1_000
-"""The most keys that may be made by a key limited to some boards. Keys made by these keys count,
-too."""
+"""The maximum number of keys that a key limited to some boards may make, including the keys that
+are made by these keys."""
 FIRST_KEY = "admin"
 _REMEMBERED = 10_000
 
@@ -163,8 +163,8 @@ class Keys:
         return caller
 
     def _holder(self, claims: Claims) -> Caller:
-        """Return the caller that presents a token. Such a caller may do only what the issuing key
-        permits now."""
+        """Return the caller that presents a token. Raise Unauthorized if the key that issued the
+        token is gone, or if the token permits more than this key permits now."""
         issuer = self._issuer(claims.iss)
         level = LEVEL["read" if claims.submission is None else "write"]
         if level > issuer.level or not covers_all(issuer.boards, claims.boards):
@@ -390,8 +390,8 @@ class Keys:
 
 
 def _ensure_room(stored: KeySet, name: str) -> None:
-    """Raise InvalidKey if a key that makes the key `name`, directly or through other keys, has made
-    too many keys. Only keys that are limited to some boards have such a maximum."""
+    """Raise InvalidKey if the new key `name` would exceed `MAX_MADE_KEYS` for one of its makers:
+    the key that makes it, the maker of that key, and so on."""
     parts = name.split(".")
     for length in range(1, len(parts)):
         maker = stored.named(".".join(parts[:length]))

@@ -39,8 +39,8 @@ def parse_key_name(value: object) -> str:
 
 def parse_own_name(value: object, by: Caller) -> str:
     """Return a valid name for a key that `by` makes. If `by` is limited to some boards, the name
-    must begin with the name of `by` and a dot. Otherwise the error for a name that is in use would
-    reveal the keys of others."""
+    must begin with the name of `by` and a dot. Without this rule, the error for a name that is in
+    use could reveal the keys of other callers."""
     name = parse_key_name(value)
     if not by.is_unlimited and not name.startswith(f"{by.name}."):
         raise InvalidKey(

@@ -70,9 +70,9 @@ class KeyReader:
 
 
 def _take_error(reading: asyncio.Task[None]) -> None:
-    """Mark the error of a read as retrieved, so that asyncio does not report it. When a server
-    ends, its connection may be closed during a read for which no task waits. A task that waits for
-    the read still gets the error."""
+    """Mark the error of a read as retrieved, so that asyncio does not report it if no task waits
+    for the read. That may happen when the server ends and closes its connection during a read. A
+    task that does wait still gets the error."""
     if not reading.cancelled():
         reading.exception()
 

@@ -75,8 +75,8 @@ class ChangeStream:
         yield END
 
     async def _wait(self) -> float:
-        """Wait until the board may have changed, but not longer than an interval. Return the length
-        of this interval in seconds."""
+        """Wait until the board may have changed, but at most a certain number of seconds. Return
+        this maximum, even if the wait was shorter."""
         seconds = HEARTBEAT_SECONDS if self._store.is_exact else POLL_SECONDS
         await self._hub.changed(self._board, self._seen, seconds)
         return seconds

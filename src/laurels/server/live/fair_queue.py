@@ -26,8 +26,8 @@ class FairQueue(Generic[T]):
         return bool(self._jobs)
 
     def put(self, payers: Collection[str], cost: int, job: T) -> None:
-        """Add a job. Of several payers, the one that was charged least in the last seconds is
-        charged."""
+        """Add a job. If it has several payers, the one that was charged least in the last seconds
+        pays for it."""
         payer = min(payers, key=self._cost_of)
         self._jobs.setdefault(payer, deque()).append((cost, job))
 

@@ -134,8 +134,8 @@ class Hub:
         await self._waits.wait(board, seen, seconds)
 
     def _fits(self, cost: int) -> bool:
-        """Charge a cost to the current slice, and return True. Return False if the slice is used
-        up."""
+        """If the current slice is not used up, charge a cost to it and return True. Otherwise
+        return False."""
         now = self._clock()
         if now - self._slice_began >= SLICE_SECONDS:
             self._slice_began, self._slice_left = now, SLICE_COST

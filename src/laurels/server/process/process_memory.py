@@ -6,9 +6,10 @@ grew to the most that its thread ever needed at once: 91 of 149 MiB were free in
 run for 20 minutes. Two arenas are enough, since only one thread at a time runs Python.
 
 By itself, an arena returns only the free memory at its end to the system. On an overloaded machine,
-a snapshot once needed 35 MiB more than usual for a moment. Objects that were allocated above this
-memory at the same time stayed, so the memory was not returned, and the process grew by 35 MiB each
-time. So free memory below such objects is returned here, once there is much of it.
+a snapshot once needed 35 MiB more than usual for a moment. Meanwhile other objects were allocated
+above this memory, and they stayed when it was freed. So the memory was not at the end of the arena
+and was not returned, and the process grew by 35 MiB with each such snapshot. Therefore free memory
+below such objects is returned here, once there is much of it.
 """
 
 import asyncio
@@ -32,9 +33,9 @@ _ARENAS = 2
 _CHECK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""Free memory is returned to the system when it has more than `_LEAST_FREE` bytes, and more than
-the bytes in use divided by `_FREE_SHARE`. Returning a MiB takes about 0.4 ms, during which threads
-that allocate memory wait."""
+"""Free memory is returned to the system only if there is more of it than `_LEAST_FREE` bytes, and
+more than the bytes in use divided by `_FREE_SHARE`. Returning a MiB takes about 0.4 ms, during
+which threads that allocate memory wait."""
 _GROWN = 12 << 20
 """A second condition: memory is returned only if the process has grown by this many bytes since the
 last time. Memory that was returned still counts as free, so the number of free bytes alone would
@@ -94,7 +95,8 @@ def _resident() -> int:
 
 
 class _Returning:
-    """Returns free memory to the system when much memory has become free since the last time."""
+    """Returns free memory to the system when there is much of it and the process has grown since
+    the last time."""
 
     def __init__(
         self,

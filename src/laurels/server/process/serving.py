@@ -182,8 +182,9 @@ async def run(
 async def _flows(
     settings: Settings, lb: AsyncLeaderboards, order: Order | None
 ) -> tuple[Callable[[], FlowReports], list[Coroutine[Any, Any, None]]]:
-    """Return a function that returns the state of the sinks and sources, and the coroutines that
-    this process has to run for them. Of several workers only the first has any to run."""
+    """Return two things: a function that returns the state of the sinks and sources, and the
+    coroutines that this process has to run for them. Of several workers, only the first one has
+    such coroutines."""
     file = None if order is None else ReportFile(Path(order.reports), time.monotonic)
     if file is not None and order is not None and order.number > 1:
         absent = FlowReports(
@@ -301,8 +302,8 @@ class _Served:
             websockets=False,
             log_enabled=False,
         )
-        # This is longer than the time limit of streams, so that the server itself cuts off streams
-        # and counts them.
+        # This is longer than the time limit of streams. So a stream that is not read is cut off by
+        # this server, which counts it, before the kernel closes the connection.
         server.unread_seconds = 3 * self._settings.stall_seconds
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())

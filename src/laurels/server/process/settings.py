@@ -306,7 +306,8 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 
 
 def _ensure_placement(placement: Mapping[str, str], where: str) -> None:
-    """Raise InvalidSettings for a wrong pattern or URL, or a pattern that can never match first."""
+    """Raise InvalidSettings for a wrong pattern or URL, or for a pattern that never decides, since
+    earlier patterns match all its names."""
     earlier: list[str] = []
     for pattern, url in placement.items():
         try:

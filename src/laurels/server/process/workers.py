@@ -73,8 +73,8 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
                 Order(number, settings, ip, port, admin_key, reports)
                 for number in range(1, settings.workers + 1)
             ]
-            # The first worker reports errors that concern all of them. The other workers then start
-            # at once.
+            # The first worker is started alone, so that an error that concerns all workers is
+            # reported once. The other workers are then started together.
             workers.append(await _started())
             address = await _ready(workers[0], orders[0], ending)
             workers += [await _started() for _ in orders[1:]]

@@ -45,8 +45,8 @@ class Deadlines:
                 self._expired.add(task)
 
     def has_expired(self, task: Task) -> bool:
-        """Return whether a cancelled task was cancelled by its deadline. If so, the task may
-        continue."""
+        """Return whether a task was cancelled because of its deadline. If so, take back the
+        cancellation, so that the task can continue."""
         if task not in self._expired:
             return False
         self._expired.discard(task)

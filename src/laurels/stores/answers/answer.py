@@ -12,7 +12,7 @@ from .cache import DEFAULT_BYTES
 
 class EncodedAnswer(Struct, frozen=True):
     """An encoded answer to a query. `version` is the version of the board that it shows. It is None
-    if answers about the board are not cached, since they are then never compared."""
+    if answers about the board are not cached, since versions are then never compared."""
 
     content: bytes
     version: BoardVersion | None = None

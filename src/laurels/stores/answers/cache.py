@@ -21,8 +21,8 @@ OVERHEAD = 900
 """The approximate number of bytes that an answer takes besides its content and its encoded
 query."""
 FREED_SHARE = 16
-"""The divisor of the size that is freed at once when the cache is full. Freeing less would be slow,
-since choosing the answers to evict may sort all answers."""
+"""When the cache is full, answers are evicted until its size divided by this number is free.
+Freeing less at a time would be slow, since choosing the answers to evict may sort all answers."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

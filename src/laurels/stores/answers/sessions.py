@@ -39,8 +39,8 @@ class Floor(Struct, frozen=True):
         return floor is None or (version.is_comparable(floor) and version.covers(floor))
 
     def raised_to(self, sent: BoardVersion) -> "Floor":
-        """Return the floor for a request that has sent the newest version that its client has
-        seen."""
+        """Return this floor, raised to the version `sent`, which the client has sent with a request
+        as the newest version it has seen."""
         if self.version is None or not sent.is_comparable(self.version):
             return Floor(sent, self.moment)
         return Floor(sent.joined(self.version), self.moment)

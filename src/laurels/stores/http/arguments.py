@@ -38,7 +38,7 @@ class EventBatch(Struct):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the batch may be sent twice and counts once, since every event has an id."""
+        """Whether the batch counts once even if it is sent twice, since every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:

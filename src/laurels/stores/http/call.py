@@ -19,7 +19,8 @@ class Call(Generic[T]):
 
     - `target`: its path with the query string.
     - `decode`: a function from the content of a successful response to the result of the verb.
-    - `error_results`: the results of the verb for some error codes that are regular answers.
+    - `error_results`: for some error codes, the result that the verb returns instead of raising the
+      error.
     - `is_repeatable`: whether sending the request twice has the same effect as sending it once.
     - `needs_idempotency_key`: whether the request needs an Idempotency-Key to get the same answer
       both times.

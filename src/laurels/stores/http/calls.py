@@ -160,8 +160,9 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """If the service refuses the whole batch in this context, add errors to the receipts of
-        that refusal: those of events that this process has refused itself."""
+        """In this context, if the service refuses the whole batch, complete the receipts of the
+        refusal: add the errors of those events that this process itself has refused and not
+        sent."""
         try:
             yield
         except BatchRefused as error:

@@ -117,8 +117,8 @@ class RemoteStore:
 
 
 class AsyncRemoteStore(RemoteStore):
-    """A `RemoteStore` that tasks of event loops can use as well. It sends their queries and
-    commands by `on_loop`."""
+    """A `RemoteStore` that tasks of event loops can use as well. It sends the queries and commands
+    of tasks by the wire `on_loop`."""
 
     def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
         super().__init__(wire)

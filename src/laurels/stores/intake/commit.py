@@ -3,9 +3,9 @@
 Writers put their writes into an inbox and wait; one thread takes all of them, commits them as one
 log entry and wakes the writers. A single writer never waits for others. After a group of several
 writers, the thread waits until the next group is as large, but no longer than twice the time that
-the group took. The writers that were just answered are about to write again, and a commit of thirty
-writes costs hardly more than a commit of one. Tasks of an event loop await a future, so a loop
-never waits for a disk.
+the last group took. This wait is worth its time: the writers that were just answered are about to
+write again, and a commit of thirty writes costs hardly more than a commit of one. Tasks of an event
+loop await a future, so a loop never waits for a disk.
 
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. So
 they can interrupt a waiting writer, but never a commit. The write of an interrupted writer is still
@@ -124,8 +124,9 @@ class Inbox:
         self.end()
 
     def end(self) -> None:
-        """End the thread once it has taken all tickets. Takes no lock: in a forked child, a thread
-        that held the lock may not exist."""
+        """End the thread once it has taken all tickets. Takes no lock, since this may be called in
+        a forked child: a thread that held the lock at the fork does not exist there, and would
+        never release it."""
         self._ended = True
         self._queue.put(None)
         self._notify()

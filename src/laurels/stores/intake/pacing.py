@@ -4,7 +4,7 @@ A pass over a million members is done in shares of `SHARE` members. Each share r
 holds the lock for about two milliseconds. The shares are spread over half of the time to the next
 boundary. Correctness does not depend on this: the first read or write after a boundary does the
 rest of the pass. The rankings of refreshed windows are built in the same way, over half of their
-refresh interval. Due refreshes that no commit writes are written here.
+refresh interval. A due refresh is written by the next commit or, if no commit comes, by this task.
 """
 
 import asyncio

@@ -127,7 +127,7 @@ class Submission:
 
     @property
     def batches(self) -> Sequence[Batch]:
-        """The accepted events, in batches that are accepted at one instant each."""
+        """The accepted events in batches. All events of one batch are accepted at one instant."""
         return self._batches
 
     @property
@@ -243,9 +243,9 @@ class Submission:
             self._errors[origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
-        """Return the batch of events accepted at `now_ms`, in which no event has an `at` in the
-        future. For events of a stream, lateness is decided by `judged_ms`, which may be earlier
-        than `now_ms`."""
+        """Return the events as a batch accepted at `now_ms`. An `at` a little ahead of the clock is
+        replaced by `now_ms`, and an event with a later `at` is refused. For events of a stream, the
+        batch may have an earlier time `judged_ms`, which then decides whether events are late."""
         batch = self._batch(now_ms)
         if self._arrived_ms is not None:
             wait_ms = self.board.rules.close_wait_ms
@@ -269,9 +269,9 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch divided into parts. Each part is accepted at the latest `at` among the
-        events up to its end. An all-or-nothing batch is not divided, but accepted at the latest
-        `at` of all its events."""
+        """Return the events divided into batches. Each batch is accepted at the latest `at` among
+        its own events and all earlier ones. The events of an all-or-nothing batch are not divided,
+        but accepted at the latest `at` of all of them."""
         ats = self._columns.ats or array("q", [MISSING]) * self._columns.n
         missing = AtRequired("expected `at` in every event, since the store uses event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})

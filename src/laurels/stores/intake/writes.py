@@ -23,7 +23,7 @@ from .tags import new_tag, new_uid
 
 
 class FoldedWrite(Protocol):
-    """A write in a commit, which calls these methods in this order.
+    """A write in a commit. The commit calls these methods in the order in which they are listed.
 
     The write is folded in pieces, each with the events accepted at one time `now`. Pieces of
     different writes with the same `now` are folded together: first `before` is called for all of
@@ -59,7 +59,7 @@ class FoldedWrite(Protocol):
         is written."""
 
     def pieces(self) -> list[int]:
-        """Return the times at which the pieces of this write are counted, in ms."""
+        """Return, for each piece of this write, the time `now` at which it is counted, in ms."""
 
     def before(self, fold: Fold, piece: int) -> None:
         """Before a piece is folded, record the part of the state that the result needs."""

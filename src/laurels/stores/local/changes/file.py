@@ -108,7 +108,7 @@ class ChangeFile:
         try:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writer.execute("BEGIN IMMEDIATE")
-            if durable:  # SQLite does not sync a commit without a change
+            if durable:  # SQLite would not sync a commit that changes nothing
                 self._writer.execute("UPDATE format SET format = format")
             self._writer.executemany(
                 "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)",

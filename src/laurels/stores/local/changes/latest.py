@@ -7,8 +7,8 @@ class LatestChanges:
     """The boards with recorded changes, ordered by their latest change.
 
     `note` only collects the number of a board. The next call of `since` moves the collected boards
-    to the end of the order, with its current offset. All methods are called under the lock of the
-    fold.
+    to the end of the order, and gives them the offset that is current at that call. All methods are
+    called under the lock of the fold.
     """
 
     def __init__(self) -> None:

@@ -40,8 +40,8 @@ TAIL = 16
 """The number of a board's newest blocks that stay in memory after they were written, for readers
 that follow the board."""
 TAIL_CHANGES = 10_000
-"""The number of changes in a board's newest blocks from which on older blocks do not stay in
-memory."""
+"""If the newest blocks of a board have this many changes together, fewer than `TAIL` written blocks
+stay in memory: older ones are dropped."""
 WARNED_AT = 0.5
 """A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
 ROW_CHANGES = 5_000
@@ -61,8 +61,8 @@ class _BoardChanges(Struct):
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
-    """For each block in memory, the number of changes that sinks send: the sum of all blocks since
-    the start of this process, including this block."""
+    """For each block in memory, the number of changes that sinks send in all blocks recorded by
+    this process up to and including that block."""
     total: int = 0
     written_total: int = 0
     unwritten: int = 0
@@ -74,8 +74,8 @@ class _BoardChanges(Struct):
 
     @property
     def first_recent(self) -> int:
-        """The sequence number of the oldest block in memory; of the next block to be recorded if
-        there is none."""
+        """The sequence number of the oldest block in memory. If there is none, it is that of the
+        next block to be recorded."""
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
@@ -152,7 +152,7 @@ class ChangeLog:
         kept = self._boards.get(state.number)
         if kept is None:
             kept = self._open(state.number, now)
-        if kept.floor.sequence < now.sequence:  # nothing is written while the log is folded again
+        if kept.floor.sequence < now.sequence:  # otherwise the log is being folded again
             self._unwritten -= kept.unwritten
             self._boards[state.number] = _BoardChanges(now, now, kept.stored, lost=kept.lost)
 
