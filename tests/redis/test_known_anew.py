@@ -16,6 +16,7 @@ from .conftest import NOW
 from .servers import Server
 
 HOUR_MS = 3_600_000
+BASE = "laurels:{1.0}:"
 Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
 
 
@@ -67,6 +68,38 @@ def test_a_board_recreated_by_another_process_is_noticed(both: Both) -> None:
     one.create(laurels.Board("b"))
     other.set_data("b", "ann", {"x": 1})
     other.submit("b", "ann", 7)
+
+
+def test_a_board_on_an_emptied_server_is_not_taken_for_another_with_its_number(
+    both: Both, server: Server
+) -> None:
+    one, other = both
+    server.call("FLUSHALL")
+    with laurels.open(server.url, clock=laurels.ManualClock(NOW)) as new:
+        new.create(laurels.Board("c"))
+        new.submit("c", "bob", 5)
+        for call in (
+            lambda: one.top("b"),
+            lambda: other.submit("b", "ann", 1),
+            lambda: other.set_data("b", "ann", 1),
+            lambda: one.position("b", "file"),
+        ):
+            with pytest.raises(errors.UnknownBoard):
+                call()
+        assert [(entry.member, entry.score) for entry in new.top("c")] == [("bob", 5)]
+        new.delete("c")
+        new.create(laurels.Board("b", title="anew"))
+        assert other.submit("b", "eve", 1).rank == 1
+
+
+def test_a_board_stored_by_a_release_without_ids_is_adopted(both: Both, server: Server) -> None:
+    one, other = both
+    key = f"{BASE}m"
+    stored = server.call("HGET", key, "ver")
+    server.call("HSET", key, "ver", stored.partition(b".")[0])
+    assert one.top("b").total == 1
+    assert other.submit("b", "bob", 1).status == "applied"
+    assert server.call("HGET", key, "ver") == stored
 
 
 def test_a_window_added_by_another_process_is_noticed(both: Both) -> None:

@@ -115,12 +115,18 @@ class Boards:
         """Return the board of that number, None if it was deleted."""
         return self._by_number.get(number)
 
+    def find_current(self, state: BoardState) -> BoardState | None:
+        """Return the current state of a board, None if it was deleted since. If an index server was
+        emptied, another board may have its number."""
+        current = self._by_number.get(state.number)
+        return None if current is None or current.uid != state.uid else current
+
     def current(self, state: BoardState) -> BoardState:
         """Return the current state of a board. Raises UnknownBoard if it was deleted since."""
-        try:
-            return self._by_number[state.number]
-        except KeyError:
-            raise UnknownBoard(f"the board {quoted(state.board.name)} was deleted") from None
+        current = self.find_current(state)
+        if current is None:
+            raise UnknownBoard(f"the board {quoted(state.board.name)} was deleted")
+        return current
 
     def by_number(self, number: int) -> BoardState:
         try:

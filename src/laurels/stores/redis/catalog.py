@@ -265,10 +265,7 @@ class BoardCatalog:
     def note_refresh_states(self, state: BoardState, refresh_states: RefreshStates) -> None:
         """Store the refresh states of a board's windows. Do nothing if the board is gone, since a
         new board may have its number if the server was emptied."""
-        if not state.rules.refreshed:
-            return
-        present = self.boards.find_by_number(state.number)
-        if present is not None and present.uid == state.uid:
+        if state.rules.refreshed and self.boards.find_current(state) is not None:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
     def ensure_unchanged(
@@ -407,7 +404,7 @@ class BoardCatalog:
 
 def opened_as(state: BoardState) -> Opened:
     """Return a board with its version and rules, in the form that calls of the index take."""
-    return Opened(state.number, state.version, state.rules)
+    return Opened(state.number, state.version, state.rules, uid=state.uid)
 
 
 def _not_ready(state: BoardState) -> NotReady:

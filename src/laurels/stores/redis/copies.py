@@ -57,7 +57,7 @@ class _Unfinished(Struct, frozen=True):
     @property
     def opened(self) -> Opened:
         rules = Board.from_json(self.origin.definition).rules()
-        return Opened(self.number, self.origin.version, rules)
+        return Opened(self.number, self.origin.version, rules, uid=self.origin.uid)
 
 
 class ServerCopies:

@@ -43,7 +43,7 @@ class Follower:
         offset = await self._catalog.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # another process deleted the board
             await self._catalog.load()
-        if self._catalog.boards.find_by_number(state.number) is None:
+        if self._catalog.boards.find_current(state) is None:
             self._offsets.pop(state.number, None)
         else:
             self._offsets[state.number] = offset

@@ -79,7 +79,7 @@ class Registry:
         for body in await self._definitions.deleted():
             record = board_record(body)
             rules = Board.from_json(record.definition).rules()
-            deleted.append((body, Opened(record.number, record.version, rules)))
+            deleted.append((body, Opened(record.number, record.version, rules, uid=record.uid)))
         return deleted
 
     async def cleared(self, body: bytes) -> None:

@@ -83,6 +83,13 @@ class Opened(Struct, frozen=True):
     rules: Rules
     shard: int = 0
     feeds: int = 0
+    uid: str = ""
+
+    @property
+    def version_text(self) -> str:
+        """The version as it is stored. It has the unique id of the board, since after the server
+        was emptied another board may get the same number and version."""
+        return f"{self.version}.{self.uid}" if self.uid else str(self.version)
 
 
 class CallId(Struct, frozen=True):

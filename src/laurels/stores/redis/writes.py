@@ -149,7 +149,7 @@ class Writer:
         """Raise UnknownBoard if the board was deleted. Raise NotReady if a board of that name was
         created again, since the events were validated against the old definition."""
         self._catalog.set_gone()
-        if self._catalog.boards.find_by_number(write.board.number) is not None:
+        if self._catalog.boards.find_current(write.board) is not None:
             return
         name = write.board.board.name
         await self._catalog.find_board(name)
@@ -275,7 +275,7 @@ class Writer:
             case records.Remove():
                 state = self._catalog.boards.by_number(record.board)
                 await self._catalog.pass_boundary(state, record.now_ms)
-                current = self._catalog.boards.find_by_number(record.board)
+                current = self._catalog.boards.find_current(state)
                 if current is None:
                     return False
                 opened = opened_as(current)
@@ -316,7 +316,7 @@ class Writer:
         )
         if not await self._catalog.registry.create(kept, board.name):
             return False
-        opened = Opened(record.board, record.version, board.rules())
+        opened = Opened(record.board, record.version, board.rules(), uid=record.uid)
         block = write_block(record, "create", None, record.definition)
         await self._catalog.index.open(opened, block)
         return True

@@ -85,7 +85,7 @@ class BoardWrites(Upkeep):
         """Raise DefinitionOutdated unless the board exists with this version of its definition.
         Call it after reads that do not check the version themselves."""
         stored = await self._command(board, b"HGET", b"m", b"ver")
-        if stored is None or int(stored) != board.version:
+        if stored is None or bytes(stored).decode() != board.version_text:
             raise DefinitionOutdated
 
     async def position(self, board: Opened, source: str) -> str | None:

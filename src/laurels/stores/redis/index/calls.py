@@ -72,13 +72,13 @@ class ShardCalls:
         self._prefix = prefix
         self._clock = clock
         self._expires = expires
-        self._encodings: dict[int, tuple[int, BoardEncoding]] = {}
+        self._encodings: dict[int, tuple[str, BoardEncoding]] = {}
 
     def _encoding(self, board: Opened) -> BoardEncoding:
         version, encoding = self._encodings.get(board.number, (None, None))
-        if encoding is None or version != board.version:
+        if encoding is None or version != board.version_text:
             encoding = board_encoding(board, expires=self._expires, head_sizes=self.head_sizes)
-            self._encodings[board.number] = board.version, encoding
+            self._encodings[board.number] = board.version_text, encoding
         return encoding
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:

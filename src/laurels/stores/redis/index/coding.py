@@ -88,7 +88,7 @@ def board_encoding(
     least, most = word_bounds(rules)
     rolling = [window for window in rules.windows.values() if window.steps]
     payload = {
-        "version": str(board.version),
+        "version": board.version_text,
         "columns": len(rules.columns),
         "sums": [column.adds_up for column in rules.columns],
         "tie": rules.tie,

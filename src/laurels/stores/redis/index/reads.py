@@ -55,7 +55,8 @@ class _PendingRead(Struct, frozen=True, gc=False):
     def is_compatible(self, other: "_PendingRead") -> bool:
         """Return whether two reads can share a call: they are for the same version of the board,
         and valid until the same time."""
-        return self.due_ms == other.due_ms and self.opened.version == other.opened.version
+        own, others = self.opened, other.opened
+        return self.due_ms == other.due_ms and own.version_text == others.version_text
 
 
 class _ShardQueue:

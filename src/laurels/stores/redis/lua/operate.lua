@@ -15,15 +15,25 @@
 local op = A.op
 local RANKINGS_MOST = 100  -- the maximum number of rankings that one call removes
 
+-- Returns the number and the unique id of the board in a stored version.
+local function number_and_id(version)
+  local number, id = string.match(version, '^(%d+)(.*)$')
+  return tonumber(number), id
+end
+
 local function open_windows()
   local windows = {}
   for _, w in ipairs(A.windows) do windows[#windows + 1] = rolling_window(w) end
   return windows
 end
 
+-- Registers a board or its changed definition. A version is a number and the unique id of the board:
+-- another id means that the server was emptied since, or that an earlier release stored none.
 local function open()
-  local stored = tonumber(call('HGET', KEYS[1], 'ver') or '0')
-  if stored < tonumber(B.version) then
+  local version = call('HGET', KEYS[1], 'ver') or '0'
+  local stored, id = number_and_id(version)
+  local new, new_id = number_and_id(B.version)
+  if stored < new or id ~= new_id then
     call('HSET', KEYS[1], 'ver', B.version)
     local now = call('HGET', KEYS[1], 'now')
     if stored > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end

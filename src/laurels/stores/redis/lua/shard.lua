@@ -2,8 +2,8 @@
 -- which a call is refused.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
---   P m                     hash: ver, the definition version; now, the newest time seen; seq, the
---                           number of the last change; since: scopes that were last advanced before
+--   P m                     hash: ver, the definition version with the unique id of the board; now, the
+--                           newest time seen; seq, the number of the last change; since: scopes that were last advanced before
 --                           this time are stale, as the board has changed; for a rolling window
 --                           run:<w>, its running step, and phase:<w> and place:<w>, how far the pass
 --                           has come; for a refreshed one also the fields listed in refresh_state.lua;
