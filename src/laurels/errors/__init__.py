@@ -791,7 +791,7 @@ class InvalidClock(InvalidInput):
     """A clock or log option is not valid for this store, or the boards use another clock."""
 
     code = "invalid_clock"
-    advice = "use system or event, or leave the option out: the boards keep the clock that they use"
+    advice = "use system or event, or omit the option to keep the clock that the boards already use"
 
 
 class ErrorRow(NamedTuple):

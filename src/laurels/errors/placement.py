@@ -7,4 +7,4 @@ class BoardElsewhere(Conflict):
     """A board of this name exists, but the placement of the service points to another store."""
 
     code = "board_elsewhere"
-    advice = "let the operator move the board as the log of the server says, or use another name"
+    advice = "let the operator move the board as the server's log describes, or use another name"

@@ -57,8 +57,8 @@ def write_labels(labels: LabelPairs | None) -> str | None:
 
 
 def read_labels(text: str | None) -> LabelPairs:
-    """Convert a parameter, with percent-encoded values, to the labels of a scope; without the
-    parameter there are none. Raises InvalidQuery, InvalidLabel."""
+    """Convert a parameter with percent-encoded values to the labels of a scope; None stands for no
+    labels. Raises InvalidQuery, InvalidLabel."""
     labels: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, separator, value = part.partition("=")

@@ -92,7 +92,7 @@ def _parameters(kind: type[Struct]) -> _Parameters:
 
 
 def _without_conversion(info: FieldInfo) -> _Conversion:
-    """Return the conversion of a field that is a number, text or a flag: none."""
+    """Return a conversion that changes nothing, for a field that is a number, text or a flag."""
     return _Conversion(info.type, _unchanged, _unchanged, info.default)
 
 

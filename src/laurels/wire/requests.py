@@ -51,7 +51,7 @@ class BatchTooLong(TooLarge):
     """The body has more than 10,000 events."""
 
     code = "batch_too_long"
-    advice = "send them in several requests, each with an Idempotency-Key of its own"
+    advice = "send the events in several requests, each with its own Idempotency-Key"
 
 
 def query_of(raw: str, form: type[Q]) -> Q:
@@ -178,8 +178,8 @@ def _with_parsed_times(decoded: Any, *, single: bool) -> list[Any]:
 
 
 def timed(event: Any) -> Any:
-    """Return an event with an `at` in RFC 3339 parsed and the values of columns as a tuple.
-    Anything of another form is returned unchanged."""
+    """Return an event with its `at` parsed, if that is in RFC 3339, and a list of values converted
+    to a tuple. Anything of another form is returned unchanged."""
     if isinstance(event, dict) and isinstance(event.get("at"), str):
         return {**event, "at": _parse_time(event["at"]), **_with_tuple(event)}
     if isinstance(event, dict):

@@ -87,7 +87,7 @@ class EndingWindows:
         return cached
 
     def close_wait_ms(self, board: str) -> int:
-        """Return how long the end of a period of a board waits for sources that lag."""
+        """Return the longest time for which a period of a board stays open for sources that lag."""
         definition = self._boards.get(board)
         return 0 if definition is None else definition.rules().close_wait_ms
 

@@ -102,7 +102,7 @@ class StreamReader(Protocol):
 
     @property
     def name(self) -> str:
-        """The address of the stream, for use in texts: without user name and password."""
+        """The address of the stream without user name and password, for use in texts."""
 
     @property
     def resumes(self) -> bool:
