@@ -21,8 +21,8 @@ from laurels.wire.sources import SourceReport
 
 REPORT_SECONDS = 1.0
 STALE_SECONDS = 5.0
-"""The age at which a stored state is no longer shown, since the first worker has stopped writing
-it."""
+"""The age, in seconds, from which on a stored state is no longer shown: the first worker has then
+stopped writing it."""
 
 
 class FlowReports(Struct, frozen=True):

@@ -13,7 +13,7 @@ from .access import Keys
 
 
 def ensure_possible(settings: Settings, admin_key: str | None) -> None:
-    """Raise an error if `open` is set and the other settings do not allow serving without keys:
+    """If `open` is set but the other settings do not allow serving without keys, raise
     InvalidSettings, NotLoopback or KeysNeeded."""
     if not settings.open:
         return

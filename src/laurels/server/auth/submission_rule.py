@@ -19,8 +19,8 @@ DEFAULT_RATE = 10.0
 class SubmissionRule(Struct, frozen=True):
     """A permission to submit events of one member.
 
-    Every event gets `labels`; an event may only be sent with labels that are among them. Its value
-    is from `min` to `max`, which are decimals as texts; None means no bound.
+    Every event gets the labels in `labels`. The labels with which an event is sent must be among
+    these. Its value must be from `min` to `max`, which are decimals as texts; None means no bound.
     """
 
     member: str

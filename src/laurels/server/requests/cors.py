@@ -18,8 +18,8 @@ PREFLIGHT: Headers = [
 
 
 class Origins:
-    """The allowed origins; `*` allows all. A page sends its key in a header. So credentials that
-    browsers add themselves, such as cookies, are not allowed."""
+    """The allowed origins; `*` allows all. A page sends its key in a header. Credentials that
+    browsers add themselves, such as cookies, are therefore not needed, and not allowed."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = frozenset(allowed)

@@ -24,8 +24,8 @@ class SeenVersions:
         return None if board is None else self._versions.get(board)
 
     def note(self, board: str | None, sent: BoardVersion | None, header: str | None) -> None:
-        """Record the version in the header of an answer. Its request was sent with the version
-        `sent`."""
+        """Record the version in the header of an answer. `sent` is the version with which the
+        request was sent."""
         if board is None or header is None:
             return
         try:

@@ -69,10 +69,10 @@ AfterCommit = Callable[[int], None]
 class Inbox:
     """The queue of tickets, in order of arrival. Only the committing thread takes tickets out.
 
-    The committing thread takes no lock that a writer holds. Otherwise a signal handler that
-    interrupts this writer, and then writes and waits for the commit itself, would wait forever.
-    Putting a ticket wakes the committing thread. If the thread waits for more writers, it is woken
-    when there are enough. If it misses that notification, its wait times out.
+    The committing thread takes no lock that a writer holds. If it did, a signal handler could
+    interrupt the writer that holds the lock, write something itself, and wait forever for the
+    commit. Putting a ticket wakes the committing thread. If the thread waits for more writers, it
+    is woken when there are enough. If it misses that notification, its wait times out.
     """
 
     def __init__(self) -> None:
@@ -91,8 +91,8 @@ class Inbox:
 
     @property
     def waiting(self) -> int:
-        """The approximate number of waiting writers. It is not exact, as a signal handler that
-        writes may interrupt the count."""
+        """The approximate number of waiting writers. It is not exact, since the count may be
+        interrupted by a signal handler that also writes."""
         return self._arrived - self._taken_count
 
     # Methods called by writers

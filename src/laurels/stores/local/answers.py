@@ -1,5 +1,5 @@
-"""Encoded answers of the store of one process. Answers that clients share are cached until their
-board changes.
+"""Encoded answers of the store of one process. Answers to queries that many clients make are cached
+until their board changes.
 
 An answer depends only on the board, the time and the query. The change token of a board (see
 `change_token`) changes whenever the board has changed or a period has ended. It is read before the

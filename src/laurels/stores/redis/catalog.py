@@ -126,7 +126,7 @@ class BoardCatalog:
             return
         await self.index.open(opened_as(before))
         await self.registry.load()
-        if self.boards.find_by_number(state.number) is None:  # deleted meanwhile: undo it
+        if self.boards.find_by_number(state.number) is None:  # deleted meanwhile: close it again
             await self.index.close(opened_as(before))
 
     async def remove_deleted(self) -> None:

@@ -8,9 +8,9 @@ only after the key was removed from both files. On a full disk, a revocation fir
 `keys.json.previous`, then writes the smaller `keys.json` to the space that this frees.
 
 Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had no
-checksum, can still be read. A note in the folder's log records that the store needs keys. So a
-store needs keys even if the files are lost, or if it was restored from a backup, which never has
-the keys.
+checksum, can still be read. A note in the folder's log records that the store needs keys. So this
+is known even if the files are lost, or if the store was restored from a backup, which never has the
+keys.
 """
 
 import errno

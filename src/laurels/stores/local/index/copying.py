@@ -257,8 +257,8 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield the scopes of boards that are not copied yet, or that have not followed all
-        refreshes of their board."""
+        """Yield the scopes that a round has to copy even if no write has touched them: scopes that
+        no round has visited yet, and scopes that have not followed all refreshes of their board."""
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:

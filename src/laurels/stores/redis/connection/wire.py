@@ -32,8 +32,8 @@ _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
 """The delays between attempts to reach a lost server: 50 ms at first, and at most 0.8 s."""
 _OTHERS_SECONDS = 0.1
-"""The number of seconds to wait for the other hosts after one host has answered that it is a
-primary, since another host may give the same answer."""
+"""After one host has answered that it is a primary, how many seconds to wait for the answers of the
+other hosts. If another host is a primary, too, neither is used."""
 
 
 class NoScript(Exception):  # noqa: N818 (names the state)

@@ -58,7 +58,7 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""The number of milliseconds that a period is stored longer than needed, since the clock of a
+"""By how many milliseconds longer than needed a period is stored. This is because the clock of a
 promoted replica, or of another cluster node, may differ from the clock that processes follow."""
 
 
@@ -415,7 +415,7 @@ def _located(
 
 
 def unpack_scores(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
-    """Return the words in forms that are numbers, as columns."""
+    """Return the words of forms, column by column. Each form is a number."""
     if layout.name == "plain":
         return [array("q", forms)]
     columns = []

@@ -19,7 +19,7 @@ _DROP = 100
 
 
 def _longer(lives: dict[str, int], others: dict[str, int]) -> dict[str, int]:
-    """Return the longer one of the two lifetimes of each window that is in both mappings."""
+    """For each window that is in both mappings, return the longer of its two lifetimes."""
     return {name: max(ms, others[name]) for name, ms in lives.items() if name in others}
 
 

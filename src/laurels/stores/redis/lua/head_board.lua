@@ -64,7 +64,8 @@ do
   end
 
   -- Renews the expiry of a ranking's keys, for a share of its buckets. Returns whether all are
-  -- renewed. The state's own expiry does not show this: a write of the state renews it, too.
+  -- renewed. This cannot be seen from the expiry of the state, since every write of the state
+  -- renews that expiry.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
     if not at then return true end

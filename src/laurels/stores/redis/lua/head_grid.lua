@@ -68,8 +68,8 @@ do
     return low
   end
 
-  -- Returns how many of the ascending `edges` are at most `value`. The search begins at `near`, the answer for
-  -- another value that is likely to be close, if it is given.
+  -- Returns how many of the ascending `edges` are at most `value`. If `near` is given, the search
+  -- begins there: it is the answer for another value that is likely to be close.
   local function search_numbers(edges, m, value, near)
     local low, high = 0, m
     if near then
