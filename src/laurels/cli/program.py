@@ -59,6 +59,7 @@ COMMANDS = {
     "backup": "upkeep",
     "restore": "upkeep",
     "copy": "copying",
+    "move": "moving",
 }
 """The other commands, each with the module of its function. The function has the name of the
 command, unless another name follows a colon."""

@@ -74,17 +74,17 @@ async def servable(
             moment=moment,
         )
         stored = ServerKeyStore(direct.keys, direct.run, new_key)
-        return Backing(direct, direct.answers, stored, stored)
+        return Backing(direct, direct.answers, stored, direct, stored)
     service = await asyncio.to_thread(
         connect, url, clock, create=True, max_clock_step=max_clock_step
     )
     answers = LocalAnswers(service, cache.max_bytes)
     if (folder := folder_of(url)) is None:
-        return Backing(service, answers, MemoryKeyStore())
+        return Backing(service, answers, MemoryKeyStore(), service)
     try:
         keys = FolderKeyStore(folder, service, warn)
         await asyncio.to_thread(service.audit_log.create)
     except BaseException:
         await asyncio.to_thread(service.close)
         raise
-    return Backing(service, answers, keys)
+    return Backing(service, answers, keys, service)

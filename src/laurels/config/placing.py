@@ -2,19 +2,24 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping
 from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.api.leaderboards import Leaderboards
 from laurels.errors import InvalidClock, UnknownUrl
 from laurels.errors.index_server import IndexUnavailable
+from laurels.flows.copying.copying import end_of_changes
+from laurels.flows.copying.sinks import move_sinks
 from laurels.stores.answers.answer import CacheSettings
-from laurels.stores.base import Backing
+from laurels.stores.base import Backing, PortableStore
 from laurels.stores.redis.connection.urls import redis_address
 from laurels.stores.routed.placed import OpenedStore, PlacedStore
 from laurels.stores.routed.placement import Placement
+from laurels.stores.routed.routes import BoardRoutes
 from laurels.stores.routed.store import RoutedStore
 from laurels.timeline.clock import Clock
 
@@ -78,10 +83,11 @@ async def placed(
     """Open the stores of a server on the running event loop, and return them as one. The default
     store has to answer. Any other index server that does not answer is opened later, as soon as it
     answers. `warn` is called with each sentence for the operator. Raises the errors of `servable`,
-    and InvalidClock if the stores do not have the same kind of clock."""
+    InvalidClock if the stores do not have the same kind of clock, and UnknownStore if a board was
+    moved to a store that is not among them."""
     stores = store_list(url, placement)
     if len(stores.urls) == 1:
-        return await servable(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
+        return await _single(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
     moment = count(1).__next__
     share = replace(cache, max_bytes=cache.max_bytes // len(stores.urls))
     backing = await servable(
@@ -90,6 +96,7 @@ async def placed(
     opened = [
         PlacedStore(
             without_login(url),
+            _identity_of(url),
             OpenedStore(backing.store, backing.answers),
             is_watched=is_direct(url),
         )
@@ -104,14 +111,47 @@ async def placed(
         )
         for each in stores.urls[1:]:
             opened.append(await _placed(each, opening))
-        routed = RoutedStore(opened, Placement(stores.patterns), moment, warn)
-        await routed.find_misplaced()
+        routed = RoutedStore(
+            opened,
+            Placement(stores.patterns),
+            moment,
+            warn,
+            BoardRoutes(backing.notes),
+            time.monotonic,
+            _move_sinks,
+        )
+        await routed.prepare()
     except BaseException:
         for placed_store in opened:
             if placed_store.opened is not None:
                 await placed_store.opened.store.close_async()
         raise
-    return Backing(routed, routed.answers, backing.keys, backing.shared_keys)
+    return replace(backing, store=routed, answers=routed.answers, mover=routed)
+
+
+async def _single(
+    url: str,
+    clock: str | Clock | None,
+    *,
+    max_clock_step: str | int | None,
+    cache: CacheSettings,
+    warn: Callable[[str], None],
+) -> Backing:
+    """Open the only store of a server. Raises UnknownStore if boards were moved away from it."""
+    backing = await servable(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
+    try:
+        routes = BoardRoutes(backing.notes)
+        await asyncio.to_thread(routes.load)
+        routes.ensure_in([_identity_of(url)])
+    except BaseException:
+        await backing.store.close_async()
+        raise
+    return backing
+
+
+def _move_sinks(source: PortableStore, target: PortableStore, board: str) -> list[str]:
+    end = end_of_changes(target.copies.origin(board))
+    return move_sinks(Leaderboards(source), Leaderboards(target), board, end)
 
 
 class _Opening(Struct, frozen=True):
@@ -158,11 +198,16 @@ class _Opening(Struct, frozen=True):
 
 async def _placed(url: str, opening: _Opening) -> PlacedStore:
     """Open a store other than the default store, or note that it does not answer."""
-    name, is_server = without_login(url), is_direct(url)
+    name, identity, is_server = without_login(url), _identity_of(url), is_direct(url)
     try:
         opened = await opening.open(url)
     except IndexUnavailable as error:
         return PlacedStore(
-            name, None, is_watched=True, open_store=lambda: opening.open(url), failure=error
+            name,
+            identity,
+            None,
+            is_watched=True,
+            open_store=lambda: opening.open(url),
+            failure=error,
         )
-    return PlacedStore(name, opened, is_watched=is_server)
+    return PlacedStore(name, identity, opened, is_watched=is_server)

@@ -10,7 +10,7 @@ from laurels.model.board import Board
 
 from . import record as records
 from .board_state import BoardState, new_state
-from .contents import Origin, decode_origin, decode_piece
+from .contents import Origin, Renewed, decode_origin, decode_piece
 from .index import Index
 from .lifecycle import Refreshed
 
@@ -38,7 +38,11 @@ class Unfinished:
 
     def restore(self, record: records.Content) -> None:
         """Write a piece of an unfinished board's state to the index."""
-        self._index.restore(record.board, decode_piece(record.piece))
+        piece = decode_piece(record.piece)
+        if isinstance(piece, Renewed):
+            self.states[record.board] = adopted_state(record.board, piece.origin)
+        else:
+            self._index.restore(record.board, piece)
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
         """End the copy of a board, whose pieces are complete, and return its state. `entry` is the

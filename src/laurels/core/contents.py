@@ -10,7 +10,7 @@ Derived data is left out, such as the ranking prepared for the next step of a ro
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +22,8 @@ from .lifecycle import Floors
 
 PIECE_ROWS = 4_096
 """The number of rows in a piece."""
+GROUP_BYTES = 1 << 20
+"""The total size of the pieces that are written together; a larger piece is written alone."""
 
 
 class LastRefresh(Struct, frozen=True, array_like=True):
@@ -154,6 +156,16 @@ class MemberValues(Struct, frozen=True, array_like=True, tag="data"):
 Piece = RankingRows | EventIds | MemberValues
 
 
+class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
+    """The origin of a copy that was begun with an earlier one."""
+
+    origin: Origin
+
+
+LoggedPiece = Piece | Renewed
+"""What a store logs of an unfinished copy."""
+
+
 class _Named(Struct):
     name: str
 
@@ -161,7 +173,7 @@ class _Named(Struct):
 _names = msgspec.json.Decoder(_Named)
 _encoder = msgspec.msgpack.Encoder()
 _origins = msgspec.msgpack.Decoder(Origin)
-_pieces: msgspec.msgpack.Decoder[Piece] = msgspec.msgpack.Decoder(Piece)
+_pieces: msgspec.msgpack.Decoder[LoggedPiece] = msgspec.msgpack.Decoder(LoggedPiece)
 
 encode = _encoder.encode
 
@@ -171,7 +183,7 @@ def decode_origin(body: bytes) -> Origin:
     return _origins.decode(body)
 
 
-def decode_piece(body: bytes) -> Piece:
+def decode_piece(body: bytes) -> LoggedPiece:
     """Return a piece from its bytes."""
     return _pieces.decode(body)
 
@@ -197,3 +209,17 @@ def rows_of(
         bytes(map(len, members)),
         list(map(pack, columns)),
     )
+
+
+def grouped(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Yield pieces in groups to be written together, since a board may have many small ones."""
+    group: list[Piece] = []
+    size = nbytes = 0
+    for piece in pieces:
+        if group and (size + piece.size > PIECE_ROWS or nbytes + piece.nbytes > GROUP_BYTES):
+            yield group
+            group, size, nbytes = [], 0, 0
+        group.append(piece)
+        size, nbytes = size + piece.size, nbytes + piece.nbytes
+    if group:
+        yield group

@@ -342,6 +342,17 @@ class Index(Protocol):
         """Yield the whole state of a board. The board and all its scopes must have been advanced,
         and must not change meanwhile."""
 
+    def scan(self, board: int, until_ms: int) -> Iterator[Piece]:
+        """Yield the state of a board without scopes and rolling windows, which may change
+        meanwhile: the rows of members that do not change are all among the pieces. Of the event
+        ids, yield those accepted before an instant."""
+
+    def member_pieces(
+        self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Yield the current rows and data of some members of such a board, and the event ids
+        accepted from an instant until before another."""
+
     def restore(self, board: int, piece: Piece) -> None:
         """Write a piece of the state of a board that has no readers and counts no events yet. A
         piece that is written again has no effect."""

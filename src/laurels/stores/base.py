@@ -23,6 +23,7 @@ from laurels.stores.answers.sessions import Floor
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.keys import KeyStore, SharedKeyStore
+from laurels.wire.placement import MovedBoard, StoreStatus
 
 T = TypeVar("T")
 
@@ -142,6 +143,24 @@ class BoardCopies(BoardContents, Protocol):
         """Remove an unfinished copy. Raises CopyLost."""
 
 
+class MovableCopies(BoardCopies, Protocol):
+    """Whole boards that can be copied while they are written."""
+
+    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
+        """Yield the pieces of a board that is written meanwhile, with the event ids accepted before
+        an instant. Rows of members that are written meanwhile may be outdated or missing. Return
+        None for a board whose members cannot be read by `member_pieces`."""
+
+    def member_pieces(
+        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Yield the current rows and data of some members, and the event ids accepted from an
+        instant until before another. Written to a copy, they replace earlier rows."""
+
+    def renew(self, origin: Origin) -> None:
+        """Replace the origin of an unfinished copy of the board by a later one. Raises CopyLost."""
+
+
 class PortableStore(Store, Protocol):
     """A store that boards can be copied from and to."""
 
@@ -210,6 +229,10 @@ class Servable(AsyncStore, PortableStore, Protocol):
     """A store that a service can serve."""
 
     @property
+    def copies(self) -> MovableCopies:
+        """Access to whole boards."""
+
+    @property
     def is_exact(self) -> bool:
         """Whether a change token changes at the same moment as its board's lists."""
 
@@ -258,11 +281,37 @@ class ThreadedStore(Servable, Protocol):
         """Run a coroutine on the loop of the store, and return its result."""
 
 
+class NoteStore(Protocol):
+    """Small texts that a store keeps durably beside its boards. The methods block."""
+
+    def note(self, key: str) -> str | None:
+        """Return a note; None if there is none."""
+
+    def set_note(self, key: str, value: str) -> None:
+        """Store a note. It is durable when this returns."""
+
+
+class BoardMover(Protocol):
+    """The stores behind a service, and moves of boards between them. The methods block."""
+
+    def stores(self) -> list[StoreStatus]:
+        """Return all stores, the default store first."""
+
+    def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
+        """Move a board to the store of this number; None stands for the store that its name points
+        to. Reads do not wait. Writes to the board wait for at most a second; they may be refused
+        for `pause_seconds` if that is more. Raises UnknownBoard,
+        UnknownStore, NameTaken, MoveRefused, BoardMoving, and the errors of copying a board."""
+
+
 class Backing(Struct, frozen=True):
     """The storage of a service: a store, its encoded answers, and the service's keys."""
 
     store: Servable
     answers: AnswerSource
     keys: KeyStore
+    notes: NoteStore
     shared_keys: SharedKeyStore | None = None
     """The key store `keys` again, if other processes may change the keys; otherwise None."""
+    mover: BoardMover | None = None
+    """Moves boards between the stores behind the service; None if there is only one store."""

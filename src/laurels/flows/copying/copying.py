@@ -5,12 +5,12 @@ finished if the source has not changed meanwhile. If a copy is interrupted, the 
 unfinished board and begins it anew; boards that were finished are only compared again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from laurels.core.changes.cursor import BlockPlace, ChangeCursor
-from laurels.core.contents import PIECE_ROWS, Origin, Piece, RankingRows
+from laurels.core.contents import Origin, RankingRows, grouped
 from laurels.errors import UnknownBoard
 from laurels.errors.copies import BoardChanging, NameTaken
 from laurels.stores.base import BoardContents, BoardCopies
@@ -19,8 +19,6 @@ from .comparing import CopyCheck, compare
 
 ATTEMPTS = 3
 """The maximum number of attempts to copy a board, if the board changes meanwhile."""
-GROUP_BYTES = 1 << 20
-"""The maximum size of the pieces that are written together; a larger piece is written alone."""
 
 
 def ignore_progress(doing: str, rows: int) -> None:
@@ -50,12 +48,13 @@ def copy_board(
     copied, rows, end = False, 0, None
     if not is_copied(target, source.origin(board)):
         rows = write_copy(source, target, board, report)
-        copied, end = True, _end_of_changes(target.origin(board))
+        copied, end = True, end_of_changes(target.origin(board))
     report("comparing", rows)
     return CopiedBoard(board, copied, rows, compare(source, target, board), end)
 
 
-def _end_of_changes(origin: Origin) -> str:
+def end_of_changes(origin: Origin) -> str:
+    """Return the cursor after the newest change of a board."""
     places = [BlockPlace(sequence, tag) for sequence, tag in origin.ends]
     return ChangeCursor(origin.uid, tuple(places)).encode()
 
@@ -86,7 +85,7 @@ def write_copy(
             target.give_up(board)
         target.begin(origin)
         rows = 0
-        for pieces in _grouped(source.pieces(board)):
+        for pieces in grouped(source.pieces(board)):
             target.put(board, pieces)
             rows += sum([piece.size for piece in pieces if isinstance(piece, RankingRows)])
             report("copying", rows)
@@ -94,17 +93,3 @@ def write_copy(
             target.finish(board)
             return rows
     raise BoardChanging(f"the board {board!r} was written to while it was copied")
-
-
-def _grouped(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """Yield pieces in groups to be written together, since a board may have many small ones."""
-    group: list[Piece] = []
-    size = nbytes = 0
-    for piece in pieces:
-        if group and (size + piece.size > PIECE_ROWS or nbytes + piece.nbytes > GROUP_BYTES):
-            yield group
-            group, size, nbytes = [], 0, 0
-        group.append(piece)
-        size, nbytes = size + piece.size, nbytes + piece.nbytes
-    if group:
-        yield group

@@ -274,6 +274,7 @@ class _Served:
                 ConnectionSessions(backing.answers.moment),
                 HotKeys(time.monotonic),
                 HotKeys(time.monotonic),
+                backing.mover if order is None else None,
             ),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),

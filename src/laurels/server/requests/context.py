@@ -19,7 +19,7 @@ from laurels.server.live.hub import Hub
 from laurels.server.metrics import Metrics
 from laurels.server.process.settings import Settings
 from laurels.stores.answers.sessions import NO_FLOOR, ConnectionSessions, Floor
-from laurels.stores.base import AnswerSource, Servable
+from laurels.stores.base import AnswerSource, BoardMover, Servable
 from laurels.wire.answers import is_packed
 from laurels.wire.requests import JSON, MSGPACK
 
@@ -46,6 +46,7 @@ class Server(Struct, frozen=True):
     sessions: ConnectionSessions
     hot_boards: HotKeys[str]
     hot_members: HotKeys[tuple[str, str]]
+    mover: BoardMover | None = None
 
 
 class Encoded(Struct, frozen=True):

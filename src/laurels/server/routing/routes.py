@@ -13,6 +13,7 @@ from laurels.server.verbs import (
     copies,
     flows,
     hot,
+    moves,
     queries,
     streams,
     upkeep,
@@ -32,5 +33,6 @@ ROUTES: list[Route] = [
     *upkeep.ROUTES,
     *flows.ROUTES,
     *copies.ROUTES,
+    *moves.ROUTES,
     *audit.ROUTES,
 ]

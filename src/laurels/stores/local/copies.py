@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
-from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy, encode
+from laurels.core.contents import CopyClock, Origin, Piece, Renewed, UnfinishedCopy, encode
 from laurels.core.fold import Fold
+from laurels.core.index import Index
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
@@ -57,9 +58,34 @@ class LocalCopies:
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board."""
+        return self._read(board, lambda index, number: index.contents(number))
+
+    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
+        """Yield the pieces of a board that is written meanwhile. Return None for a board whose
+        changed members cannot be read alone."""
         with self._store.reading():
             fold = self._store.advanced_fold()
-            pieces = fold.index.contents(fold.named(board).number)
+            rules = fold.named(board).rules
+            rolls = any(window.steps for window in rules.windows.values())
+            if fold.event_time or rules.scoped or rules.rank_by or rules.head or rolls:
+                return None
+        return self._read(board, lambda index, number: index.scan(number, until_ms))
+
+    def member_pieces(
+        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Yield the rows and data of some members, and the event ids accepted meanwhile."""
+
+        def read(index: Index, number: int) -> Iterator[Piece]:
+            return index.member_pieces(number, members, from_ms, until_ms)
+
+        return self._read(board, read)
+
+    def _read(self, board: str, begin: Callable[[Index, int], Iterator[Piece]]) -> Iterator[Piece]:
+        """Yield pieces of the index, each read under the lock."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            pieces = begin(fold.index, fold.named(board).number)
         while True:
             with self._store.reading():
                 piece = next(pieces, None)
@@ -95,6 +121,13 @@ class LocalCopies:
             return [records.Content(number, 1, now_ms, piece) for piece in encoded]
 
         self._store.commit(Several(propose))
+
+    def renew(self, origin: Origin) -> None:
+        """Replace the origin of an unfinished copy."""
+        piece = encode(Renewed(origin))
+        self._write(
+            origin.board_name, lambda number, now_ms: records.Content(number, 1, now_ms, piece)
+        )
 
     def finish(self, board: str) -> None:
         """Make a complete copy visible to readers and writers."""

@@ -23,7 +23,7 @@ from laurels.core.contents import (
     encode,
 )
 from laurels.core.lifecycle import next_boundary
-from laurels.errors.copies import CopyLost
+from laurels.errors.copies import CopyLost, CopyRefused
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
@@ -103,6 +103,20 @@ class ServerCopies:
         """Write pieces of an unfinished copy."""
         self._run(self._put(board, pieces))
 
+    def scan(self, _board: str, _until_ms: int) -> Iterator[Piece] | None:
+        """Return None: other processes may write to the board as well."""
+        return None
+
+    def member_pieces(
+        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Raise CopyRefused, since `scan` returns None."""
+        raise CopyRefused(f"the members of {quoted(board)} cannot be read alone")
+
+    def renew(self, origin: Origin) -> None:
+        """Replace the origin of an unfinished copy."""
+        self._run(self._renew(origin))
+
     def finish(self, board: str) -> None:
         """Make a complete copy visible to readers and writers."""
         self._run(self._finish(board))
@@ -168,7 +182,7 @@ class ServerCopies:
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
             number = await self._catalog.registry.take_number()
-            note = f"{number}:{b64encode(encode(origin)).decode()}"
+            note = _note(number, origin)
             if await self._catalog.registry.first_note(_key(name), note) != note:
                 raise name_taken(name)
             await self._catalog.index.open(_Unfinished(number, origin).opened)
@@ -184,6 +198,12 @@ class ServerCopies:
             unfinished = await self._require_unfinished(board)
             for piece in pieces:
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
+
+    async def _renew(self, origin: Origin) -> None:
+        with ends_in(inf, anew=True):
+            board = origin.board_name
+            note = _note((await self._require_unfinished(board)).number, origin)
+            await self._catalog.registry.set_note(_key(board), note)
 
     async def _finish(self, board: str) -> None:
         with ends_in(inf, anew=True):
@@ -210,6 +230,11 @@ class ServerCopies:
             unfinished = await self._require_unfinished(board)
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
+
+
+def _note(number: int, origin: Origin) -> str:
+    """Return the note about an unfinished copy."""
+    return f"{number}:{b64encode(encode(origin)).decode()}"
 
 
 def _key(board: str) -> str:

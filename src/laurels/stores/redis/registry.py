@@ -40,6 +40,9 @@ class Definitions(Protocol):
     async def first_note(self, key: str, value: str) -> str:
         """Store a note unless there is one; return the stored note."""
 
+    async def set_note(self, key: str, value: str) -> None:
+        """Store a note, replacing any earlier one."""
+
     async def clear_note(self, key: str) -> None:
         """Remove a note."""
 
@@ -140,6 +143,10 @@ class Registry:
     async def first_note(self, key: str, value: str) -> str:
         """Store a note unless there is one; return the stored note."""
         return await self._definitions.first_note(key, value)
+
+    async def set_note(self, key: str, value: str) -> None:
+        """Store a note, replacing any earlier one."""
+        await self._definitions.set_note(key, value)
 
     async def clear_note(self, key: str) -> None:
         """Remove a note."""

@@ -370,6 +370,15 @@ class RedisStore(Paced):
 
     # Methods for a service that serves this store
 
+    def note(self, key: str) -> str | None:
+        """Return a note: a small text that is stored beside the definitions."""
+        note: str | None = self.run(read_only(self._catalog.registry.note)(key))
+        return note
+
+    def set_note(self, key: str, value: str) -> None:
+        """Store a note beside the definitions."""
+        self.run(self._catalog.registry.set_note(key, value))
+
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
         """Return the statistics that are cheap to read, for the metrics of a service: the number of
         boards that this process knows, whether the server answers, and the lost and unsent changes

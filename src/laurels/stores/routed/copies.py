@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
-from laurels.stores.base import BoardCopies
+from laurels.stores.base import MovableCopies
 
 
 class RoutedCopies:
-    """Implementation of `BoardCopies`: a board is read from the store that it is in, and a copy is
-    written to the store that its name points to."""
+    """Implementation of `MovableCopies`: each call goes to the store that the board is in, or that
+    its name points to."""
 
     def __init__(
-        self, default: Callable[[], BoardCopies], copies_of: Callable[[str], BoardCopies]
+        self, default: Callable[[], MovableCopies], copies_of: Callable[[str], MovableCopies]
     ) -> None:
         self._default = default
         self._copies_of = copies_of
@@ -39,6 +39,20 @@ class RoutedCopies:
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
         """Write pieces of an unfinished copy."""
         self._copies_of(board).put(board, pieces)
+
+    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
+        """Yield the pieces of a board that is written meanwhile."""
+        return self._copies_of(board).scan(board, until_ms)
+
+    def member_pieces(
+        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Yield the rows of some members."""
+        return self._copies_of(board).member_pieces(board, members, from_ms, until_ms)
+
+    def renew(self, origin: Origin) -> None:
+        """Replace the origin of an unfinished copy."""
+        self._copies_of(origin.board_name).renew(origin)
 
     def finish(self, board: str) -> None:
         """Make a copied board known to readers and writers."""

@@ -36,13 +36,15 @@ OpenStore = Callable[[], Awaitable[OpenedStore]]
 class PlacedStore:
     """A store behind a service.
 
-    `name` is its URL without credentials, for the operator. `opened` is None as long as the store
-    has never answered. Then `failure` is the reason, and `open_store` opens the store.
+    `name` is its URL without credentials, for the operator; `identity` is the same for all URLs of
+    the store. `opened` is None as long as the store has never answered. Then `failure` is the
+    reason, and `open_store` opens the store.
     """
 
     def __init__(
         self,
         name: str,
+        identity: str,
         opened: OpenedStore | None,
         *,
         is_watched: bool = False,
@@ -50,6 +52,7 @@ class PlacedStore:
         failure: LaurelsError | None = None,
     ) -> None:
         self.name = name
+        self.identity = identity
         self.opened = opened
         self.is_watched = is_watched
         """Whether the store is on another machine, so that it may stop answering."""

@@ -6,9 +6,9 @@ store*, the first one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from threading import Lock
 from typing import Any, TypeVar
@@ -31,13 +31,18 @@ from laurels.model.validation import quoted
 from laurels.stores.base import AnswerSource, ChangeToken, Servable
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
+from laurels.wire.placement import MovedBoard, StoreStatus
 
 from .answers import RoutedAnswers
 from .copies import RoutedCopies
 from .cursor import decode_cursors, encode_cursors
+from .gate import WriteGate
 from .merging import merged_figures, merged_reports, merged_stats
+from .moving import Mover, MoveSinks
 from .placed import PlacedStore, described
 from .placement import DEFAULT, Placement
+from .routes import BoardRoutes
+from .touched import TouchedMembers, members_of, members_of_events, read_again
 
 T = TypeVar("T")
 
@@ -56,12 +61,19 @@ class RoutedStore:
         placement: Placement,
         moment: Callable[[], int],
         warn: Callable[[str], None],
+        routes: BoardRoutes,
+        clock: Callable[[], float],
+        move_sinks: MoveSinks,
     ) -> None:
         self._stores = stores
         self._placement = placement
         self._warn = warn
+        self._gate = WriteGate()
         self._answers = RoutedAnswers(stores, self._store_of, moment)
         self._threads = ThreadPoolExecutor(MAX_THREADS, "laurels-routed")
+        self._mover = Mover(
+            stores, placement, self._gate, routes, clock, self._threads.submit, move_sinks
+        )
         self._watching: list[asyncio.Task[None]] = []
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         self._misplaced: set[tuple[int, str]] = set()
@@ -119,16 +131,34 @@ class RoutedStore:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard):
             self._ensure_creatable(command.board.name)
-        result = self._at(board_of(command)).write(command)
+        board = board_of(command)
+        with self._gate.writing(board):
+            if (touched := self._gate.touched.get(board)) is None:
+                result = self._at(board).write(command)
+            else:
+                again = read_again(command)
+                with _noted(touched, members_of(again)):
+                    result = self._at(board).write(again)
         self._note(command, result)
+        if isinstance(command, DeleteBoard):
+            self._mover.forget(board)
         return result
 
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard) and self._misplaced:
             await self._in_thread(lambda: self._ensure_creatable(command.board.name))
-        result = await self._at(board_of(command)).write_async(command)
+        board = board_of(command)
+        async with self._gate.writing_async(board):
+            if (touched := self._gate.touched.get(board)) is None:
+                result = await self._at(board).write_async(command)
+            else:
+                again = read_again(command)
+                with _noted(touched, members_of(again)):
+                    result = await self._at(board).write_async(again)
         self._note(command, result)
+        if isinstance(command, DeleteBoard):
+            await self._in_thread(lambda: self._mover.forget(board))
         return result
 
     def _note(self, command: Command[Any], result: Any) -> None:
@@ -139,11 +169,15 @@ class RoutedStore:
         elif isinstance(command, DeleteBoard):
             self._store_of(command.name).forget(command.name)
 
-    def submit_one(
+    async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
-    ) -> Awaitable[tuple[Receipts, int]]:
+    ) -> tuple[Receipts, int]:
         """Submit an event. Return the receipts of its write, and the index of its receipt."""
-        return self._at(board).submit_one(board, event, window, scope)
+        async with self._gate.writing_async(board):
+            if (touched := self._gate.touched.get(board)) is None:
+                return await self._at(board).submit_one(board, event, window, scope)
+            with _noted(touched, members_of_events([event])):
+                return await self._at(board).submit_one(board, event, window, scope)
 
     def definition(self, name: str) -> Board:
         """Return the current definition of a board."""
@@ -180,11 +214,13 @@ class RoutedStore:
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed. While the store
-        does not answer, it stays the same, so that feeds wait."""
+        does not answer, it stays the same, so that feeds wait. Tokens of two stores differ."""
         self._ensure_open()
-        placed = self._store_of(board)
-        opened = placed.opened
-        return (placed.store if opened is None else opened.store).change_token(board)
+        place = self._placement.number_of(board)
+        opened = self._stores[place].opened
+        store = self._stores[place].store if opened is None else opened.store
+        number, offset, until_ms, has_passed = store.change_token(board)
+        return number * len(self._stores) + place, offset, until_ms, has_passed
 
     async def follow(self, boards: Collection[str]) -> None:
         """Update the change tokens of boards, each store for itself. Raises the error of a store
@@ -398,13 +434,15 @@ class RoutedStore:
             opened.store.start()
         for risk in opened.store.risks:
             self._warn(f"{placed.name}: {risk}")
-        await self.find_misplaced([placed])
+        await asyncio.to_thread(self._mover.recover)
+        await self._find_misplaced([placed])
 
     def close(self) -> None:
         """Close all stores. A second call does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
+        self._mover.stop()
         errors = []
         for each in self._stores:
             try:
@@ -421,6 +459,7 @@ class RoutedStore:
         if self._is_closed:
             return
         self._is_closed = True
+        self._mover.stop()
         for task in self._watching:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
@@ -433,12 +472,35 @@ class RoutedStore:
             if result is not None:
                 raise result
 
+    # Moves
+
+    def stores(self) -> list[StoreStatus]:
+        """Return all stores, the default store first."""
+        return [
+            StoreStatus(number, each.name, each.failure is None)
+            for number, each in enumerate(self._stores, 1)
+        ]
+
+    def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
+        """Move a board to the store of this number; None stands for the store that its name points
+        to. Writes may be refused for `pause_seconds`."""
+        self._ensure_open()
+        number = self._placement.pattern_number_of(board) if to is None else to - 1
+        return self._mover.move(board, number, pause_seconds)
+
+    async def prepare(self) -> None:
+        """Read where boards were moved, remove what interrupted moves have left, and warn of the
+        boards that are not served."""
+        await asyncio.to_thread(self._mover.load)
+        await asyncio.to_thread(self._mover.recover)
+        await self._find_misplaced(self._stores)
+
     # Boards in a store that their names do not point to
 
-    async def find_misplaced(self, stores: Iterable[PlacedStore] | None = None) -> None:
+    async def _find_misplaced(self, stores: Iterable[PlacedStore]) -> None:
         """Find the boards that are in a store to which their names do not point, and warn of
         them. They are not served."""
-        for placed in self._stores if stores is None else stores:
+        for placed in stores:
             number = self._stores.index(placed)
             by_target: dict[int, list[str]] = {}
             for board in await asyncio.to_thread(placed.definitions):
@@ -477,6 +539,16 @@ class RoutedStore:
                     f"the board {quoted(board)} is in a store that its name does not point to"
                 )
             self._misplaced.discard((number, name))
+
+
+@contextmanager
+def _noted(touched: TouchedMembers, members: set[bytes] | None) -> Iterator[None]:
+    """Note members before and after they are written: a copy may read them in between."""
+    touched.add(members)
+    try:
+        yield
+    finally:
+        touched.add(members)
 
 
 def _has(placed: PlacedStore, board: str) -> bool:

@@ -25,7 +25,14 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 from .deferred import Deferred
 from .loading import Loading
-from .moving import link_candidates, restore_rows, scope_pieces, shared_pieces
+from .moving import (
+    link_candidates,
+    member_pieces,
+    restore_rows,
+    scan_pieces,
+    scope_pieces,
+    shared_pieces,
+)
 from .remembered import Remembered
 
 MEASURED = 500
@@ -254,6 +261,16 @@ class MemoryIndex(Deferred):
         for scope in [ALL, *sorted(store.scopes)]:
             if (part := self._followed(board, scope)) is not None:
                 yield from scope_pieces(scope, part, self._roster)
+
+    def scan(self, board: int, until_ms: int) -> Iterator[Piece]:
+        """Yield the state of a board while it changes; see `moving.scan_pieces`."""
+        return scan_pieces(self._boards[board], self._roster, until_ms)
+
+    def member_pieces(
+        self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
+    ) -> Iterator[Piece]:
+        """Yield what changed of some members; see `moving.member_pieces`."""
+        return member_pieces(self._boards[board], self._roster, members, from_ms, until_ms)
 
     def restore(self, board: int, piece: Piece) -> None:
         """Write a piece of a board's state. After the last piece, `restored` has to be called."""

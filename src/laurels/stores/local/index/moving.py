@@ -1,7 +1,7 @@
 """Reads a whole board from the memory index as pieces, and restores a board from pieces."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, RankingRows, rows_of
 from laurels.core.ranking_key import RankingKey
@@ -9,6 +9,7 @@ from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
+from laurels.timeline.instants import MIN_MS
 
 from .board_store import BoardStore, ScopeStore
 from .copying import Structure
@@ -42,6 +43,61 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
         yield from _entries(roster, (window, running, scope), running, rolling.live)
     for (window, instance), ranking in sorted(part.rankings.items()):
         yield from _entries(roster, (window, instance, scope), None, ranking)
+
+
+def scan_pieces(store: BoardStore, roster: Roster, until_ms: int) -> Iterator[Piece]:
+    """Yield the state of a board without scopes and rolling windows while it changes. A ranking is
+    read in its own order, continuing after the key of the last entry, so that no entry is left out
+    that does not change."""
+    yield from _all_data(store)
+    yield from _id_pieces(store.remembered.between(MIN_MS, until_ms))
+    for (window, instance), ranking in sorted(store.whole.rankings.items()):
+        start = 0
+        while start < len(ranking):
+            ids, words = ranking.slice(start, start + PIECE_ROWS)
+            last = roster.name(ids[-1]).encode()
+            key = [column[-1] for column in words[: ranking.ordered]]
+            yield _rows(roster, (window, instance, ""), None, ids, words, is_tally=False)
+            start = ranking.bound(key, last, right=True)
+
+
+def member_pieces(
+    store: BoardStore, roster: Roster, members: Sequence[bytes], from_ms: int, until_ms: int
+) -> Iterator[Piece]:
+    """Yield the current rows and data of some members, and the event ids accepted meanwhile."""
+    known = array("I", [id for member in members if (id := roster.find(member)) >= 0])
+    for (window, instance), ranking in sorted(store.whole.rankings.items()):
+        for first in range(0, len(known), PIECE_ROWS):
+            ids = known[first : first + PIECE_ROWS]
+            present, words = ranking.words(ids)
+            places = [i for i, is_there in enumerate(present) if is_there]
+            some = array("I", [ids[i] for i in places])
+            columns = [array("q", [column[i] for i in places]) for column in words]
+            if some:
+                yield _rows(roster, (window, instance, ""), None, some, columns, is_tally=False)
+    if data := [(member, store.data[member]) for member in members if member in store.data]:
+        yield MemberValues(data)
+    yield from _id_pieces(store.remembered.between(from_ms, until_ms))
+
+
+def _all_data(store: BoardStore) -> Iterator[Piece]:
+    members = sorted(store.data)
+    for first in range(0, len(members), PIECE_ROWS):
+        some = members[first : first + PIECE_ROWS]
+        yield MemberValues([(each, store.data[each]) for each in some if each in store.data])
+
+
+def _id_pieces(groups: list[tuple[int, list[bytes]]]) -> Iterator[Piece]:
+    part: list[tuple[int, list[bytes]]] = []
+    count = 0
+    for group in groups:
+        part.append(group)
+        count += len(group[1])
+        if count >= PIECE_ROWS:
+            yield EventIds(part)
+            part, count = [], 0
+    if part:
+        yield EventIds(part)
 
 
 def _cell_width(rolling: RollingSet) -> int:

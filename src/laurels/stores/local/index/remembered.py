@@ -77,6 +77,17 @@ class Remembered:
         """The time at which the oldest id was accepted; None if there are no ids."""
         return self._queue[0][0] if self._queue else None
 
+    def between(self, from_ms: int, until_ms: int) -> list[tuple[int, list[bytes]]]:
+        """Return the ids accepted from an instant until before another, by time of acceptance.
+        O(times of acceptance from the first instant on)."""
+        groups = []
+        for accepted_ms, keys in reversed(self._queue):
+            if accepted_ms < from_ms:
+                break
+            if accepted_ms < until_ms:
+                groups.append((accepted_ms, list(keys)))
+        return groups[::-1]
+
     def follow(self) -> list[tuple[int, list[bytes]]]:
         """Return all ids in groups by time of acceptance, for a copy. From now on, collect added
         ids for `take_added`."""

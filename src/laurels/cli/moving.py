@@ -1,0 +1,65 @@
+"""`move`: moves a board between the stores of a service, while it is served."""
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from laurels import config
+from laurels.stores.http import moves as calls
+
+from .errors import Usage
+from .options import AsJson, BoardName, Url
+from .show import put_json, put_line
+
+DEFAULT_AT = "http://127.0.0.1:8080"
+
+
+def move(
+    board: BoardName,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="The store to move to; by default the one that the name points to.",
+        ),
+    ] = None,
+    pause: Annotated[
+        int,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=3_600,
+            help="For how long writes may be refused, if the board is written all the time.",
+        ),
+    ] = 0,
+    at: Url = DEFAULT_AT,
+    json: AsJson = False,
+) -> int:
+    """Move a board to another store of a service, while it is served.
+
+    The stores of a service are numbered: the default store is 1, and those of its placement follow
+    in the order of the settings file. Reads go on; writes wait while the last share is copied, for
+    at most a second. A large board of an index server, or with scopes, a head or rolling windows,
+    cannot be moved without --pause if it is written all the time. If the command fails, the board
+    is where it was. It needs an admin key that is not limited to some boards.
+
+    \b
+    Examples:
+      laurels move eu-1 --to 2
+      laurels move eu-1 --to 2 --pause 60
+      laurels move eu-1 --at http://KEY@localhost:8080
+    """
+    if not config.is_remote(at):
+        raise Usage("expected --at to be a server at http://...; use laurels copy for stores")
+    with closing(config.remote_wire(at)) as wire:
+        moved = wire.answer(calls.move(board, to, pause))
+    if json:
+        put_json(moved)
+    else:
+        put_line(
+            f"moved {moved.board} to store {moved.store}: {moved.rows:,} rows; "
+            f"writes waited for up to {moved.held_ms:g} ms"
+        )
+    return 0

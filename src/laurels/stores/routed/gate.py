@@ -1,0 +1,124 @@
+"""The writes to boards: those of a board are held while it is switched to another store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from threading import Lock
+
+from laurels.errors.placement import BoardMoving
+from laurels.model.validation import quoted
+
+from .touched import TouchedMembers
+
+MOST_HOLD_SECONDS = 1.0
+"""How long writes wait at most. If a board is held for longer, further writes are refused at
+once."""
+MOST_WAITING = 500
+"""The most writes to a board that wait; others are refused at once. A waiting write takes one of
+the places for all writes of a service."""
+
+
+class _HeldBoard:
+    """A board whose writes are held: what they wait for, and how many wait."""
+
+    def __init__(self) -> None:
+        self.released = Future[None]()
+        self.waiting = 0
+        self.refuses = False
+
+
+class WriteGate:
+    """Counts the writes in progress by board, and holds those of boards that are being switched."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._writing: dict[str, int] = {}
+        self._held: dict[str, _HeldBoard] = {}
+        self._drained: dict[str, Future[None]] = {}
+        self.touched: dict[str, TouchedMembers] = {}
+        """The members written since the copies of boards were begun, by board."""
+
+    @contextmanager
+    def writing(self, board: str) -> Iterator[None]:
+        """Count a write of a thread, after waiting while the board is held. Raises BoardMoving."""
+        while (held := self._enter(board)) is not None:
+            try:
+                held.released.result(MOST_HOLD_SECONDS)
+            except TimeoutError:
+                held.refuses = True
+                raise _moving(board) from None
+            finally:
+                self._end_wait(held)
+        try:
+            yield
+        finally:
+            self._leave(board)
+
+    @asynccontextmanager
+    async def writing_async(self, board: str) -> AsyncIterator[None]:
+        """Count a write of a task, after waiting while the board is held. Raises BoardMoving."""
+        while (held := self._enter(board)) is not None:
+            try:
+                waiting = asyncio.wrap_future(held.released)
+                done, _ = await asyncio.wait([waiting], timeout=MOST_HOLD_SECONDS)
+                if not done:
+                    held.refuses = True
+                    raise _moving(board)
+            finally:
+                self._end_wait(held)
+        try:
+            yield
+        finally:
+            self._leave(board)
+
+    def hold(self, board: str) -> "Future[None]":
+        """Let further writes to a board wait. Return a future that is done when the writes in
+        progress have ended."""
+        drained = Future[None]()
+        with self._lock:
+            self._held[board] = _HeldBoard()
+            if self._writing.get(board):
+                self._drained[board] = drained
+            else:
+                drained.set_result(None)
+        return drained
+
+    def release(self, board: str) -> None:
+        """Let the waiting writes continue."""
+        with self._lock:
+            self._drained.pop(board, None)
+            held = self._held.pop(board)
+        held.released.set_result(None)
+
+    def _enter(self, board: str) -> _HeldBoard | None:
+        """Count a write and return None. If the board is held, return it. Raises BoardMoving if the
+        write may not wait."""
+        with self._lock:
+            held = self._held.get(board) if self._held else None
+            if held is None:
+                self._writing[board] = self._writing.get(board, 0) + 1
+                return None
+            if not held.refuses and held.waiting < MOST_WAITING:
+                held.waiting += 1
+                return held
+        raise _moving(board)
+
+    def _end_wait(self, held: _HeldBoard) -> None:
+        with self._lock:
+            held.waiting -= 1
+
+    def _leave(self, board: str) -> None:
+        with self._lock:
+            left = self._writing[board] - 1
+            if left:
+                self._writing[board] = left
+                return
+            del self._writing[board]
+            drained = self._drained.pop(board, None)
+        if drained is not None:
+            drained.set_result(None)
+
+
+def _moving(board: str) -> BoardMoving:
+    return BoardMoving(f"the board {quoted(board)} is being moved to another store")

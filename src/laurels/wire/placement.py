@@ -1,0 +1,22 @@
+"""The stores of a service and moves between them, in the form of its answers."""
+
+from laurels.model.answer import Answer
+
+
+class StoreStatus(Answer, frozen=True):
+    """A store of the service: its number, its URL without credentials, and whether it answers. The
+    default store has the number 1."""
+
+    store: int
+    url: str
+    answers: bool
+
+
+class MovedBoard(Answer, frozen=True):
+    """A board that is in the store of this number now. `rows` were copied, and writes to the board
+    waited for up to `held_ms`. Both are 0 if it was there before."""
+
+    board: str
+    store: int
+    rows: int = 0
+    held_ms: float = 0.0

@@ -1,0 +1,347 @@
+"""Boards that are moved between the stores of a service while it serves them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+import laurels
+from laurels.cli.program import main
+from laurels.errors.placement import BoardMoving, MoveRefused, UnknownStore
+from laurels.stores.routed.moving import Mover
+from tests.conftest import Scaled
+from tests.http.listening import feed
+from tests.http.process import Process
+from tests.http.test_placement import ADMIN, Site, keyed, names_in
+from tests.redis.servers import Server
+from tests.serving import ADMIN_KEY, Served
+
+BOARD = laurels.Board(
+    "a1",
+    columns=[laurels.Column("points", scale=2)],
+    windows=["all", "day", "r=rolling:2h/1h"],
+    scopes=[[], ["room"]],
+    rank_by="room",
+    dedupe="1h",
+    changes="1h",
+)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[Server, Server]]:
+    with Server() as one, Server() as two:
+        yield one, two
+
+
+@pytest.fixture(autouse=True)
+def no_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the old store delete a board at once."""
+    monkeypatch.setattr(Mover, "linger_seconds", 0.0)
+
+
+@pytest.fixture
+def site(tmp_path: Path, servers: tuple[Server, Server]) -> Iterator[Site]:
+    """A service whose store 1 is a folder, 2 and 3 are index servers."""
+    with Site(tmp_path, *servers) as site:
+        yield site
+
+
+def move(url: str, board: str, to: int | None, **headers: str) -> httpx.Response:
+    return httpx.post(
+        f"{url}/v1/boards/{board}/move", json={"to": to}, headers={**ADMIN, **headers}, timeout=600
+    )
+
+
+def everything(lb: laurels.Leaderboards, board: str) -> dict[str, Any]:
+    """Return answers about all a board has, without times."""
+    return {
+        **{
+            f"{window} {labels}": [
+                (entry.rank, entry.member, entry.score, entry.data)
+                for entry in lb.top(board, window=window, labels=labels, with_data=True)
+            ]
+            for window in ("all", "day", "r")
+            for labels in (None, {"room": "1"})
+        },
+        "rooms": [(each.member, each.score) for each in lb.top(board, by="room")],
+        "positions": lb.positions(board),
+        "definition": lb.get(board),
+        "changes": lb.changes(board, after="now").cursor,
+    }
+
+
+def fill(lb: laurels.Leaderboards, members: int = 50) -> None:
+    lb.create(BOARD)
+    events = [
+        {"member": f"m{i % members}", "value": i, "id": f"e{i}", "labels": {"room": str(i % 3)}}
+        for i in range(4 * members)
+    ]
+    lb.submit_many("a1", events, position=("file", "9"))
+    lb.set_data("a1", "m1", {"name": "Ann"})
+
+
+def test_a_board_keeps_everything_through_every_store(site: Site) -> None:
+    fill(site.lb)
+    before = everything(site.lb, "a1")
+    at = 2
+    for to in (1, 3, 2):
+        answer = move(site.url, "a1", to)
+        while answer.status_code == 503:  # the old store has not removed it yet
+            answer = move(site.url, "a1", to)
+        assert answer.json()["store"] == to, answer.text
+        assert everything(site.lb, "a1") == before
+        again = site.lb.submit_many("a1", [{"member": "m0", "value": 1, "id": "e0"}])
+        assert [receipt.status for receipt in again] == ["duplicate"]
+        assert move(site.url, "a1", to).json()["rows"] == 0
+        at = to
+    assert at == 2
+    assert [entry.verb for entry in site.lb.audit("a1")][:2] == ["move", "move"]
+    assert site.lb.check().boards == 1
+
+
+def test_a_moved_board_is_found_after_a_restart(
+    tmp_path: Path, servers: tuple[Server, Server]
+) -> None:
+    with Site(tmp_path, *servers) as site:
+        fill(site.lb)
+        assert move(site.url, "a1", 3).json()["store"] == 3
+        before = everything(site.lb, "a1")
+        stores = site.stores
+    with Site(tmp_path, *servers) as site:
+        assert everything(site.lb, "a1") == before
+        site.lb.submit("a1", "new", 1)
+    assert names_in(stores["a*"]) == []
+    assert names_in(stores["b*"]) == ["a1"]
+    with Site(tmp_path, *servers) as site:
+        site.lb.delete("a1")
+        site.lb.create(BOARD)
+    assert names_in(stores["a*"]) == ["a1"]
+    assert names_in(stores["b*"]) == []
+
+
+def test_a_store_that_has_moved_boards_stays_in_the_placement(
+    tmp_path: Path, servers: tuple[Server, Server]
+) -> None:
+    with Site(tmp_path, *servers) as site:
+        fill(site.lb)
+        assert move(site.url, "a1", 3).status_code == 200
+        stores = site.stores
+    with pytest.raises(UnknownStore, match="was moved to redis://"):
+        Served(site.folder, admin_key=ADMIN_KEY, placement={"a*": stores["a*"]})
+    with pytest.raises(UnknownStore, match="was moved to redis://"):
+        Served(site.folder, admin_key=ADMIN_KEY)
+
+
+class Writers:
+    """Threads that submit events with ids until they are stopped, each for members of its own."""
+
+    def __init__(self, url: str, acknowledged: Sequence[int] = (0, 0, 0)) -> None:
+        self._url = url
+        self._stopped = threading.Event()
+        self.acknowledged = [*acknowledged]
+        self.longest = 0.0
+        self.failures: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._write, args=(i,)) for i in range(len(acknowledged))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, own: int) -> None:
+        with httpx.Client(base_url=self._url, headers=ADMIN, timeout=60) as client:
+            while not self._stopped.is_set():
+                number = self.acknowledged[own]
+                event = {"member": f"w{own}", "value": 1, "id": f"{own}-{number}"}
+                try:
+                    answer = client.post("/v1/boards/a1/scores", json=event)
+                except httpx.HTTPError:
+                    return
+                self.longest = max(self.longest, answer.elapsed.total_seconds())
+                if answer.status_code == 200:
+                    self.acknowledged[own] += 1
+                elif answer.status_code != 503:
+                    self.failures.append(answer.text)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_no_event_is_lost_or_counted_twice_while_a_board_moves(site: Site) -> None:
+    site.lb.create(laurels.Board("a1", dedupe="1h"))
+    site.lb.submit_many("a1", [(f"m{i}", i) for i in range(1_000)])
+    writers, at = Writers(site.url), 2
+    for to in [1, 2, 1, 3, 1, 2]:
+        answer = move(site.url, "a1", to)
+        while "old store" in answer.text:
+            answer = move(site.url, "a1", to)
+        # Only an index server may not be able to move a board that is written all the time.
+        assert answer.status_code == 200 or at != 1, answer.text
+        at = to if answer.status_code == 200 else at
+        assert site.lb.top("a1", limit=1).entries[0].member == "m999"
+    writers.stop()
+    assert not writers.failures
+    for own, count in enumerate(writers.acknowledged):
+        standing = site.lb.standing("a1", f"w{own}")
+        assert (0 if standing is None else standing.score) == count
+    assert site.lb.top("a1").total == 1_000 + sum(map(bool, writers.acknowledged))
+
+
+def test_a_move_that_is_refused_changes_nothing(site: Site, tmp_path: Path) -> None:
+    fill(site.lb)
+    before = everything(site.lb, "a1")
+    assert move(site.url, "a1", 4).json()["code"] == "unknown_store"
+    assert move(site.url, "none", 3).json()["code"] == "unknown_board"
+    for wrong in (0, -1, "x", 1.5):
+        answer = httpx.post(
+            f"{site.url}/v1/boards/a1/move", json={"to": wrong}, headers=ADMIN, timeout=60
+        )
+        assert answer.json()["code"] == "invalid_body"
+    with laurels.open(site.stores["b*"]) as lb:
+        lb.create(laurels.Board("a1"))
+    assert move(site.url, "a1", 3).json()["code"] == "name_taken"
+    assert everything(site.lb, "a1") == before
+    key = {"name": "some", "scope": "admin", "boards": ["a*"]}
+    made = httpx.post(f"{site.url}/v1/keys", json=key, headers=ADMIN).json()["key"]
+    limited = {"authorization": f"Bearer {made}"}
+    assert move(site.url, "a1", 1, **limited).json()["code"] == "forbidden"
+    assert httpx.get(f"{site.url}/v1/stores", headers=limited).status_code == 403
+    stores = site.get("/v1/stores").json()
+    assert [each["store"] for each in stores] == [1, 2, 3]
+    with Served(tmp_path / "single", admin_key=ADMIN_KEY) as served:
+        assert move(served.url, "a1", 1).json()["code"] == MoveRefused.code
+        assert httpx.get(f"{served.url}/v1/stores", headers=ADMIN).json() == []
+
+
+def test_a_sink_that_has_not_sent_everything_prevents_a_move(site: Site) -> None:
+    fill(site.lb)
+    site.lb.submit_many("a1", [], position=("sink:s", site.lb.changes("a1", after="now").cursor))
+    site.lb.submit("a1", "ann", 1)
+    assert move(site.url, "a1", 3).json()["code"] == BoardMoving.code
+    end = site.lb.changes("a1", after="now").cursor
+    before = site.lb.position("a1", "sink:s")
+    site.lb.submit_many("a1", [], position=("sink:s", end, before))
+    assert move(site.url, "a1", 3).status_code == 200
+    site.lb.submit("a1", "bob", 1)
+    page = site.lb.changes("a1", after=site.lb.position("a1", "sink:s"))
+    assert [change.member for change in page if change.member] == ["bob"]
+
+
+# Kills
+
+
+def config_of(folder: Path, one: Server, two: Server) -> Path:
+    file = folder / "laurels.toml"
+    prefix = f"?prefix={folder.name}:"
+    file.write_text(f'[placement]\n"a*" = "{one.url}{prefix}"\n"b*" = "{two.url}{prefix}"\n')
+    return file
+
+
+def test_a_kill_at_any_moment_of_a_move_loses_nothing(
+    tmp_path: Path, servers: tuple[Server, Server], scaled: Scaled
+) -> None:
+    file = config_of(tmp_path, *servers)
+    random = Random(20_261_128)
+    prefix = f"?prefix={tmp_path.name}:"
+    stores = [str(tmp_path / "boards"), *[f"{each.url}{prefix}" for each in servers]]
+    counted, interrupted = [0, 0, 0], 0
+
+    def serve() -> Process:
+        variables: dict[str, Any] = {"LAURELS_ADMIN_KEY": ADMIN_KEY}
+        return Process(tmp_path / "boards", "--config", str(file), keys=True, **variables)
+
+    with serve() as server, laurels.open(keyed(server.url)) as lb:
+        lb.create(laurels.Board("a1", dedupe="1h"))
+        lb.submit_many("a1", [(f"m{i}", i) for i in range(5_000)])
+        server.end()
+    for _ in range(scaled(20, 200)):
+        with serve() as server:
+            writers = Writers(server.url, counted)
+            answered = threading.Event()
+            to = random.randint(1, 3)
+            moving = threading.Thread(target=moved, args=(server.url, to, answered))
+            moving.start()
+            reading(server.url, random.randrange(200), answered)
+            server.kill()
+            interrupted += not answered.is_set()
+            moving.join()
+            writers.stop()
+            assert not writers.failures
+            counted = writers.acknowledged
+        with serve() as server, laurels.open(keyed(server.url)) as lb:
+            assert lb.top("a1", limit=1).entries[0].member == "m4999"
+            for own, count in enumerate(counted):
+                standing = lb.standing("a1", f"w{own}")
+                # The last event of each writer may have counted without being acknowledged.
+                assert (0 if standing is None else standing.score) in (count, count + 1)
+            server.end()
+        assert [names_in(store) for store in stores].count(["a1"]) == 1
+    assert interrupted
+
+
+def moved(url: str, to: int, answered: threading.Event) -> None:
+    try:
+        move(url, "a1", to)
+    except httpx.HTTPError:
+        return
+    answered.set()
+
+
+def reading(url: str, count: int, is_over: threading.Event) -> None:
+    """Send some requests one after the other, which takes a few milliseconds each."""
+    with closing(httpx.Client(base_url=url, headers=ADMIN, timeout=60)) as client:
+        for _ in range(count):
+            answer = client.get("/v1/boards/a1/top?limit=1")
+            assert answer.status_code == 200, answer.text
+            if is_over.is_set():
+                return
+
+
+def test_the_command_moves_a_board(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(site.lb)
+    assert main(["move", "a1", "--to", "3", "--at", keyed(site.url)]) == 0
+    assert capsys.readouterr().out.startswith("moved a1 to store 3: ")
+    assert main(["move", "a1", "--to", "3", "--at", keyed(site.url), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "board": "a1",
+        "store": 3,
+        "rows": 0,
+        "held_ms": 0,
+    }
+    assert main(["move", "a1", "--to", "9", "--at", keyed(site.url)]) == 2
+    assert "unknown_store" in capsys.readouterr().err
+    assert main(["move", "a1", "--to", "1", "--at", str(site.folder)]) == 2
+    assert "http://" in capsys.readouterr().err
+
+
+def test_feeds_and_streams_of_changes_continue_after_a_move(site: Site) -> None:
+    fill(site.lb)
+
+    async def main() -> None:
+        async with (
+            feed(site.url, "/v1/boards/a1/live?interval=20&limit=1", key=ADMIN_KEY) as live,
+            feed(site.url, "/v1/boards/a1/changes/live?after=now", key=ADMIN_KEY) as changes,
+        ):
+            assert (await live.next()).kind == "top"
+            for member, to in (("ann", 1), ("bob", 3)):
+                answer = await asyncio.to_thread(move, site.url, "a1", to)
+                while answer.status_code == 503:
+                    answer = await asyncio.to_thread(move, site.url, "a1", to)
+                assert answer.json()["store"] == to
+                await asyncio.to_thread(site.lb.submit, "a1", member, 9_000 * to)
+                while (await live.next()).document["order"] != [member]:
+                    pass
+                page = (await changes.next()).document["changes"]
+                assert [change["member"] for change in page if change["member"]] == [member]
+
+    asyncio.run(main())
