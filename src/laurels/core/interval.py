@@ -9,8 +9,8 @@ from .ranking_key import RankingKey
 
 class WithoutInterval:
     """The ranking `key` of an index without the entries at positions `first` to `past` (exclusive).
-    There must be at least one such entry, no entry before them may have the same rank as one after
-    them, and the ranking must not change while this view is in use."""
+    There must be at least one of these entries. No entry before `first` may have the same rank as
+    an entry from `past` on. The ranking must not change while this view is in use."""
 
     def __init__(self, index: Index, key: RankingKey, first: int, past: int) -> None:
         self._index = index

@@ -76,7 +76,8 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 class RollingState(NamedTuple):
     """The state of a rolling window: the number of steps that it counts, and the ranking of the
-    running step. If the window shows the ranking of another step, `shown` is that step."""
+    running step. A refreshed window may still show an earlier step: `shown` is the step that it
+    shows."""
 
     steps: int
     ranking: Target
@@ -133,9 +134,9 @@ class Refreshed(Struct, frozen=True, array_like=True):
 
     `now_ms` is the time of its last refresh, None before the first refresh. `offset` is the log
     entry that last changed the window's list: the last refresh, or a later removal of a member or
-    change of member data. On a board in several shards it has an entry for each shard. `waiting` is
-    True if another refresh may find members, because the list has members or an event was counted
-    since.
+    change of member data. On a board in several shards it is a tuple with a number for each shard.
+    `waiting` is True if the list has members, or if an event was counted since the last refresh.
+    Otherwise another refresh would find no members, so none is due.
     """
 
     offset: int | tuple[int, ...] = 0
@@ -154,8 +155,8 @@ NEVER = Refreshed()
 
 class RefreshState(Struct, frozen=True):
     """The state of a refreshed window in one shard of a board, after the shard's change number
-    `seen`. `since_ms` is the time of the last refresh. A refresh that all shards skipped, because
-    the window was empty, counts as well. The other fields are as in `Refreshed`."""
+    `seen`. `since_ms` is the time of the last refresh; unlike `now_ms`, it counts a refresh that
+    was skipped because this shard had no members. The other fields are as in `Refreshed`."""
 
     offset: int = 0
     now_ms: int | None = None

@@ -5,10 +5,11 @@ things. One is the entry at the position, since the new entry has to sort before
 the range of every total that the event would change. Both are read in the same call as the query
 itself.
 
-Signed words are in ascending order: a smaller word is better. A *limit* is the greatest word with
-which a column still reaches the position; ranges bound the amount that may be added. For a sum, the
-answer is the value closest to 0 within the limit and the ranges. For a column that keeps a value,
-it is the greatest word within them.
+In this module values are words, whose sign makes a smaller word the better one. The *limit* is the
+greatest (least demanding) word with which the varied column reaches the position. For a `sum`
+column the ranges bound the amount that may be added, and the answer is the amount closest to 0
+within the limit and the ranges. For a `last` or `best` column the answer is the greatest word
+within the limit and the column's own range.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -63,9 +64,9 @@ class BoundTotal(Struct, frozen=True):
 
 class NeededPlan(Struct, frozen=True):
     """The requests for the value that a member needs in a ranking, and the computation from their
-    results. The first request reads the member's own entry and the entry at the position. If the
-    board hides zeros, a second request reads the own entry. The other requests read the member's
-    other totals."""
+    results. The first request reads the member's own entry and the entry at the position. On a
+    board that hides zeros the first request does not find a member whose score is 0, so a second
+    request reads the own entry. The other requests read the member's other totals."""
 
     rules: Rules
     window: str
@@ -247,9 +248,9 @@ class _Attempt(Struct, frozen=True):
         return (value,)
 
     def _without_zero(self, values: list[int], least: int, most: int) -> Words | None:
-        """Return `values` with another word in the varied column, so that the score is not 0: the
-        next better word, or the next worse one if that is closer to 0. None if neither lies from
-        `least` to `most`."""
+        """Return `values` with the word of the varied column replaced, so that the score is not 0.
+        The new word is the next smaller or the next greater one, whichever is closer to 0 among
+        those from `least` to `most`. None if neither is in this range."""
         at = self.plan.column
         own = [each for each in (values[at] - 1, values[at] + 1) if least <= each <= most]
         if not own:
@@ -304,8 +305,8 @@ class _Attempt(Struct, frozen=True):
         return holder is None or (words, member) < (holder.words, holder.member)
 
     def _limit(self, after: Sequence[int]) -> int | None:
-        """Return the greatest word of the varied column with which the member's entry, otherwise
-        equal to `after`, sorts before the holder's. None if there is no such word."""
+        """Return the greatest word of the varied column with which the member's entry would sort
+        before the holder's; the other words are those of `after`. None if there is no such word."""
         at, holder = self.plan.column, self.holder
         if holder is None or tuple(after[:at]) < holder.words[:at]:
             return 2 * LIMIT

@@ -200,10 +200,8 @@ def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
 
 
 def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
-    """Return a route with `first` added to each index.
-
-    The window of the route has `size` targets, which begin at `first` in the list of all targets.
-    """
+    """Convert the indexes of a route from a list with the targets of one window to the list of all
+    targets: add `first`, the index there of the first of the window's `size` targets."""
     if first == 0 or size == 0:
         return route
     if isinstance(route, int):
@@ -288,8 +286,9 @@ def _route(
 
 
 def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
-    """Return whether events of a period or step are still accepted. Events from a stream are judged
-    by the time at which the stream took them. The window must still have the period."""
+    """Return whether events of a period or step are still accepted. For events from a stream, this
+    depends on the time at which the stream took them, and the window must still have the period
+    now."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (
@@ -318,9 +317,9 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
-    """Return the instant at which a plan made at `batch.now_ms` becomes invalid. It is the end of a
-    period or step, or the end of the grace of a period or step in which the plan counts. O(targets)
-    if events have times."""
+    """Return the instant at which a plan made at `batch.now_ms` becomes invalid: when the next
+    period or step ends, or when the first of the targets accepts no more events (for events from a
+    stream, `close_wait` after the end of its grace). O(targets) if events have times."""
     expiry_ms = next_boundary(rules, batch.now_ms)
     if batch.ats is None:
         return expiry_ms
@@ -333,13 +332,12 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
 
 
 def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to split events in event time, so that each event of a part has the result that
-    it would have alone.
+    """Return where to split a batch in event time. A part is counted as of one time, and yet each
+    of its events has the result that it would have if it were submitted alone.
 
     `nows` is the latest `at` so far, for each event. The result has the end positions of the parts.
-    No part crosses the end of a period or step. A part with an event that counts only until the end
-    of a grace period does not cross that end. With `evenly`, no part crosses the end of any grace
-    period.
+    `nows` does not cross the end of a period or step within a part. Nor does it cross the end of a
+    grace, if the part has an event that would be late afterwards; with `evenly`, it never does.
     """
     ends: list[int] = []
     start = 0
@@ -367,8 +365,8 @@ def _end_at_grace(
     *,
     evenly: bool,
 ) -> int:
-    """Return the end of a part, moved back to the end of a window's grace if the part must not
-    cross it."""
+    """Return the end of a part. If the part must not cross the end of a window's grace, it ends
+    there instead of at `end`."""
     period_end_ms, refused_ms = window.next_refusal(nows[start])
     counted_end = _before(nows, refused_ms, start, end)
     if counted_end < end and (evenly or bounds(ats[start:counted_end])[0] < period_end_ms):

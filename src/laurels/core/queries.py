@@ -1,8 +1,8 @@
 """The queries: every question about a board, each declared once.
 
-Each is a type, as `query.py` describes. The verbs of `Leaderboards`, the endpoints of the service,
-their description and the client are made from these types, so a new query needs one more class here
-or in `board_queries.py`, an item in `QUERIES`, and a verb.
+Each query is a type, as `query.py` describes. The endpoints of the service, their OpenAPI
+description and the client are made from these types. So a new query needs one more class here or in
+`board_queries.py`, an item in `QUERIES`, and a verb of `Leaderboards` that asks it.
 """
 
 from collections.abc import Sequence

@@ -54,7 +54,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     @property
     def size(self) -> int:
         """About how many entries the query reads. A query that reads many would block an event
-        loop."""
+        loop, so it is answered in a thread."""
         return 1
 
     @abstractmethod

@@ -51,10 +51,10 @@ class Receipt(Answer, frozen=True):
     commit. Both are of `window`: in the period of the event, or for a rolling window in the running
     step. Scores and ranks are None if the member was not ranked, or if that window refused the
     event. Ranks are also None if they were not requested. Below the head of a board a rank may be
-    an `Estimate`. In event time the events of a commit count as several commits, one for each
-    `now`. With decay, both scores are as shown at the `now` of the commit. On a board with scopes,
-    scores and ranks are of the scope with these `labels`; they are None if the event lacks the
-    labels.
+    an `Estimate`. In event time a commit is divided where a period, a step or a grace ends, and the
+    ranks are from before and after the part with this event. With decay, both scores are as shown
+    at the time at which the event was accepted. On a board with scopes, scores and ranks are of the
+    scope with these `labels`; they are None if the event lacks the labels.
     """
 
     member: str | None
@@ -127,7 +127,7 @@ class ReceiptSegment:
     @property
     def late(self) -> dict[str, int]:
         """The number of events that each window refused as too late, by the window's name."""
-        if self._late is None:  # `cached_property` takes a lock, which costs more than the rest
+        if self._late is None:  # `cached_property` takes a lock, which costs more than all this
             self._late = dict(self.folded.plan.late_by_window(self.folded.batch.size))
         return self._late
 
@@ -392,9 +392,9 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
-    """Return, for each accepted event, its position in the concatenation of `parts`; None if this
-    has the order of the events. `starts` has the positions at which the parts begin, and then the
-    end of the last part."""
+    """Return, for each accepted event, its index among the events of all `parts`, one part after
+    another; None if every event has its own position as the index. `starts` has the index of the
+    first event of each part, and then the number of all events."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [
         own if part.places is None else part.places
@@ -411,8 +411,8 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
 def _scores(
     rules: Rules, window: str, batch: Batch, stored: Scores | None
 ) -> Sequence[Score | None]:
-    """Return the scores for words, each as shown when its event was accepted; None for an event
-    without an entry."""
+    """Convert the `stored` words of events to scores, each as shown when its event was accepted;
+    None for an event without an entry."""
     if stored is None:
         return [None] * batch.size
     if batch.nows is None or rules.weighing(window) is None:

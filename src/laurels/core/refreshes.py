@@ -5,9 +5,9 @@ other, so the state stays a function of the log. This module determines which re
 builds large rankings ahead, in shares, so that applying the record is O(1). Small rankings are
 built when the record is written.
 
-A refresh is due when a multiple of the window's interval has passed since the last refresh, or at
-once if there was none. Windows that cannot have members are not refreshed. A build starts over when
-a step of its window ends.
+The interval of a window determines its refresh times (`model.windows.refresh_times`). A refresh is
+due at the first refresh time after the last refresh, or at once if there was none. Windows that
+cannot have members are not refreshed. A build starts over when a step of its window ends.
 """
 
 import heapq
@@ -47,9 +47,9 @@ class Refreshes:
     """The refreshed windows of all boards.
 
     `time_of`, `advance` and `advance_scopes` are methods of the fold. `builds` has the progress of
-    each refresh that is being built. In event time each board has its own time. A window that is
-    due by the time of another board, but not by the time of its own board, is set aside in
-    `_parked` until its board counts an event.
+    each refresh that is being built. In event time each board has its own time, but all refreshes
+    are in one heap. A refresh that comes up there before its own board has reached its time is set
+    aside in `_parked` until this board counts an event.
     """
 
     def __init__(

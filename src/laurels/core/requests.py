@@ -2,8 +2,8 @@
 
 A query ("who is around ann?") becomes a `ReadRequest`. Its anchors are places between the entries
 of a ranking. Its spans are consecutive entries between two distances from an anchor. An index,
-local or remote, answers any number of requests from one state, so that no answer shows a list
-before a write and a total after it. Positions start at 0.
+local or remote, answers any number of requests from one state. So no answer combines a list from
+before a write with a total from after it. Positions start at 0.
 
 Requests and results are numerous and never part of a reference cycle, so the garbage collector does
 not track them (`gc=False`).
@@ -53,10 +53,11 @@ Anchor = Start | End | AtMember | AtBound
 class Span(Struct, frozen=True):
     """The entries at positions `anchor + low` to `anchor + high` (exclusive).
 
-    The span is limited to the entries of the ranking. If it would begin before `first`, it is moved
-    as a whole to begin there. It is cut off at `last`. With `fit`, a span at the end of the ranking
-    is moved to keep its length, if the ranking has that many entries. `anchor`, `first` and `last`
-    are indexes into the anchors of the request. The span of a member that is not ranked is empty.
+    `anchor`, `first` and `last` are indexes into the anchors of the request. A span that would
+    begin before the anchor `first` begins there instead, with the same length. Then it is cut off
+    at the anchor `last`, and at the ends of the ranking. With `fit`, a span that would extend
+    beyond an end of the ranking is moved instead, and keeps its length if the ranking has that many
+    entries. The span of a member that is not ranked is empty.
     """
 
     anchor: int

@@ -87,7 +87,7 @@ class Standing(Answer, frozen=True):
 
     `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For a member
     below the position `to_rank`, `needed` is the value of one event that takes it there now.
-    `needed` is None in past periods, windows with refresh and rankings of labels. A score is an int
+    `needed` is None in past periods, refreshed windows and rankings by a label. A score is an int
     (scale 0) or a Decimal; with several columns it is a tuple. In a window with decay it is a
     Decimal with six more decimal places than the column.
 

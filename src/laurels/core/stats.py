@@ -18,8 +18,9 @@ from .ranking_key import RankingKey, ranking_key
 class WindowStats(Answer, frozen=True):
     """The figures of one window.
 
-    These are figures of the running period, the number of `rankings` stored over all periods, the
-    number of `tallies` of a rolling window, and the memory of both.
+    `members` is of the running period. `rankings` is the number of rankings stored for all periods,
+    and `tallies` that of a rolling window's tallies. `nbytes` is the memory of these rankings and
+    tallies.
     """
 
     window: str
@@ -83,7 +84,7 @@ class Kept(Answer, frozen=True):
     on. The offset and the size of the snapshot are None without one. `damaged` has the snapshots
     that were found unreadable and skipped. `failure` is the reason why the last attempt at a
     snapshot failed, if it did. `end_unverified` is the reason why the log's end could not be
-    verified when the store was opened, None if it was."""
+    verified when the store was opened, None if it could."""
 
     log_from: int
     snapshot_offset: int | None = None

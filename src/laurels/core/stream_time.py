@@ -8,7 +8,8 @@ everything that the stream took before that time has been counted. Two rules fol
 - A period is therefore final not at the end of its grace, but only when every source of the board
   has passed that end (`finality`).
 
-Both are bounded by the board's `close_wait`: after that a period is final, whatever its sources do.
+The board's `close_wait` bounds both rules: when it has passed after the end of its grace, a period
+is final, whatever the sources do.
 """
 
 from collections.abc import Mapping
@@ -44,9 +45,9 @@ def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:
     """Return the time as of which the lateness of events is judged.
 
-    The stream took these events from `arrived_ms` on. They are counted at `now_ms`, after the
-    position `before`. The result is never before the time that the source has passed, since periods
-    may already be final by that time."""
+    The stream took the first of these events at `arrived_ms`. They are counted at `now_ms`, after
+    the position `before`. The result is `arrived_ms`, but not before the time that the source has
+    passed, nor more than `close_wait_ms` before `now_ms`, since earlier periods may be final."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))

@@ -3,19 +3,20 @@
 
 For each event and each window that accepts it, the new entry is drafted (`rule.pyx`) from the
 current one; in a rolling window the cell of the event's step is drafted, too. If every draft is
-within range, they are written, and then the entries that rolling windows prepare for their next
-step. So an event counts in all its windows or in none, and no draft has to be undone. An absolute
-event is first converted to a relative one: its value minus the total in the window `all`, which is
-the same difference for every window. In a window with decay the draft is that of `decay.pxd`: a
-total of two words, without bounds. In a deferred rolling window only the cell is checked against
-the range, and the entry reported is that of the last refresh.
+within range, all drafts are written; after them, rolling windows also write the entry that they
+prepare for the next step. So an event counts in all its windows or in none, and no write has to be
+undone when a draft is out of range. An absolute event is first converted to a relative one: its
+value minus the total in the window `all`, which is the same difference for every window. In a
+window with decay the draft is that of `decay.pxd`: a total of two words, without bounds. In a
+deferred rolling window only the cell is checked against the range, and the entry reported is that
+of the last refresh.
 
 **Prefetching.** Most of the cost of an event in a large ranking is waiting for memory: for the
 member's slot in the table, then its leaf, then the leaf that the entry will move to. So the loop
-prefetches each of these some events before it is needed. To find the last one, it drafts an event
-twice: once ahead of time, from the current entries, and again when the event is counted. If each
-event is of a different member, the events are counted in such an order that neighbours in the
-ranking follow each other (`visiting.pyx`).
+prefetches each of these some events before it is needed. To find the leaf that the entry will move
+to, the loop drafts an event twice: once ahead of time, from the current entries, and again when the
+event is counted. If each event is of a different member, the events are counted in such an order
+that neighbours in the ranking follow each other (`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -329,8 +330,9 @@ cdef void hint_event(const Job *job, Py_ssize_t event, EventHints *hints,
 
 cdef inline void prefetch_ahead(const Job *job, Py_ssize_t event, HintRing *hint_ring,
                                 Part *parts) noexcept nogil:
-    """Prefetch the memory that the next events will need, in three steps, each of which depends on
-    the one before."""
+    """Prefetch memory for three later events. The prefetch for an event has three steps, each of
+    which needs the memory of the step before. This makes the first step for the farthest of the
+    three events, the second step for the next, and the last step for the nearest."""
     cdef EventHints *hints = &hint_ring.hints[event % NEXT][0]
     if event + FAR < job.stop:
         prefetch_event(job, event + FAR, False)
@@ -345,7 +347,7 @@ cdef inline void prefetch_ahead(const Job *job, Py_ssize_t event, HintRing *hint
 
 cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
                         bint counted) noexcept nogil:
-    """Report the watched window's entry before and after the event."""
+    """Report the member's entry, before and after the event, in the window `job.watch`."""
     cdef Py_ssize_t row = event - job.start
     cdef bint written = counted and draft.write
     cdef int column

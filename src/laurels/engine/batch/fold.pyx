@@ -337,21 +337,21 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     each event, -1 if the window does not accept it. A target is a ranking, or the tally of a step
     of the rolling set with the same index in `rollings`. `ids` are the members, one column for all
     windows or a list with one for each. `values` are signed words, one column each. `stamps` and
-    `ats` are one integer for all events or one for each, and in a rolling window those of a later
-    step are not less. A window with a pair in `decays` has decay: the pair has exponents and
-    mantissas as returned by `decay.weights`, each one integer for all events or one for each.
-    `sets` has 1 for each event whose values of sum columns are new totals rather than amounts to
-    add. Events with a status other than 0 are skipped; the others get APPLIED, UNCHANGED or
-    OUT_OF_RANGE.
+    `ats` are one integer for all events or one for each. In a rolling window an event of a later
+    step must not have a smaller stamp or `at` than an event of an earlier step. A window with a
+    pair in `decays` has decay: the pair has exponents and mantissas as returned by
+    `decay.weights`, each one integer for all events or one for each. `sets` has 1 for each event
+    whose values of sum columns are new totals rather than amounts to add. Events with a status
+    other than 0 are skipped; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
 
     With a window as `watch`, return (before, after): the state of the window's ranking (of a
     rolling window, `live`) just before and just after each event. Each of the two has two items:
     whether the event's member is in the ranking, and the member's columns there. `traces` are
-    pairs of a window and columns, one for each word of an entry: they get the member's entry just
-    after each counted event that the window accepted, at the position of the event. `added` gets
-    the differences that absolute events added, one column for each column of the score. With a
-    journal, all writes can be undone. O(windows * log n) for each event. Raises ValueError and
-    IndexError for columns that do not fit together.
+    pairs of a window and its columns to write to, one column for each word of an entry: they get
+    the member's entry just after each counted event that the window accepted, at the position of
+    the event. `added` gets the differences that absolute events added, one column for each column
+    of the score. With a journal, all writes can be undone. O(windows * log n) for each event.
+    Raises ValueError and IndexError for columns that do not fit together.
     """
     cdef Job job
     cdef BufferViews buffers

@@ -66,12 +66,15 @@ def outline_json(
 ):
     """Outline a JSON document, or with `lines` a text with one document in each line.
 
-    Return (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
-    `piece` bytes each, except the last, without the separators between them. If the document is not
-    a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes, MALFORMED;
-    TOO_MANY_VALUES if the element with the number `count` has more than `most_values`; TOO_DEEP if
-    these values are in deeply nested lists; TOO_MANY_IN_ALL if all elements together have more than
-    `most_in_all`. O(bytes), without the GIL.
+    Return (verdict, place, is_list, count, pieces). `count` is the number of elements, 1 if the
+    document is not a list. Each piece is (start, end, count): some successive elements, in at least
+    `piece` bytes, except for the last piece. The separators between pieces belong to none.
+
+    The verdict is WHOLE if no fault was found. Otherwise `place` is the position of the fault in
+    bytes, and the verdict is MALFORMED; TOO_MANY_VALUES if the element with the number `count` has
+    more than `most_values` values; TOO_DEEP if such an element has them in deeply nested lists; or
+    TOO_MANY_IN_ALL if all elements together have more than `most_in_all` values. O(bytes), without
+    the GIL.
     """
     return _outlined(raw, most_values, most_in_all, piece, 2 if lines else 1)
 

@@ -1,21 +1,22 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The candidates of best columns: the steps that may become a member's best when older ones leave.
 
-**Method.** The sliding-window maximum by a monotonic queue (known as such since at least Knuth, and
-to programmers as "sliding window minimum"), one queue per member, kept in the tallies themselves. A
-step is a *candidate* of a member when no later step of the window has a strictly better tuple; only
-candidates have cells. So a member's candidates never get better from older to newer steps: the
-oldest is the best of the window (its stamp the least among equals, since stamps ascend with steps),
-and when it leaves, the one after it is next. The newest step with an event is always the last
-candidate, and the live entry names it.
+**Method.** Each member has a monotonic queue, as in the well-known algorithm for the minimum of a
+sliding window. The queues are kept in the tallies themselves. A step is a *candidate* of a member
+when no later step of the window has a strictly better tuple; only candidates have cells. So a
+member's candidates never get better from older to newer steps. The oldest candidate is the best of
+the window, with the least stamp among equals, since stamps ascend with steps. When it leaves, the
+next candidate is the best. The newest step with an event is always the last candidate, and the live
+entry names it.
 
 A cell has the best tuple of its step, the least stamp with which that was reached, and two links:
 the number of steps back to the previous candidate and on to the next one, 0 for none. A link back
 to a step that has left the window counts as none.
 
-**Cost.** An event of the newest step drops the candidates it beats from the end; each is dropped
-once, so this is O(1) amortised. An event of an older step without a cell there has to find its
-place from the end: O(candidates newer than it).
+**Cost.** An event of the newest step drops the candidates that it beats, beginning with the newest;
+each candidate is dropped once, so this is O(1) amortised. For an event of an older step in which
+the member has no cell, the place among the candidates is searched from the newest one back:
+O(newer candidates).
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy

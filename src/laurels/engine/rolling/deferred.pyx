@@ -4,10 +4,10 @@
 All tallies keep their members in the same hash order, so a share is a range of places: the cells in
 it are added up, step by step from the oldest, into a row for each member, and the rows are entered
 in `prepared`. A member is visited once, whatever the number of steps, so a build costs O(cells).
-Rows are found by another hash than the tallies use: by the hash of the tallies, the members of a
-range would all be adjacent. An event of a member that the build has visited is counted in
-`prepared`, too (`counting.pyx`). The cell of any other event will be added up when the build visits
-its member.
+The row of a member is found by a hash table with another hash than that of the tallies: the members
+of a share are close together in the tallies' hash, so they would collide. An event of a member that
+the build has visited is counted in `prepared`, too (`counting.pyx`). The cell of any other event
+will be added up when the build visits its member.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc

@@ -2,9 +2,9 @@
 """The entries prepared for the next step, and the pass that prepares them.
 
 `row_after` computes the entry of one member. Events and the pass both assign this entry
-(`prepare`), so their order and number do not matter. The pass visits the tally that left, whose
-buckets it frees as it goes, and then the one about to leave, both in hash order, continuing from
-its last place.
+(`prepare`), so their order and number do not matter. The pass first visits the tally that left, and
+frees the buckets that it has visited; then it visits the tally about to leave. It visits both in
+hash order, and each call continues where the last one ended.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy

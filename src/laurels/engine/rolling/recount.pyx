@@ -182,8 +182,8 @@ cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept n
 
 cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t member,
                               const int64_t *live) noexcept nogil:
-    """Check the entries of a member in both rankings; `live` is its entry in the ranking of that
-    name."""
+    """Check the entries of a member in both rankings; `live` has the words of its entry in
+    `rolling.live`."""
     cdef uint32_t at = table_get(<Table *>&count.places, member)
     cdef int64_t row[WORDS_MOST]
     cdef bint stays

@@ -31,9 +31,9 @@ When a step ends, the build begins again.
 maintains the candidates of best columns, `recount.pyx` checks, `rolling.pyx` is the Python
 interface and owns the ring.
 
-**Invariants** (`recount.pyx`): live has the totals of the window's tallies, for every member;
-prepared has the entries defined above, for every member except those that the pass still has to
-visit.
+**Invariants** of a set that is not deferred (`recount.pyx`): live has the totals of the window's
+tallies, for every member; prepared has the entries defined above, for every member except those
+that the pass still has to visit.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -64,12 +64,12 @@ cdef inline int64_t leaving_of(const Rolling *rolling) noexcept nogil:
     return rolling.running - rolling.steps + 1
 
 cdef inline Cells **slot_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """Return the slot in the ring for a step from running - steps to running."""
+    """Return the slot in the ring for a step; `number` is from `running - steps` to `running`."""
     cdef int64_t slot = rolling.running_slot - (rolling.running - number)
     return rolling.ring + (slot + rolling.steps + 1 if slot < 0 else slot)
 
 cdef inline Cells *cells_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """Return the tally of a step from running - steps to running, or NULL."""
+    """Return the tally of a step, or NULL; `number` is from `running - steps` to `running`."""
     return slot_for(rolling, number)[0]
 
 cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept nogil:

@@ -56,10 +56,11 @@ cdef inline uint64_t cells_after(const Cells *cells, uint64_t place) noexcept:
 cdef class RollingSet:
     """The state of a rolling window of `steps` steps (2 to 10,000), initially empty.
 
-    `lows` and `highs` bound the step's totals of the sum columns, in signed words; `dense` is as in
-    a ranked set; `running` is the number of the running step; a `deferred` set changes its ranking
-    only by `build` and `refresh`. An empty set takes 8 bytes per step. The garbage collector does
-    not track a set, since it is never part of a reference cycle.
+    `lows` and `highs` bound a member's total in one step, for sum columns, in signed words; `shape`
+    has the bounds of its total in the window. `dense` is as in a ranked set; `running` is the
+    number of the running step; a `deferred` set changes its ranking only by `build` and `refresh`.
+    An empty set takes 8 bytes per step. The garbage collector does not track a set, since it is
+    never part of a reference cycle.
     """
 
     def __cinit__(self, Roster roster not None, Shape shape not None, *, int steps, object lows,

@@ -42,9 +42,9 @@ cdef inline uint32_t *places_of(Segment *segment) noexcept nogil:
 
 cdef inline uint32_t home_of(const Segment *segment, uint32_t tag) noexcept nogil:
     """Return the slot where the search for a tag begins. The bits that the directory does not use
-    are hashed as in Fibonacci hashing, but with the square root of 2: tallies order members by the
-    golden ratio, and members that are added in that order would all begin at the same slots if it
-    were used here, too."""
+    are hashed as in Fibonacci hashing, but with the square root of 2 in place of the golden ratio.
+    Tallies order members by the golden ratio. So if it were used here too, the searches for members
+    that are added in the order of a tally would all begin at nearly the same slots."""
     cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x6A09E667
     return <uint32_t>((<uint64_t>mixed * segment.capacity) >> 32)
 

@@ -4,19 +4,19 @@
 **Structure.** Extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): a directory of
 2**depth pointers, indexed by the low bits of the tag, leads to segments; a segment of local depth
 d holds the tags that agree in their low d bits, and 2**(depth - d) directory entries point to it.
-A small table is one segment that grows in place; one that would pass `HASHED_MOST` slots splits in
-two, and the directory doubles when the segment was as deep as the directory. So no single insert
-rebuilds more than one segment (tens of microseconds), however large the table.
+A small table is one segment that grows in place. A segment that would have more than `HASHED_MOST`
+slots splits in two, and the directory doubles if the segment was as deep as the directory. So no
+single insert rebuilds more than one segment (tens of microseconds), however large the table.
 
 **Segments** come in two forms, chosen anew whenever one is rebuilt:
-- *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 62 and 80 in 100.
+- *hashed*: open addressing with linear probing, 8 bytes a slot, 62 to 80 % of the slots taken.
   A removal shifts later slots back, so there are no tombstones.
 - *dense*: an array indexed by the bits of the tag that the directory does not use, 4 bytes a place.
 A segment is dense if at least two in five places are used, because it is then smaller, and also
 faster. Only tables of unique tags have dense segments.
 
-**Tags.** The roster's tags are hashes and may repeat (the roster distinguishes members by their
-bytes); it walks the slots itself. The ranked set's tags are the member ids themselves: ids are
+**Tags.** The roster's tags are hashes and may repeat. So the roster itself walks the slots with the
+same tag, and compares the members' bytes. The ranked set's tags are the member ids: ids are
 assigned in sequence, so their low bits spread them evenly over the segments. A segment that has
 most of the ids with its low bits is dense, whatever form other segments have.
 
@@ -432,8 +432,8 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
 
 cdef uint32_t capacity_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
                                 uint32_t depth) noexcept nogil:
-    """Return the capacity of a segment for an even share of the entries, with some room to grow, as
-    in `choose_form`."""
+    """Return the capacity of a segment if the entries are spread evenly over all segments, with
+    some room to grow, as in `choose_form`."""
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint64_t share = (tags if dense else count) >> depth
     if dense:
@@ -442,8 +442,8 @@ cdef uint32_t capacity_for_many(bint dense, uint64_t count, uint32_t tags, uint3
 
 
 cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil:
-    """Make an empty table that can take about `count` entries without splitting; unique tags are
-    less than `tags`. Return -1 if out of memory, with no table."""
+    """Make an empty table that can take about `count` entries without splitting. If tags are
+    unique, each of them must be less than `tags`. Return -1 if out of memory, with no table."""
     cdef bint dense = unique and count > 0 and <uint64_t>tags * 2 <= count * 5
     cdef uint32_t most = DENSE_MOST if dense else HASHED_MOST
     cdef uint32_t depth = 0

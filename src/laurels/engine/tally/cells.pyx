@@ -21,8 +21,8 @@ added any more.
 
 **Invariants** (`check_cells`): all pointers of a bucket's class point to it; each cell's place is
 in its bucket's class and no member is in it twice; `size`, `bytes` and `deepest` are right; no
-bucket has more than BUCKET_MOST cells; only a draining tally has NULL in its directory. A bucket's
-depth is in its `slot`.
+bucket has more than BUCKET_MOST cells; only a draining tally has NULL in its directory. The depth
+of a bucket is stored in the field `slot` of its header.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -327,7 +327,7 @@ cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept 
 
 
 cdef void drain_to(Cells *cells, uint64_t place, uint64_t end) noexcept nogil:
-    """Free the buckets from a place to an end, both of which are the first place of a bucket."""
+    """Free the buckets from `place` to before `end`, each of which is where a bucket begins."""
     cdef uint64_t after
     cdef uint64_t slot
     cdef Leaf *leaf

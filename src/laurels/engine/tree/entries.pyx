@@ -5,8 +5,8 @@ An entry whose new key stays within its leaf's edges moves inside the leaf; othe
 and inserted where it belongs. The position of a new key is found from the root, or by a hint. The
 loop over a batch *predicts* each write a few events ahead: it finds the two leaves that the write
 will use, and prefetches them. By the time of the write the tree may have changed, so a hint is
-always verified: a key that sorts between two entries of one leaf belongs there, and an entry is
-where its member's id is.
+always verified. The predicted leaf for a new key is right if the key sorts between two of the
+leaf's entries; the predicted position of an entry is right if it has the id of the entry's member.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -78,7 +78,8 @@ cdef bint insert_first(Tree *tree, uint32_t member, const int64_t *entry) noexce
 
 cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint,
                              Spot *gap) noexcept nogil:
-    """Find the gap for a key inside the leaf of a hint; return False when it is not there."""
+    """Find the gap for a key in the leaf that a hint predicts; return False when the gap is not
+    between two entries of this leaf."""
     if hint == NULL or hint.target == NULL or hint.epoch != tree.epoch or (
             hint.slot >= hint.target.size):
         return False

@@ -118,8 +118,8 @@ cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t 
 
 
 cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept nogil:
-    """Open a slot after a page in its parent, with a staged key as the edge between; return False
-    if out of memory.
+    """Open a slot in the parent of a page, directly after the page. The edge between the page and
+    the new slot is the key of the staged entry `at`. Return False if out of memory.
 
     The parent must have room. The caller sets the new child next, by `set_child`.
     """

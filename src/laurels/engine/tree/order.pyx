@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """Positions in a tree: the rank of an entry, the entry at a position, the entries before a key.
 
-A rank is the sum of the branches' counts before the entry's path, from its leaf to the root; the
-other functions walk down from the root. Each level costs one search and one sum over an array of
-counts.
+A rank is computed on the way from the entry's leaf up to the root: in each branch the counts of the
+children before the path are added. The other functions walk down from the root. Each level costs
+one search and one sum over an array of counts.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

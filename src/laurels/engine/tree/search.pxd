@@ -27,8 +27,9 @@ cdef struct Key:
 cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
     """Return the first position in [low, high) whose item is not less than wanted, else high.
 
-    A binary search without branches. Among the last 64 narrow items it counts instead: several are
-    compared at once, and their cache lines are loaded together rather than one after another.
+    A binary search without branches. When at most 64 narrow items are left, those less than wanted
+    are counted instead: several items are compared at once, and their cache lines are loaded
+    together rather than one after another.
     """
     cdef const packed_t *base = sorted + low
     cdef int left = high - low

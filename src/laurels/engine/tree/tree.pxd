@@ -2,12 +2,12 @@
 """The ranked set's tree: entries in order, counted, and found by member.
 
 **Structure.** A counted B+ tree: leaves (`leaf.pyx`) have the entries, branches (`branch.pyx`) the
-number of entries under each child, so that a rank is a walk from a leaf up its parents and a select
-a walk down. A table (`table.pyx`) maps a member to the number of its leaf; a directory of small
-chunks maps the number to the leaf, so that a leaf can move in memory without changes to the table,
-and no growth copies more than an index of chunks. Within the leaf the member is found among at most
-128 ids. While all entries fit into one leaf there is neither branch nor directory nor table: a
-small ranking is one block of memory.
+number of entries under each child. So a walk from a leaf up to the root finds the rank of an entry,
+and a walk down from the root finds the entry at a rank. A table (`table.pyx`) maps a member to the
+number of its leaf. A directory of small chunks maps the number to the leaf, so that a leaf can move
+in memory without changes to the table, and a growing directory copies no more than its index of
+chunks. Within the leaf the member is found among at most 128 ids. While all entries fit into one
+leaf there is neither branch nor directory nor table: a small ranking is one block of memory.
 
 **Modules.** `entries.pyx` finds and writes entries, `growth.pyx` splits and joins pages,
 `directory.pyx` numbers leaves and maps members to them, `runs.pyx` maintains the counts of dense

@@ -4,9 +4,9 @@
 
 The weight of a time is 2^(at / H): the exponent is the quotient, the mantissa the double nearest to
 2^(rest / H). It is computed in 64-bit integers, from four tables of 256 powers and a linear term.
-The rounding errors add up to less than UNSURE in the last bit: 4 from the tables, 6 from their
-products, 6 from rest / H, 2 from the linear term. If that does not suffice to decide which double
-is nearest, about once in fifty times, `nearest` is called, which computes with more bits.
+The rounding errors add up to less than UNSURE units of the last bit: 4 from the tables, 6 from
+their products, 6 from rest / H, 2 from the linear term. If that does not suffice to decide which
+double is nearest, about once in fifty times, `nearest` is called, which computes with more bits.
 """
 from cpython cimport array
 from libc.stdint cimport int64_t, uint64_t
