@@ -54,6 +54,7 @@ LONG_FIRST = (
     "engine/test_rolling.py",
     "http/test_key_changes.py",
     "bench/test_targets.py",
+    "http/test_moving.py",
     "crash/test_kill.py",
     "flows/test_source_kills.py",
     "flows/test_sink_kills.py",
