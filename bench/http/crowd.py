@@ -84,7 +84,8 @@ _read_frame = msgspec.json.Decoder(_Frame).decode
 
 
 class Marker(NamedTuple):
-    """A member above all others, including the markers of earlier crowds, and its first score."""
+    """A member and its first score. The score is above those of all other members, including the
+    markers of earlier crowds."""
 
     name: str
     score: int

@@ -1,11 +1,12 @@
-"""The same work in Redis: the fastest scripts for all, the day, and a window of a number of steps.
+"""The same work in Redis, in its fastest ways: for the windows `all`, day, and a rolling window.
 
-There is one sorted set each for all, for the day, for the live window, and for the window prepared
-for the next step, and a hash for the tally of each step. An event is added to all, to the day, to
-the tally of its step and to the live window. The prepared window is the live one less the total of
-the leaving step. The plain commands increment it, which has the same result once a pass has
-subtracted the leaving totals. The scripts set it, which is always correct. Redis orders equal
-scores by member, which costs nothing.
+There is one sorted set each for `all`, for the day, for the live rolling window, and for the
+rolling window prepared for the next step, and a hash for the tally of each step. An event is added
+to `all`, to the day, to the tally of its step and to the live window. A member's score in the
+prepared window is its live score less its total in the leaving step. There are two variants. Plain
+commands add the event to the prepared score, which is correct only after a pass has subtracted the
+leaving totals. Scripts compute the prepared score and set it, which is always correct. Redis orders
+equal scores by member, which costs nothing.
 """
 
 from collections.abc import Callable, Sequence

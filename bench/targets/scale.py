@@ -33,7 +33,7 @@ class Scale(msgspec.Struct, frozen=True):
     large: int
     """The members of the board for recovery and stalls."""
     services: bool
-    """Whether the short forms of the benches of the service and of an index server run."""
+    """Whether to run the short benches of the service and of an index server, too."""
     huge: int | None = None
     """The members of the board of which only the load and the calls are measured, None if it is
     left out."""

@@ -129,8 +129,8 @@ class ClockGuard:
             self._keep()
 
     def _note(self, offset_ms: int) -> None:
-        """Count and log the beginning of a leap, or log its end. However often the clock leaps, at
-        most one beginning a minute is logged."""
+        """Count and log the beginning of a leap, or log the end of one. The log gets at most one
+        beginning a minute, however often the clock leaps."""
         self.leaps += self._leaping
         if not self._leaping:
             if self._logged:

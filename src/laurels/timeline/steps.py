@@ -38,8 +38,8 @@ class Steps(ABC):
 
 
 class EndingSteps(Steps):
-    """The steps of another division of time, up to an end. The step that contains the end is cut
-    short there, and every later instant belongs to it, too."""
+    """The steps of another division of time, up to an end. The last step ends there at the latest.
+    `number` also returns the last step for every instant after the end."""
 
     def __init__(self, steps: Steps, ends_ms: int) -> None:
         self._steps = steps

@@ -79,7 +79,7 @@ def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) ->
 
 
 def ensure_text(path: str) -> None:
-    """Raise InvalidPath for a decoded path that was not UTF-8, which is known by the replacement
+    """Raise InvalidPath if a path was not UTF-8. The decoded path then has a replacement
     character."""
     if _NOT_UTF8 in path:
         raise InvalidPath("the path is not UTF-8")

@@ -10,13 +10,13 @@ from .flow_wait import FlowWait
 class SinkReport(Answer, frozen=True):
     """The state of a sink that the service runs: the numbers of changes that were delivered and
     parked since its start, the number of changes that wait, and the age of the oldest waiting
-    change. `wait` is the reason why the sink sends nothing at all. `boards` has the reasons why
-    single boards wait, for at most 1,000 boards. Both are empty while the sink sends.
-    `failing_seconds` is how long every attempt has failed, of the sink or on one of its boards.
-    `used` is the largest share of a board's retention that waiting changes take. `lost_boards` is
-    the number of boards that removed changes before they were sent. `restarts` counts how often all
-    current entries of a board were sent again. With `elsewhere` another process of the service runs
-    the sink, and has not reported its state."""
+    change. `wait` is the reason why the sink sends nothing at all, null if there is none. `boards`
+    has, for at most 1,000 boards, the reason why the sink sends none of the board's changes.
+    `failing_seconds` is how long all attempts of the sink, or of one of its boards, have failed.
+    `used` is the fraction of a board's retention that waiting changes take, for the board where it
+    is largest. `lost_boards` is the number of boards that removed changes before they were sent.
+    `restarts` counts how often all current entries of a board were sent again. With `elsewhere`
+    another process of the service runs the sink, and has not reported its state."""
 
     name: str
     delivered: int = 0

@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 
 class _CachedBoard(Struct, frozen=True):
-    """The description of a board for index calls, valid until its next boundary."""
+    """The description of a board that calls of the index take. It is valid until the board's next
+    boundary."""
 
     opened: Opened
     due_ms: int
@@ -88,8 +89,9 @@ class QueryRunner:
             plan = result
 
     def _cached_board(self, state: BoardState, now_ms: int) -> _CachedBoard:
-        """Return the cached description of a board. It is computed again when the board is
-        redefined or a boundary passes; time never goes back here."""
+        """Return the cached description of a board. It is computed again if the board was redefined
+        or its next boundary has passed. Time never goes back, so no earlier boundary has to be
+        checked."""
         cached = self._cached.get(state.number)
         if cached is None or not cached.is_valid(state, now_ms):
             if len(self._cached) > len(self._catalog.boards.boards):  # a cached board was deleted

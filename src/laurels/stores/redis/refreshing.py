@@ -71,8 +71,8 @@ class Refreshing:
         self, now_ms: int, most: int, time_of: Callable[[int], int] | None = None
     ) -> list[Place]:
         """Return up to `most` windows to check now, in the order in which they became due. A window
-        stays due until `note` stores another refresh state of it. `time_of` returns the time of a
-        board by the board's number. It is needed if the boards' times may be less than `now_ms`."""
+        stays due until `note` stores another refresh state of it. `time_of`, which returns the time
+        of a board by its number, is needed only if a board's time may be before `now_ms`."""
         due: list[tuple[int, int, str]] = []
         early: list[tuple[int, int, str]] = []
         while len(due) < most and self.next_ms() <= now_ms:

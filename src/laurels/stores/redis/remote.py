@@ -119,14 +119,15 @@ class Applied(Struct, frozen=True):
 
     `ranks_before` and `ranks_after` are the ranks of the events' members before and after the
     batch, from 0; -1 for a member that is not ranked. Both are None if ranks were not requested or
-    could not be determined. With `highs`, the greatest possible ranks before and after, they are
-    the least possible ranks.
+    could not be determined. If they are not exact, they are the least possible ranks, and `highs`
+    are the greatest possible ranks before and after the batch.
 
     `left` has the positions of events that were not counted because their shards refused them. All
     other fields are about the counted events. If `left` is not None, the caller has to plan and
-    apply these events again, even if the list is empty. `refresh_states` are the states, after
-    counting, in the shards that counted. `passes_due` means that the board has a head and that
-    `advance_head` has work to do.
+    apply these events again. This holds even for an empty list, since the batch's position may
+    still have to be stored. `refresh_states` has the refresh states of the shards that counted, as
+    of the time after counting. `passes_due` means that the board has a head and that `advance_head`
+    has work to do.
     """
 
     outcomes: Outcomes
@@ -184,8 +185,8 @@ class RemoteIndex(Protocol):
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Count a batch as planned. `watch` is the index of the watched window in the plan's
-        routes.
+        """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
+        scores and ranks are reported.
 
         If a call is repeated with the same id within a minute, the index counts nothing again, and
         returns the first answer.
@@ -362,7 +363,7 @@ class FollowedIndex(RemoteIndex, Protocol):
         changes."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count all events that the shards had counted before this call, in the label replica.
+        """Count in the label replica all events that the shards had counted before this call.
         Return False if some events are left. Any number of processes may call this at the same
         time."""
 
@@ -371,8 +372,8 @@ class FollowedIndex(RemoteIndex, Protocol):
         cheap enough for polling."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return the number of events that are counted in rankings of members but not in rankings
-        by a label, where a total would have been out of range."""
+        """Return the number of events that are counted in rankings of members only: in a ranking by
+        a label, each would have taken a total out of range."""
 
 
 class ShardIndex(RemoteIndex, Protocol):

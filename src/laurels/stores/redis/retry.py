@@ -22,8 +22,8 @@ from laurels.errors.index_server import IndexUnavailable
 from .remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""The number of seconds after its first attempt in which a call may be repeated. The module
-`deadline` bounds the whole verb."""
+"""A call may be repeated for this number of seconds after its first attempt. The module `deadline`
+bounds the whole verb."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """The pauses before the repeats, in seconds; the last pause is used for all further repeats."""
 
@@ -89,8 +89,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """Make errors raised in this context say that the write may have counted, if `counted` is true,
-    because a part of the write has already counted."""
+    """If `counted` is true, a part of the write has already counted. Then make errors raised in
+    this context say that the write may have counted."""
     try:
         yield
     except LaurelsError as error:
@@ -117,8 +117,8 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
 
 
 def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
-    """Raise a copy of the error that says that the write may have counted. The error never becomes
-    its own cause."""
+    """Raise an error that says that the write may have counted. It is `error` itself if that can
+    say so; otherwise `error` is its cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True
         error.what += addition

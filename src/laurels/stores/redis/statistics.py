@@ -136,9 +136,9 @@ class BoardStatistics:
     async def of_changes(
         self, is_visible: Callable[[str], bool] | None
     ) -> list[tuple[str, int, float]]:
-        """Return the retention of up to BOARDS_SHOWN boards that keep changes and that `is_visible`
-        accepts: the name of the board, the number of lost changes, and the share of `changes_max`
-        that the slowest registered sink has not sent yet."""
+        """Return figures of up to BOARDS_SHOWN boards that keep changes and that `is_visible`
+        accepts: the name of the board, the number of lost changes, and the number of changes that
+        the slowest registered sink has not sent yet, as a fraction of `changes_max`."""
         names = [
             name
             for name in self._board_names()

@@ -92,8 +92,8 @@ def _labels_of(event: Any) -> Any:
 
 
 class _Known:
-    """The boards as this process knows them. Unlike the methods of the store, those of this class
-    ask the server nothing, so that they may be called on its loop."""
+    """The boards as this process knows them. Unlike the methods of the store, these methods send
+    nothing to the server, so that they may be called on the store's event loop."""
 
     def __init__(self, catalog: BoardCatalog) -> None:
         self._catalog = catalog
@@ -469,7 +469,7 @@ class RedisStore(Paced):
         return beginning.with_positions(page, await positions(opened_as(state)))
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Run a read that waits for the server in a thread, and return its result."""
+        """Run in a thread a read that waits for the server. Return its result."""
         self.ensure_usable()
         return await asyncio.to_thread(read, True)
 

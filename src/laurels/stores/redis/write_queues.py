@@ -55,8 +55,8 @@ class WriteQueues:
             await asyncio.wait(self._tasks)
 
     async def _drain(self, number: int) -> None:
-        """Carry out the writes of a queue. The time that a write has waited counts towards its time
-        limit, except the time before the index last answered."""
+        """Carry out the writes of a queue. The time limit of a write begins when the write arrived
+        or, if that is later, when the index last answered."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()

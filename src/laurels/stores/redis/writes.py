@@ -193,7 +193,7 @@ class Writer:
                     self._catalog.note_passes_due(state)
                 if state.rules.refreshed:
                     self._catalog.note_refresh_states(state, applied.refresh_states)
-                    plan = self._catalog.boards.plan(batch)  # for the step that is shown now
+                    plan = self._catalog.boards.plan(batch)  # another step may be shown now
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after, applied.highs)
@@ -295,8 +295,8 @@ class Writer:
         return True
 
     def _note_passes_due(self, state: BoardState) -> None:
-        """Record that a write without receipts may have taken members out of the head of a
-        board."""
+        """Record that a pass may be due, since a write may have taken members out of the head of a
+        board. The answer to this write does not say whether one is due."""
         if state.rules.head:
             self._catalog.note_passes_due(state)
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def merged_stats(stats: Sequence[Stats]) -> Stats:
     """Return the sums over all stores. The time, the clock and the files are those of the default
-    store, the first one. A member counts in each store that has it."""
+    store, the first one. A member that is in several stores counts once for each."""
     return replace(
         stats[0],
         boards=sum([each.boards for each in stats]),
@@ -38,7 +38,7 @@ def merged_reports(reports: Sequence[CheckReport]) -> CheckReport:
 def merged_figures(
     figures: Sequence[StoreFigures], answering: Sequence[tuple[str, bool]]
 ) -> StoreFigures:
-    """Return the figures of all boards. The figures of a whole store are those of the default
+    """Return the figures of all boards. Figures that are not about boards are those of the default
     store, the first one. `answering` says for each store whether it answers."""
     first = figures[0]
     if first.of_boards_only:

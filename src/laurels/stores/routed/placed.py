@@ -1,9 +1,9 @@
 """One of the stores behind a service, which may be down while the others work.
 
 A store on another machine is *watched*: it is checked twice a second whether the store answers.
-While it does not, its calls fail at once instead of waiting, so that they neither occupy threads
-nor delay calls about the boards of other stores. A store that did not answer when the service
-started is opened when it first answers.
+While the store does not answer, calls of it fail at once instead of waiting, so that they neither
+occupy threads nor delay calls about the boards of other stores. A store that did not answer when
+the service started is opened when it first answers.
 """
 
 import asyncio
@@ -153,8 +153,8 @@ def _ignore_error(task: "asyncio.Future[None]") -> None:
 
 
 def described(stores: Sequence[PlacedStore]) -> list[str]:
-    """Return a sentence for each store that does not answer. It names the store by its number,
-    since anybody may read it."""
+    """Return a sentence for each store that does not answer or takes no writes. Anybody may read
+    the sentences, so they name a store by its number instead of its URL."""
     sentences = []
     for number, each in enumerate(stores, 1):
         name = f"store {number} of {len(stores)}"

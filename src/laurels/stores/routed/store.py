@@ -124,7 +124,8 @@ class RoutedStore:
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` for the running period of a window, or None."""
+        """Return the result of `read` for the running period of a window; None if the board's store
+        caches no view of it."""
         return self._at(board).cached_view(board, window, read)
 
     def write(self, command: Command[T]) -> T:
@@ -223,8 +224,8 @@ class RoutedStore:
         return number * len(self._stores) + place, offset, until_ms, has_passed
 
     async def follow(self, boards: Collection[str]) -> None:
-        """Update the change tokens of boards, each store for itself. Raises the error of a store
-        after the tokens of the other stores are up to date."""
+        """Update the change tokens of boards in all stores concurrently. If a store fails, its
+        error is raised once the tokens of all other stores are up to date."""
         self._ensure_open()
         by_store: dict[PlacedStore, list[str]] = {}
         for board in boards:
@@ -310,7 +311,7 @@ class RoutedStore:
         """Make every store accept its current clock."""
         self._default.accept_clock()
         for store in self._all()[1:]:
-            with suppress(InvalidClock):  # a store whose clock has no guard
+            with suppress(InvalidClock):  # the clock of this store has no guard
                 store.accept_clock()
         return self.clock_status()
 
@@ -530,7 +531,7 @@ class RoutedStore:
 
     def _ensure_creatable(self, board: str) -> None:
         """Raise BoardElsewhere for the name of a board in a store that the name does not point to.
-        A new board of that name would hide its scores."""
+        A new board of that name would hide the scores of the existing one."""
         for number, name in list(self._misplaced):
             if name != board:
                 continue

@@ -10,8 +10,9 @@
 --   members); drop (names); expire (names, lives or nil);
 --   expire_board (forms, gone); forget (before); for others see scopes.lua,
 --   refresh.lua, mend.lua and restore.lua
--- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the work is
--- complete. These operations concern the rankings of all events, those in scopes.lua the scopes.
+-- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
+-- work is complete. The operations in this file concern the rankings of all events; the operations
+-- in scopes.lua concern the scopes.
 local op = A.op
 local RANKINGS_MOST = 100  -- the maximum number of rankings that one call removes
 

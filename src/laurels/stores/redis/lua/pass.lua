@@ -48,12 +48,13 @@ local function weight_function(rolling)
   end
 end
 
--- The cost of a step with two empty tallies. A board with many scopes has many such steps.
+-- The cost of a pass whose two tallies are both empty. A board with many scopes has many such
+-- passes.
 local EMPTY_STEP_COST = 0.5
 
--- Continues the pass that prepares the next step by about `limit` members. Returns whether the pass
--- is complete, the rest of the limit, and whether both tallies were empty. If one was not, the cost
--- is at least that of a few members.
+-- Continues, by about `limit` members, the pass that prepares the next step. Returns whether the
+-- pass is complete, the rest of the limit, and whether both tallies were empty. A pass with a tally
+-- that is not empty costs at least as much as a few members.
 local function continue_pass(rolling, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolling.name) or '0')
   local last = tally(rolling.name, rolling.oldest_step - 1)
@@ -122,8 +123,8 @@ local function unlink_tallies(rolling)
   return true
 end
 
--- Removes a window, or a share of its tallies. Returns whether nothing is left. Its rankings are
--- removed first, so that a pass over the rest finds no members.
+-- Removes a window, or a share of its tallies. Returns whether nothing is left. The rankings are
+-- removed first, so that a pass through the remaining tallies finds no ranked members.
 local function unlink_window(rolling)
   unlink_rankings(rolling)
   if not unlink_tallies(rolling) then return false end

@@ -3,12 +3,12 @@
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
---     whole, zeros}: entries of a ranking; with `whole`, all words of the members' rows; with `zeros`, two
---     anchors, as if the ranking did not have the entries between these anchors
+--     whole, zeros}: entries of a ranking. With `whole` the answer has all words of the members' rows.
+--     `zeros` are two anchors; with them the answer leaves out the entries between these anchors
 --   {false, form, after, limit}: the next scopes of a form; refused if one of them was last advanced
 --     before `since`, and so is stale
---   {true, window, step, members}: the cells of members in the tally of a step; the answer is like that
---     for requested members, and the position of a member with a cell is 0
+--   {true, window, step, members}: the cells of members in the tally of a step. The answer has the form
+--     of the answer for requested members, where each member with a cell has the position 0
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus the number of entries from the form to the next form whose member sorts before `member`).
@@ -34,8 +34,8 @@ local function append(part) parts[#parts + 1] = part end
 
 local rankings = {}
 
--- Returns a ranking with its size. If a rolling window is at another step, returns an empty
--- ranking. A refreshed window has only one readable ranking, which is returned for any step.
+-- Returns a ranking with its size. Returns an empty ranking if the rolling window is not at the
+-- requested step. For a refreshed window, returns the ranking that is shown, whatever the step.
 local function ranking_of(window, instance, rolling, bounds)
   local name = window .. ':' .. text(instance) .. (bounds and ':ranked' or '')
   local ranked = rankings[name]
@@ -112,7 +112,8 @@ local function exact_position(ranked, anchor)
   return zeros.before(ranked, stored_position(ranked, anchor))
 end
 
--- Returns a form with the score at which an anchor is, and whether the anchor is before all members with this score.
+-- Returns a form with the score of an anchor's place, and whether the anchor is before all members
+-- with this score.
 local function form_at(anchor)
   local is_count = anchor[1] == 'count'
   if scored then return anchor[2], is_count and anchor[2] % head.score_unit == 0 end
@@ -166,7 +167,7 @@ local function stored_entries(ranked, first, last)
   return call('ZRANGE', ranked.r, text(first), text(last))
 end
 
--- Returns the entries from `low` to `high`, of which there is at least one.
+-- Returns the entries from `low` to `high`. This range must not be empty.
 local function list_entries(ranked, low, high)
   local first, last = zeros.stored(ranked, low), zeros.stored(ranked, high - 1)
   if last - first < high - low then return stored_entries(ranked, first, last) end

@@ -2,10 +2,10 @@
 -- shown, and takes its place when it is complete.
 --
 -- A build first makes the ranking of all events, then those of the scopes, in the order of their
--- names. For each ranking it first removes the old entries, those of the refresh before the last.
--- Then it goes through the tallies of the steps that count, from the oldest on. When it finds a
--- member for the first time, it adds up all cells of the member and ranks the member; members that
--- are already ranked are skipped. So each member is ranked once, and this invariant holds:
+-- names. For each ranking it first removes the old entries, which the refresh before the last one
+-- made. Then it goes through the tallies of the steps that count, from the oldest on. When it finds
+-- a member for the first time, it adds up all cells of the member and ranks the member; members
+-- that are already ranked are skipped. So each member is ranked once, and this invariant holds:
 --
 --   a member that a build has not ranked has no cells in the steps that the build is done with.
 --
@@ -39,8 +39,8 @@ local function members_of(ranked, entries)
   return members
 end
 
--- Removes a share of a ranking, including entries that belong to no form. Returns whether the
--- ranking is empty, and the rest of the limit.
+-- Removes a share of a ranking, including entries of members that have no stored form. Returns
+-- whether the ranking is empty, and the rest of the limit.
 local function clear_ranking(ranked, limit)
   while limit > 0 do
     if call('ZCARD', ranked.r) <= UNLINK_MOST then

@@ -7,9 +7,12 @@
 --   shown:<w>   the time of the last refresh; absent before the first one
 --   moved:<w>   the number of the last change to the list: of the last refresh or, since then, of the
 --               removal of a member or a change of member data
---   noted:<w>   the time of the last refresh, also if it was skipped since this shard had no members
+--   noted:<w>   the time at which a refresh was last done, or skipped since `waits` was not set
 --   waits:<w>   set if the list has members, or if an event was counted since the last refresh
---   build:<w>   the number of the current build and its step; it comes with next:<w>, some:<w>, empty:<w>
+--   build:<w>   the number of the current build and its step
+--   next:<w>    the place in the list of scopes from which the current build continues
+--   some:<w>    set if the current build has made a ranking with members
+--   empty:<w>   set if the current build has made a ranking without members
 --   built:<w>   in each scope: the number of the last build that began there, and its progress
 
 local function is_refreshed(name) return B.refreshed and B.refreshed[window_of(name)] end

@@ -1,9 +1,10 @@
 -- The write rule: the new row of a member in one window after an event, as in engine/writing/rule.pyx.
 --
--- Two parts of it are repeated elsewhere, since sharing them would cost a copy or a call for every
--- event. Tuples are compared here for rows and candidates and in cells.lua for cells, which have
--- another layout in memory. Addition that keeps the greatest stamp is also in merge.lua, for sums
--- of events. The vectors in tests/vectors test all of these.
+-- Two parts of the rule are repeated in other files, since sharing them would cost a copy or a call
+-- for every event. One is the comparison of tuples: here of rows and candidates, in cells.lua of
+-- cells, which have another layout in memory. The other is the addition that keeps the greatest
+-- stamp: here of an event, in merge.lua of a sum of events. The vectors in tests/vectors test all
+-- of them.
 
 -- Returns the rows of a ranking's members, or the cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)

@@ -1,11 +1,12 @@
 -- Reads a hash or sorted set in shares, so that no call blocks the server for long.
 --
--- A cursor is '0:' at the beginning, then the server's own cursor, and '0' at the end. The server
--- returns a small (compact) collection whole, whatever COUNT is. Such a collection is divided here,
--- in the order of the names' digests (Lua compares texts by locale, and comparing bytes in Lua is
--- slow); the cursor is then '0:' and the last digest. If the server has meanwhile turned the
--- collection into a table, the scan begins again. So a name that is in the collection all the time
--- is returned at least once.
+-- The first cursor is '0:', and the cursor after the last share is '0'. In between, the cursor of a
+-- table is the server's own one. The server returns a small (compact) collection whole, whatever
+-- COUNT is. Such a collection is divided here, in the order of the names' digests (Lua compares
+-- texts by locale, and comparing bytes in Lua is slow), and its cursor is '0:' and the last digest.
+-- If the server turns the collection into a table between two calls, the scan begins again. So a
+-- name that is in the collection all the time is returned at least once, and possibly several
+-- times.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
@@ -27,8 +28,8 @@ local function weight_of(names, weigh)
   return weight
 end
 
--- Returns as many names after a digest as the limit of weight allows, at least one; then the next
--- cursor, and the weight of these names.
+-- Returns the names after a digest, as many as their limit of weight allows, but at least one if
+-- there is any. Also returns the next cursor, and the weight of the returned names.
 local function names_after(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do
@@ -50,9 +51,10 @@ local function names_after(names, last, limit, weigh)
   return part, '0', weight
 end
 
--- Returns names from a cursor on, with a total weight of about the limit, the next cursor, and the
--- weight of these names. `weigh` returns the weight of a name; without it each name weighs 1. If
--- the collection is stored as a table, about `many` names are returned, whatever their weight.
+-- Returns three results: names from a cursor on, the next cursor, and the total weight of these
+-- names, which is about the limit. `weigh` returns the weight of a name; without it each name
+-- weighs 1. If the collection is stored as a table, about `many` names are returned, whatever their
+-- weight.
 local function scan_share(command, from, cursor, limit, many, weigh)
   local server_cursor, last = string.match(cursor, '^(%d+):?(%d*)$')
   local reply = call(command, from, server_cursor, 'COUNT', text(many))

@@ -1,9 +1,9 @@
--- Positions and ranks on boards that do not rank members whose score is 0. These members follow one
--- another in the order of a ranking, so the positions after them are greater by the number of these
--- members; see core/zeros.py.
+-- Positions and ranks on boards that do not rank members whose score is 0. The sorted set has these
+-- members, too, and there they follow one another. So a position after them in the sorted set is
+-- their number greater than the position among the ranked entries; see core/zeros.py.
 do
-  -- Returns how many entries of a sorted set precede a bound: a form or, in the prefixed layout,
-  -- words, and whether the bound is after all entries with these words.
+  -- Returns how many entries of a sorted set precede a bound. The bound has a form or, in the
+  -- prefixed layout, words, and says whether it is after all entries with these words.
   local function count_before(key, bound)
     if scored then return call('ZCOUNT', key, '-inf', '(' .. text(bound[2])) end
     local first = encode_words(bound[2])
@@ -21,20 +21,21 @@ do
     ranked.zeros = own
   end
 
-  -- Makes the functions below treat the ranking as a whole again.
+  -- Undoes `zeros.find`: from then on the zeros are treated like all other members.
   function zeros.forget(ranked)
     ranked.zeros = nil
     if ranked.state then ranked.state.certain = nil end
   end
 
-  -- Returns the number of entries before a position that are ranked.
+  -- Returns how many of the entries before a position in the sorted set are ranked.
   function zeros.before(ranked, position)
     local own = ranked.zeros
     if not own or position <= own.first then return position end
     return math.max(own.first, position - (own.past - own.first))
   end
 
-  -- Returns the position in the sorted set of the entry at a position among the ranked entries.
+  -- Converts a position among the ranked entries to the position of the same entry in the sorted
+  -- set.
   function zeros.stored(ranked, position)
     local own = ranked.zeros
     return own and position >= own.first and position + own.past - own.first or position

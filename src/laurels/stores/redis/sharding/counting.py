@@ -1,7 +1,7 @@
 """Count a batch of a board in several shards.
 
-A batch is divided by its members, and each shard counts its share in one atomic step. No step spans
-several shards, so three rules are needed:
+A batch is divided by its members: the *share* of a shard are the events of its members. Each shard
+counts its share in one atomic step. No step spans several shards, so three rules are needed:
 
 - A shard may refuse its share after other shards have counted theirs. The events that were not
   counted are then in `Applied.left`. The caller plans and sends them again, with their positions in
@@ -68,11 +68,12 @@ class MemberRanks(NamedTuple):
 
 
 ReadRanks = Callable[[Batch, Plan, int], Awaitable[MemberRanks]]
-"""A function that returns the ranks of a batch's members in the watched window."""
+"""A function that returns the ranks of a batch's members in the window with this index in the
+plan's routes."""
 
 
 class _Share:
-    """The work of one shard for a batch."""
+    """The share of one shard in a batch, and what came of it."""
 
     def __init__(self, shard: int, events: list[int]) -> None:
         self.shard = shard
@@ -179,7 +180,7 @@ class Counting:
                 return [own, bare, [last]] if own else [[last], bare]
             return [*([each] for each in others), [last]] if tight else [others, [last]]
         if tight:
-            self._call = None  # a shard may be called again, and remembers only one call
+            self._call = None  # a shard may get several calls, and remembers the id of only one
             runs = groupby(
                 range(self._batch.size),
                 key=lambda event: (self._homes[event], self._batch.accepted_at(event)),

@@ -36,9 +36,10 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
     `call` identifies the call, so that its shares in several shards can be merged again in order.
     `places` are the positions of the events in the whole call, `events` their positions in the
-    share of the shard. `names`, `groups` and `each` are the events' labels. `windows` has for each
-    window the period or step in which the events count. This is one number for all events, or a
-    list with a number for each event, or None for an event that is too late.
+    share of the shard. `names` are the names of labels, `groups` the combinations of their values,
+    and `each` has for each event the index of its combination. `windows` has for each window the
+    period or step in which the events count. This is one number for all events, or a list with a
+    number for each event, or None for an event that is too late.
     """
 
     now_ms: int
@@ -54,9 +55,9 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 
 class FeedEntry(Struct, frozen=True):
-    """An entry of a feed: its place, the payload of a batch, the positions in the share of the
-    events that were not counted and, if totals were set, the words of the previous total of each
-    event."""
+    """An entry of a feed: its place, and the payload of a batch. `refused` has the positions, in
+    the shard's share, of the events that were not counted. `baselines` has for each event that set
+    a total the words of the total before it."""
 
     place: FeedPlace
     payload: FeedPayload

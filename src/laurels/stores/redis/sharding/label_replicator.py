@@ -27,8 +27,8 @@ from .shards import gather, label_replica, shards
 ENTRIES = 32
 """The maximum number of entries of a feed that one call reads."""
 EVENTS = 1_000
-"""The approximate number of events that one call counts if the board ranks by one label. With
-several labels, this number is divided by theirs."""
+"""The approximate number of events that one call counts if the board ranks by one label. If it
+ranks by several labels, this number is divided by the number of labels."""
 ROUNDS = 200
 """The maximum number of calls in one round. The entries that are left are counted in a later
 round."""
@@ -47,8 +47,8 @@ class LabelReplicator:
     async def read(
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        """Read rankings by a label, after counting there all events that the shards had counted
-        before this call."""
+        """Read rankings by a label. Before that, count in these rankings all events that the shards
+        had counted before this call."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with the counted events")
         return await self._index.read(label_replica(board), requests, now_ms=now_ms, due_ms=due_ms)

@@ -8,8 +8,8 @@ made from that round alone. Otherwise they give a better guess, and another roun
 Two things are guessed: the words of each member, by which every shard can find its place in the
 order, but which only its own shard has; and a *pivot* for each span: a place near the span's
 entries that every shard can find. The position of a pivot on the whole board is the sum of its
-positions in the shards. The n entries after the pivot on the whole board are among the n entries
-after it in each shard.
+positions in the shards. Each of the n entries after the pivot on the whole board is among the first
+n entries after the pivot in its own shard.
 
 On a board with a head a shard may know only its first n positions for certain. The first n
 positions of the whole board are then certain as well, since each of their entries is among the
@@ -47,8 +47,8 @@ SLACK = 8
 """The number of additional entries that are read because the pivot may have moved since the
 previous round. It doubles with each round."""
 FIT = 200
-"""The greatest length of a span that is read on both sides of its pivot, since it may have to be
-moved to fit into the ranking."""
+"""The greatest length of a span for which as many entries are read on the other side of its pivot.
+They are needed if the span has to be moved to fit into the ranking."""
 
 
 class Pivot(NamedTuple):
@@ -63,8 +63,8 @@ class Pivot(NamedTuple):
 
 
 class Coverage:
-    """How many entries the whole board has, how many leading ones are certain, and how many can be
-    listed."""
+    """How many entries the whole board has, at how many of its first positions the entries are
+    certain, and how many entries can be listed."""
 
     def __init__(self, parts: Sequence[ReadResult], head: int) -> None:
         self.total = sum(part.total for part in parts)
@@ -79,15 +79,15 @@ class Coverage:
             self.grid_age = sum(ages) if len(ages) == len(cut) else None
 
     def lists(self, position: int) -> bool:
-        """Return whether an anchor with this position is exact, and not after the entries that can
-        be listed."""
+        """Return whether the position of an anchor is exact, and not after the end of the entries
+        that can be listed."""
         if self.certain is not None and self.certain < self.total and position >= self.certain:
             return False
         return position <= self.listed
 
 
 def certain_in(part: ReadResult) -> int:
-    """Return how many leading positions of a shard are certain."""
+    """Return at how many of its first positions a shard knows the entries for certain."""
     return part.total if part.certain is None else part.certain
 
 
@@ -255,8 +255,8 @@ class Merging:
         return before + self._shares_ranks, after
 
     def _part(self, entries: int) -> int:
-        """Return an upper bound, which almost certainly holds, for how many of the next `entries`
-        entries are in any one shard."""
+        """Return how many of the next `entries` entries are in any one shard at most. This bound
+        holds almost certainly."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 

@@ -99,7 +99,7 @@ class StoredPositions(Struct):
 
     def ensure_level(self, follows: str | None = None) -> None:
         """Raise ShardsDiffer if a shard lost writes. If `follows` is not None, it is the position
-        that a batch follows, and one that the keeper must have stored before."""
+        that a batch follows, so the keeper must have stored it at some time."""
         if self.differ or (follows and self._lost_by_keeper(follows)):
             positions = [self.at(shard) for shard in range(len(self.texts))]
             different = len(set(positions))

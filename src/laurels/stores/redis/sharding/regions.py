@@ -1,8 +1,8 @@
 """Merge entries of several shards around a pivot into the order of the whole board.
 
-Each shard has returned its entries next to the pivot, before and after it, up to a limit. In both
-directions from the pivot, the merged entries have no gap up to the nearest place where the returned
-entries of a shard end although the shard may have more.
+Each shard has returned its entries next to the pivot, before and after it, up to a limit. In each
+direction the returned entries of a shard end somewhere, and beyond this end the shard may have more
+entries. So the merged entries are complete only from the pivot to the nearest such end.
 """
 
 from array import array
@@ -87,8 +87,8 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows from the greatest of the shards' first rows on. Before that row, rows of some
-    shard may be missing."""
+    """Return the rows before the pivot that have no gap. Before the first row of a shard, rows of
+    this shard may be missing, so the result begins at the last of these first rows."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -96,8 +96,8 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows up to the least of the shards' last rows. After that row, rows of some shard
-    may be missing."""
+    """Return the rows after the pivot that have no gap. After the last row of a shard, rows of this
+    shard may be missing, so the result ends at the first of these last rows."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

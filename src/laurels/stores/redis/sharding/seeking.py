@@ -38,9 +38,9 @@ class _Location:
 async def seek(
     read: Read, request: ReadRequest, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
-    """Return a place within `near` of the wanted position of the ranking that a request is for, and
-    its position as of the last read. If the order is only known up to a position, the wanted one
-    must be before it."""
+    """Return a place in the ranking that a request is for, at most `near` entries from the position
+    `wanted`, and the position of this place as of the last read. If the order is known only up to
+    some position, `wanted` must be before that position."""
     ranking = ReadRequest(request.key, zeros=request.zeros)
     results = [each[0] for each in await read([[ranking] for _ in range(shards)])]
     low = _Location(Start(), [0] * shards)
@@ -72,8 +72,8 @@ async def seek(
 async def _marks(
     read: Read, ranking: ReadRequest, width: int, places: Sequence[int], ends: Sequence[int]
 ) -> list[_Location]:
-    """Return, for each shard, the entry at a given position in it, as a place with its position on
-    the whole board."""
+    """Read from each shard the entry at one position, and return the places of these entries, with
+    their positions on the whole board."""
     requests = [
         [replace(ranking, anchors=(Start(),), spans=(Span(0, place, place + 1),))]
         for place in places

@@ -97,10 +97,10 @@ class ShardedIndex:
         call: CallId | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
-        """Count a batch as planned. `watch` is the index of the watched window in the plan's
-        routes. Every shard recognizes a repeated call by its id, and returns the first answer
-        again. `places` are the positions of the events in the whole call. They are needed if an
-        earlier attempt has counted other events of the call.
+        """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
+        scores and ranks are reported. Every shard recognizes a repeated call by its id, and returns
+        the first answer again. `places` are the positions of the events in the whole call. They are
+        needed if an earlier attempt has counted other events of the call.
 
         To determine ranks, all shards are read in two rounds before the batch and in two rounds
         after it. So the ranks may include the writes of other callers in this time.
@@ -116,8 +116,8 @@ class ShardedIndex:
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Return the results of all requests, from one state of each shard. Rankings by a label are
-        read from the label replica. Before that, all events that the shards have counted are
-        counted there, too."""
+        read from the label replica. Before that, the label replica counts all events that the
+        shards have counted."""
         if board.rules.shards == 1:
             return self._index.read(board, requests, now_ms=now_ms, due_ms=due_ms)
         if board.rules.has_label_replica and any(is_by(request.key.scope) for request in requests):
@@ -319,7 +319,7 @@ class ShardedIndex:
         return stored.texts[stored.keeper]
 
     async def positions(self, board: Opened) -> dict[str, str]:
-        """Return the positions of all sources. Each comes from the shard that stores it."""
+        """Return the positions of all sources. Each is read from the source's keeper."""
         by_shard = await gather(self._index.positions(shard) for shard in shards(board))
         return {
             source: text
@@ -398,8 +398,8 @@ class ShardedIndex:
         return await self._index.latest_changes(after)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count all events that the shards had counted before this call, in the rankings by a
-        label. Return False if some events are left."""
+        """Count in the rankings by a label all events that the shards had counted before this call.
+        Return False if some events are left."""
         return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
@@ -514,8 +514,8 @@ class ShardedIndex:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """Return the keys of all rankings of rolling windows in which a batch counts, also in
-    scopes."""
+    """Return the keys of the rankings, of rolling windows and in scopes, in which the events of a
+    batch will count."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key

@@ -1,4 +1,4 @@
-"""The shards of a board: which of them has a member, and how several are called."""
+"""The shards of a board: which shard has a member, and how to call several shards."""
 
 import asyncio
 from array import array
@@ -93,9 +93,10 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to raise if several calls failed: if possible an error after which events
-    may have been counted, otherwise one that prevented counting, otherwise one after which the
-    caller tries again. The stale scopes of several errors are combined."""
+    """Return the error to raise if several calls failed. The first choice is an error after which
+    events may have been counted, the second one that is no refusal, the third a refusal, after
+    which the caller tries again. If only stale scopes were refused, the error names those of all
+    calls."""
     all_errors = list(errors)
     error = max(all_errors, key=_severity)
     if isinstance(error, StepNotReady):
