@@ -78,7 +78,7 @@ def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
 
 
 def _together(*named: str) -> str:
-    """Return one list of the programs in several lists, without repetitions."""
+    """Return the programs of several lists as one list without repetitions."""
     return ", ".join(dict.fromkeys(one for some in named if some for one in some.split(", ")))
 
 
@@ -112,8 +112,7 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return the best contender with this name in the rows of ratios, for one column of the
-    table."""
+    """Return the best sample of a rival for one case, which is a column of the table."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None

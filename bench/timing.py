@@ -51,7 +51,7 @@ class Question(msgspec.Struct, frozen=True):
     """The subject of a figure: a group of tables, the size of the board, and a column of the
     table.
 
-    `members` is 0 if the columns are sizes.
+    `members` is 0 if each column of the table is for another size of board.
     """
 
     group: str
@@ -70,8 +70,8 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """The name in the rows of ratios. If it is empty, the sample is one of the Redis servers with
-    the same safety, and only the best of these is compared."""
+    """The name of the contender, as a rival of ours, in the rows of ratios. It is empty for ours,
+    and for a Redis server, of which only the best one with the same safety is compared."""
 
     @property
     def middle(self) -> float:

@@ -42,8 +42,8 @@ STORE_NAMES = {
 }
 MOST_PARAMETERS = 10
 MOST_LINES = 60
-"""The allowed parameters and lines of a function of the command line, decorators and docstring
-included."""
+"""The largest numbers of parameters and of lines that a function of the command line may have.
+Decorators and the docstring count as lines."""
 ADDED_SINCE = (
     "cli/changes.py",
     "cli/copying.py",
@@ -287,8 +287,9 @@ def _names(node: ast.AST) -> set[str]:
 
 
 class Calls:
-    """The functions of laurels that are called while this context manager is entered. Threads count
-    if `threading.setprofile` was called with `_note` before they started."""
+    """The functions of laurels that are called while this context manager is entered. Calls in
+    another thread are included if `threading.setprofile` was called with `_note` before that thread
+    started."""
 
     def __init__(self) -> None:
         self.codes: set[CodeType] = set()

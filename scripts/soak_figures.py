@@ -20,9 +20,10 @@ LEAST_MINUTES = 40
 """The shortest run whose growth is judged. In a shorter run, windows of ten minutes would still be
 filling after the warm-up."""
 GROWTH = 1.10
-"""The factor by which a figure may grow from the two parts after the warm-up to the last part."""
+"""How many times as large a figure may be in the last part as in the two parts after the
+warm-up."""
 SPARE_MIB = 8
-"""The allowed growth of a figure in addition to the factor: MiB, or descriptors."""
+"""The growth that is allowed in addition to `GROWTH`, in MiB, or as a number of descriptors."""
 MIB = 1 << 20
 
 
@@ -194,8 +195,8 @@ def errors_of(tally: Tally, code: int) -> list[str]:
 
 
 def growth_of(parts: Sequence[Part]) -> list[str]:
-    """Return a sentence for each figure that has grown too much from the two parts after the
-    warm-up to the last part."""
+    """Return a sentence for each figure that is too large in the last part, compared with the two
+    parts after the warm-up."""
     settled, last = parts[WARM_UP : WARM_UP + 2], parts[-1]
     grown = []
     for name in ("rss_mib", "descriptors", "disk_mib"):

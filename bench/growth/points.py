@@ -1,9 +1,9 @@
 """The cost of a rank and of an update in the engine at one size of board, and of a random read in
 memory of that size.
 
-Members are drawn uniformly, and each run uses other members, so that caches have no more of them
-than the size of the board allows. All figures are processor time, which includes waiting for memory
-and excludes the time of other programs.
+Members are drawn uniformly, and each run uses other members, so that no member is in a cache
+because of an earlier run, unless most of the board fits into the cache. All figures are processor
+time, which includes waiting for memory and excludes the time of other programs.
 """
 
 import gc
@@ -35,8 +35,8 @@ MACHINE = "this machine, in as many bytes"
 def measure_points(
     board: EngineBoard, population: Population, chase: Chase, calls: int, runs: int
 ) -> list[Sample]:
-    """Return the ns of each operation, from `runs` alternating measurements after one that is not
-    recorded."""
+    """Return the samples of the ns of each operation, and a sample of the board's memory. The
+    operations alternate in `runs` rounds, after one round that is not recorded."""
     figures: dict[str, list[float]] = {name: [] for name in (RANK, UPDATE, BATCHED, READ)}
     works = _works(board, population, calls)
     with chase.ring(board.nbytes()) as ring:

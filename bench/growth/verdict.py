@@ -1,10 +1,11 @@
 """Check that a cost grows no faster than the logarithm of the size plus the cost of reading larger
 memory.
 
-The work of an operation may grow from that of the smallest board with the logarithm of the number
-of members. In addition, it may take one random read, in a block of the board's size, for each
-binary digit of that number: the cost of a search in which every step misses the cache. The share is
-the measured cost divided by the allowed one. It must not exceed 1 at any size.
+The allowed cost of an operation has two parts. The first is its cost on the smallest board, which
+may grow with the logarithm of the number of members. The second is the cost of one random read, in
+a block of the board's size, for each binary digit of the number of members: as much as a search in
+which every step misses the cache. The measured cost divided by the allowed one must not exceed 1 at
+any size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +40,14 @@ def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
 
 
 def shares(costs: Costs, reads: Costs) -> dict[int, float]:
-    """Return the share by size: the measured cost divided by the allowed one. The smallest size has
-    none."""
+    """Return the measured cost divided by the allowed one, for each size except the smallest."""
     work = _work(costs)
     return {size: costs[size] / (work[size] + log2(size) * reads[size]) for size in list(costs)[1:]}
 
 
 def _work(costs: Costs) -> dict[int, float]:
-    """Return the cost at a size if it grew from the smallest board's only with the logarithm."""
+    """Return the first part of the allowed cost by size: the cost on the smallest board, grown with
+    the logarithm."""
     smallest = next(iter(costs), 0)
     return {size: costs[smallest] * log(size) / log(smallest) for size in costs}
 

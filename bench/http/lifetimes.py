@@ -21,7 +21,8 @@ _LAST_EVENT = b"event: end"
 def measure_lifetimes(
     laurels: Laurels, effort: HttpEffort, folder: Path, core: int, say: Callable[[str], None]
 ) -> list[Sample]:
-    """Stop the server and start it again in each round; at the end it is stopped."""
+    """Measure in each round how long the server takes to end and to start again, and how long
+    another one takes to start on an empty folder. At the end all servers are stopped."""
     group = "Start and end"
     say(group)
     rounds: list[list[Figure]] = []

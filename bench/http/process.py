@@ -56,8 +56,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:
-    """Wait until these processes have used no processor time for a while, so that all requests are
-    finished."""
+    """Wait until all threads of these processes were asleep at several looks in a row, so that all
+    requests are finished."""
     deadline = time.monotonic() + _IDLE_SECONDS
     looks = 0
     while looks < _IDLE_LOOKS:

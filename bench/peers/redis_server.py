@@ -121,8 +121,8 @@ class RedisServer:
         return max(float(durations[-1]), _TOLD_SECONDS)
 
     def placing(self, task: Task, setting: Setting) -> Task:
-        """Return a task that runs another one with the server's cores as in the setting. The
-        append-only file is switched at once."""
+        """Return a task that runs `task` with server and client on the cores of the setting. The
+        append-only file is switched now, not when the task runs."""
         self.use(setting.fsync)
 
         def run() -> None:

@@ -123,8 +123,8 @@ class RollingRedis:
         return self._server.placing(run, self._setting)
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Return the live scores; raise an error if the prepared ones are not these less the
-        leaving totals."""
+        """Return the live scores. Raise AssertionError if the prepared score of a member is not its
+        live score less its total in the leaving step."""
         return self._store.scores(members)
 
     def close(self) -> None:
@@ -145,8 +145,8 @@ class RollingRedis:
             pair = bulk((by, name))
             sent += [key + pair for key in sorted_sets]
             sent.append(head + bulk((name, by)))
-        # The reply with a score is a bulk string of two lines, the reply with a total an integer of
-        # one.
+        # The reply to ZINCRBY is a bulk string, which takes two lines. The reply to HINCRBY is an
+        # integer, which takes one.
         return Request(b"".join(sent), 9 * len(batch))
 
     def _transaction(self, batch: Batch) -> Request:

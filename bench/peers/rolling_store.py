@@ -67,7 +67,8 @@ class RollingStore:
         self._finish()
 
     def add_sorted(self, key: str, scores: Scores, *more: str) -> None:
-        """Add members to some sorted sets; `unite` waits for the replies."""
+        """Add members to some sorted sets without waiting for the last replies; `unite` waits for
+        these."""
         pairs = [f"{_bulk(str(score))}{_bulk(member)}" for member, score in scores.items()]
         for first in range(0, len(pairs), _PAIRS):
             part = pairs[first : first + _PAIRS]
@@ -75,8 +76,8 @@ class RollingStore:
                 self._say(_command("ZADD", each, part))
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        """Return the live scores; raise an error if the prepared ones are not these less the
-        leaving totals."""
+        """Return the live scores. Raise AssertionError if the prepared score of a member is not its
+        live score less its total in the leaving step."""
         names = list(members)
         client = self._server.client
         live, prepared = client.zmscore(LIVE, names), client.zmscore(PREPARED, names)

@@ -15,9 +15,9 @@ class Waits:
     """The longest read and the longest write, in seconds, of two threads: one reads all the time,
     the other writes.
 
-    Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs.
-    For comparison, the same threads are measured without other work, and `write_itself` is the
-    longest write minus the time that the clock `apart` has measured during it.
+    Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs. For
+    comparison, `calm` measures the same threads without other work. `write_itself` is the longest
+    write if the part of a write that the clock `apart` measures is left out.
     """
 
     def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:

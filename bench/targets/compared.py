@@ -10,8 +10,8 @@ from bench.timing import TIMES, Sample
 def against_best(
     target: str, rows: Sequence[Sample], ours: Sequence[Sample], least: float
 ) -> list[Outcome]:
-    """Return the ratio of our best figure to the best of the others, None if one of the two is
-    missing."""
+    """Return an outcome with the ratio of our best figure to the best of the others, or no outcome
+    if one of the two figures is missing."""
     theirs = [s for s in rows if not s.ours]
     if not ours or not theirs:
         return []

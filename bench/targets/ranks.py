@@ -2,7 +2,7 @@
 
 Redis gets prepared bytes over a unix socket from the cheapest possible client, in two ways: with a
 round trip for each rank, which corresponds to our call for one member, and in pipelines of 100,
-which correspond to our call for 100 members. The cost of these is divided by 100.
+which correspond to our call for 100 members. The cost of such a pipeline or call is divided by 100.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,12 +1,13 @@
 """Check the content of a folder after an interrupted run.
 
 The acknowledged steps are run again on a store in memory, and the folder must have the same content
-as that store: all entries, ids, positions and data. The content of a refreshed window depends only
-on the log, which `check` tests. Here, such windows are compared after both stores have refreshed
-them once more.
+as that store: all entries, ids, positions and data. The two stores may have refreshed a window at
+different times, so both refresh it once more before it is compared. `Leaderboards.check` tests that
+its content in the folder follows from the log.
 
-For each part of the run, the folder may contain one more complete step: the last one that was being
-written to the disk, if no later step was acknowledged.
+For each part of the run, the folder may also contain one step that was not acknowledged: the step
+whose write was interrupted or failed. The folder has all of that step or nothing of it. If a later
+write of the part was acknowledged, the folder must not have that step.
 """
 
 from __future__ import annotations

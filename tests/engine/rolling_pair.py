@@ -148,8 +148,8 @@ class RollingPair:
         return self.plain.kept(watch, event.member, self.now)
 
     def go_to(self, now: int, random: Random) -> None:
-        """Move to a later time. Each window rotates its steps up to that time. If all its steps
-        have left, it starts again from its tallies."""
+        """Move to a later time. Each window rotates its steps up to that time. A window whose steps
+        have all left by then is reset, so that it has no tallies and no entries."""
         self.now = now
         for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
             if roll is None or rolling is None:

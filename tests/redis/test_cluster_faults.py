@@ -100,8 +100,8 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
 
 
 def test_a_script_whose_keys_are_partly_moved_does_nothing(cluster: Cluster) -> None:
-    """Each of the script's two keys may have moved first. The script declares only one key, and
-    changes nothing."""
+    """The script changes two keys, but declares only one. While only one of them has moved,
+    whichever it is, the script is refused and changes neither."""
 
     async def check(first: bytes) -> None:
         source, target = source_and_target(cluster)

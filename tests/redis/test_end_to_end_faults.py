@@ -72,8 +72,8 @@ def test_a_server_that_stays_down_is_unavailable(server: Server) -> None:
 
 
 def test_writes_to_a_paused_server_count_once(server: Server) -> None:
-    """The caller gets an error, although the paused server has received the first attempt and its
-    repeats. When the server resumes, they count once together."""
+    """The caller gets an error, although the paused server has received the write and its repeats.
+    When the server resumes and carries them out, the event counts once."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.pause()

@@ -22,8 +22,8 @@ IN_GRACE = NOW + 5 * MINUTE_MS - SECOND_MS
 AFTER_GRACE = NOW + 6 * MINUTE_MS
 
 COUNTING = b"late-comer\xa6atomic"
-"""Bytes that occur only in the call that counts the event, and not in the calls that read its
-member."""
+"""Bytes that occur only in the call that counts the event, and not in the calls that read the
+event's member."""
 DAY, ROLLING = "day=day:grace=5m,keep=3", "r=rolling:2d/1d:grace=5m"
 BOARDS = {
     "one shard": laurels.Board("b", windows=[DAY]),

@@ -179,8 +179,8 @@ def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
 
 
 def removed_after(server: Server, ms: int) -> None:
-    """Assert that each key of the board expires `ms` and a margin of a day from now. Keys of
-    changes may expire earlier."""
+    """Assert that each key of the board expires after `ms` plus a margin of a day. Keys of changes
+    may expire earlier."""
     ttls = lives(server)
     expected = (ms + EXPIRY_MARGIN_MS) // 1_000
     wrong = {name: ttl for name, ttl in ttls.items() if not expected - 100 < ttl <= expected + 1}

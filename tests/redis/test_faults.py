@@ -27,8 +27,9 @@ MOST = 3
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """Run a server that loses no acknowledged write when it is killed. With the setting `everysec`
-    it could acknowledge a write before writing it, if its disk is slow."""
+    """Run a server that loses no acknowledged write when it is killed, because it flushes each
+    write first. With the setting `everysec` and a slow disk, it could acknowledge a write that is
+    not in its file yet."""
     with Server("--appendfsync", "always") as server:
         yield server
 

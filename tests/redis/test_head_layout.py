@@ -144,7 +144,8 @@ def test_passes_continue_after_a_restart_of_the_server() -> None:
 def test_adding_a_head_leaves_other_keys_of_the_server_alone(
     server: Server, clock: laurels.ManualClock, tie: Tie, kind: str
 ) -> None:
-    """A ranking's name without the prefix of its board is a key that laurels did not make."""
+    """Another program has a key whose name is that of a ranking without the prefix of its board.
+    Adding a head does not change this key."""
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", tie=tie))
         lb.submit_many("b", [(f"m{i}", i) for i in range(300)])

@@ -48,9 +48,10 @@ ASK_ANEW = "none.1:0"
 
 
 class Service:
-    """A service in a process of its own. `events` has a text for each line that it prints, and for
-    each request of a thread that has ended. `removal` has the number of states and the version
-    after the last removal that it has carried out, which everybody who asks it then sees."""
+    """A service in a process of its own. `events` gets each line that the process prints, and
+    `ended` for each finished request of a `Late` thread. `removal` is about the last removal of a
+    member by this service: the number of states in the history after it, and the position of the
+    board's version. Everybody who asks this service later must see at least that version."""
 
     def __init__(self, url: str, clocks: Path) -> None:
         program = [sys.executable, "-W", "ignore", "-m", "tests.redis.hot_service"]
@@ -92,7 +93,8 @@ class Late(threading.Thread):
         self.answer: httpx.Response | None = None
 
     def begin(self) -> bool:
-        """Send the request. Return whether its answer is being held, and not there already."""
+        """Send the request. Return True if its answer is being held back, or False if the answer
+        has already arrived."""
         self.service.order("hold")
         self.start()
         return self.service.events.get(timeout=60) == "held"
@@ -203,8 +205,8 @@ class World:
         self.write_on(self.rng.choice(self.connections), removes=removes)
 
     def write_on(self, connection: Connection, *, removes: bool = False) -> None:
-        """Write an event or remove a member. Its own reader and a client that is shown the version
-        see it from then on."""
+        """Write an event or remove a member. From then on, readers of the same connection and one
+        of the clients, which is told the version of the write, must see it."""
         member = self.rng.choice(sorted(self.state.scores) if removes else MEMBERS)
         http, scores = connection.http, dict(self.state.scores)
         days = {day: dict(each) for day, each in self.state.days.items()}
@@ -244,7 +246,8 @@ class World:
         return Asked(path, len(self.history.states), now_ms, elapsed_ns, sent)
 
     def check(self, service: Service, asked: Asked, answer: httpx.Response) -> BoardVersion | None:
-        """Assert that a service may give this answer. Return its version, None if it has none."""
+        """Assert that a service may give this answer. Return the board version that the answer
+        names, or None if it names none."""
         version = self.history.ensure_allowed(
             asked, self.clocks.now_ms(), answer.status_code, answer.headers, answer.content
         )
@@ -291,8 +294,8 @@ class World:
         self.hold(self.rng.choice(free), self.rng.choice([None, *self.clients]))
 
     def hold(self, service: Service, client: Client | None, query: str | None = None) -> None:
-        """Send a question whose answer is held back. Without a client it is surely asked of the
-        index server."""
+        """Send a question whose answer is held back. Without a client, it carries a version that no
+        answer in memory has, so the service must ask the index server."""
         sent = None if client is None else client.seen.newest("b")
         text = ASK_ANEW if sent is None else sent.text()
         asked, http = self.asked(sent, query), self.connect(service)
@@ -385,8 +388,8 @@ class World:
             self.read_on(fresh, self.asked(query=QUERIES[0]))
 
     def delete_and_create(self) -> None:
-        """Make the board anew while all services have answers about it in memory, and some are
-        late."""
+        """Make the board anew while all services have answers about it in memory, and some answers
+        are still on their way."""
         self.deliver_all()
         for connection in self.connections:
             self.read_on(connection, self.asked(query=QUERIES[0]))

@@ -33,9 +33,8 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Window:
-    """A board with a rolling window. It has members in the running step and in the step that leaves
-    next, but no prepared ranking. So the prepared ranking later shows the members that a pass has
-    covered."""
+    """A board with a rolling window. Tests count members in its steps, and then delete the prepared
+    ranking. So the prepared ranking later has only the members that a pass has covered."""
 
     def __init__(
         self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]

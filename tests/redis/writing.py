@@ -57,8 +57,8 @@ def patient() -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """End repeats soon. Tests use this when a server stays unavailable, so that every call reaches
-    its time limit."""
+    """Within this context, calls and their repeats have short time limits. Tests use this when a
+    server stays unavailable, because then every call lasts until its limit."""
     with (
         patch.object(retry, "REPEATS_SECONDS", 0.3),
         patch.object(write_queues, "VERB_SECONDS", 1.0),

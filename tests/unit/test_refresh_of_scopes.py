@@ -173,7 +173,8 @@ def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
 
 
 def waits(rooms: Rooms) -> bool:
-    """Return whether another refresh is due later, because it may find members."""
+    """Return whether another refresh of the window becomes due later. None does if the last refresh
+    found no members and no event was counted since then."""
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 

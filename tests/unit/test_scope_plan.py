@@ -27,7 +27,8 @@ Carried = dict[str, str] | None
 
 
 def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple[Batch, Plan]:
-    """Return a batch and its plan. Each given event is a number of ms before now, and labels."""
+    """Return a batch and its plan. An event is given by its age in ms, or None for an event without
+    a time, and by its labels."""
     rules = board.rules()
     timed = any(ago is not None for ago, _ in events)
     rows = [("ann", 1, NOON - (ago or 0) if timed else None, None, each) for ago, each in events]
@@ -38,8 +39,9 @@ def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple
 
 
 def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
-    """Return a dict by window and form of scope. Its value is the text of the scope in which an
-    event counts or, if the event does not count, a negative number for the reason."""
+    """Return a dict whose keys are pairs of a window and the label names of a scope. The value is
+    the text of the scope in which the event counts. If the event does not count there, the value is
+    a negative number, which tells the reason."""
     counted: dict[tuple[str, str], str | int] = {}
     for place, at in enumerate(plan.specs):
         index = plan.index_of(place, event)

@@ -1,5 +1,5 @@
-"""The share of the range that one step may have: with it, a total stays within the range when steps
-leave the window."""
+"""The bounds of a member's total in one step. If every step keeps to them, the total of a window
+stays within the range of the column when steps leave."""
 
 from collections import defaultdict
 
@@ -52,7 +52,7 @@ def totals_as_steps_leave(
 ) -> list[int]:
     """Return the totals of a window after each accepted write and after each end of a step, while
     the window has events. A write is refused if it takes the total out of the range. With
-    `bounded`, it is also refused if it takes its step out of the step's share."""
+    `bounded`, it is also refused if it takes the total of its step out of `step_bounds`."""
     first, last = step_bounds(low, high, steps) if bounded else (-(2**99), 2**99)
     tally: dict[int, int] = defaultdict(int)
     seen: list[int] = []

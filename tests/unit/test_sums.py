@@ -28,7 +28,7 @@ def added_up(
     absolute: bool = False,
     **fields: Any,
 ) -> Sums | None:
-    """Return the sums of a batch of events on a new board. The board has these fields."""
+    """Return the sums of a batch of events on a new board, which is defined by `fields`."""
     boards = Boards()
     state = boards.open(laurels.Board("b", **fields), 1, 1, 0)
     batch = whole(state.rules, events, absolute)

@@ -152,8 +152,9 @@ def scripts(server: Server, board: VectorBoard, cases: Sequence[WriteCase]) -> l
 
 @contextmanager
 def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
-    """Record the sums by which each batch is counted. With `server_side`, the server gets single
-    events, and the script computes the sums."""
+    """Record the answer of sums.lua for each batch: whether the sums fit, and the sums that the
+    script has computed. With `server_side`, the server gets events without sums, so the script
+    computes them."""
     recorded: list[tuple[bool, Any]] = []
     probe = lua(
         "sums",
@@ -196,9 +197,9 @@ def written(
 
 
 def form_of(rules: Rules, words: Words) -> int | bytes:
-    """Return words as a layout stores them. Packed into one number, each word counts as its
-    distance from its least value, times its unit. Otherwise, each word takes 8 bytes, and the first
-    byte has the sign."""
+    """Return words as a layout stores them. A packed layout has one number: the sum, over all
+    words, of the word's distance from its least value times the unit of the word. Any other layout
+    has 8 bytes for each word, and the first of them tells the sign."""
     layout = layout_of(rules)
     if layout.scored:
         each = zip(words, layout.lows, layout.units, strict=True)

@@ -95,8 +95,8 @@ def recorded_outcome(case: WriteCase) -> homes.Outcome:
 
 
 def recorded_columns(case: WriteCase, ranking: str) -> Words | None:
-    """Return the words of the columns in a story's entry. The answers of a store do not have the
-    other words."""
+    """Return only the column words of a story's entry, because the answers of a store show no tie
+    words."""
     words = case.entries[ranking]
     return None if words is None else words[: len(case.events[0].words)]
 
@@ -196,9 +196,9 @@ UNSUMMED = [
 def test_steps_of_rolling_windows_are_combined_by_the_rule(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
 ) -> None:
-    """In rolling windows, the steps together have the same values as `all` and, after yesterday has
-    left the window, the same values as today. The order is also the same, which tests the stamps of
-    equal scores."""
+    """The scores in a rolling window, combined from its steps, equal those in `all`. After
+    yesterday has left the window, they equal those of today. The order of the members is also the
+    same, which tests the stamps of equal scores."""
     lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
     for i, case in enumerate(cases):
         for event in case.events:
@@ -378,8 +378,8 @@ def test_the_scripts_compute_the_sums_of_batches(
                 count(lb, i, case)
             (fits, added), *again = probes
             assert fits == case.fits, case.description
-            # If the sums of a batch do not fit, it is sent again as single events, and their sums
-            # do not fit either.
+            # A batch whose sums do not fit is sent again as single events. The script then finds
+            # that the sums of these events do not fit, either.
             told_alone = case.added is None or server_side
             assert bool(again) == (not fits and not told_alone), case.description
             assert not any(each[0] for each in again), case.description
