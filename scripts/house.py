@@ -69,7 +69,6 @@ ADDED_SINCE = (
     "stores/redis/answers.py",
     "stores/redis/changes.py",
     "stores/redis/copies.py",
-    "stores/redis/head.py",
     "stores/redis/index/changes.py",
     "stores/redis/index/head.py",
     "stores/redis/lua/changes.lua",

@@ -166,7 +166,6 @@ class Implementation:
     exclusive: bool = False
     divided: bool = False
     refreshes: bool = True
-    has_walks: bool = True
 
 
 EMBEDDED = (
@@ -183,10 +182,10 @@ STORES = (
 together."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True, has_walks=False),
-    Implementation("routed", Routed, lasting=True, refreshes=False, has_walks=False),
-    Implementation("cluster", OnCluster, lasting=True, has_walks=False),
-    Implementation("cluster-shards", Divided, lasting=True, divided=True, has_walks=False),
+    Implementation("redis", OnRedis, lasting=True),
+    Implementation("routed", Routed, lasting=True, refreshes=False),
+    Implementation("cluster", OnCluster, lasting=True),
+    Implementation("cluster-shards", Divided, lasting=True, divided=True),
 )
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
@@ -200,7 +199,6 @@ class Deployment:
         self.lasting = implementation.lasting
         self.exclusive = implementation.exclusive
         self.refreshes = implementation.refreshes
-        self.has_walks = implementation.has_walks
         self.clock = clock
         self._implementation = implementation
         self._place = implementation.run(self.folder, clock)

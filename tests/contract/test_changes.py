@@ -55,6 +55,10 @@ DEFINITIONS = {
     "scopes": Definition(windows=WINDOWS[:2], scopes=((), ("room",)), rank_by=("room",)),
     "decay": Definition(windows=(*WINDOWS[:2], WindowDef("decay", half_life="1h"))),
     "few ids": Definition(dedupe="1h", dedupe_max=5),
+    "head": Definition(windows=WINDOWS[:3], head=100),
+    "head of lasts": Definition(
+        columns=(ColumnDef(op="last"), ColumnDef("t")), tie="last", head=100, hide_zero=True
+    ),
 }
 
 
@@ -72,6 +76,8 @@ def board_of(definition: Definition, **fields: Any) -> laurels.Board:
         dedupe_max=definition.dedupe_max,
         scopes=definition.scopes,
         rank_by=definition.rank_by,
+        head=definition.head,
+        hide_zero=definition.hide_zero,
         **({"changes": "7d"} | fields),
     )
 

@@ -56,6 +56,7 @@ BOARDS = [
         windows=["all", "day", "5d=rolling:5d/1d"],
         scopes=[[], ["room"]],
     ),
+    Board("heads", head=100, windows=["all", "day"], tie="last", changes="1d"),
     Board("ends", windows=["all", "day"], ends=START_MS + 5 * 86_400_000, retain="30d"),
 ]
 VALUES: dict[str, Callable[[Random], Any]] = {

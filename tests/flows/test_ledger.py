@@ -63,6 +63,7 @@ BOARDS = {
     "best": board(columns=[laurels.Column("m", op="best"), laurels.Column("n", op="best")]),
     "scopes": board(scopes=[[], ["room"], ["room", "kind"]], tie="member"),
     "rooms": board(scopes=[["room"]]),
+    "head": board(head=100),
 }
 
 

@@ -87,7 +87,7 @@ class Zeros(Struct, frozen=True):
 
 
 class Walk(Struct, frozen=True):
-    """A request for about `limit` members of a ranking in any order. The walk continues after the
+    """A request for up to `limit` members of a ranking in any order. The walk continues after the
     place that the previous result returned; an empty text begins it. `width` words decide the order
     of the ranking. A member that is ranked during the whole walk is in at least one of the results.
     """

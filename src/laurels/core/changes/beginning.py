@@ -34,6 +34,9 @@ from laurels.model.validation import safe_repr
 PREFIX = "initial."
 WALK = "walk:"
 """The prefix of a page cursor in a ranking whose members are read in no particular order."""
+WALK_WITHOUT_HEAD = "walk-all:"
+"""The same on a board that has no head any more, in a ranking of which only a part is in order
+yet."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The maximum number of rankings without entries that one page skips."""
@@ -61,9 +64,10 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
     def plan(self, now: QueryContext) -> ReadPlan[CurrentEntries]:
         rules = now.state.rules
-        if rules.head:
-            return self._plan_walk(now)
-        if self.after is not None and self.after.startswith(WALK):
+        after = self.after or ""
+        if rules.head or after.startswith(WALK_WITHOUT_HEAD):
+            return self._plan_walk(now, self.after)
+        if after.startswith(WALK):
             raise InvalidCursor("the head of the board was removed after the cursor was made")
         view = self._view(now, self.after).with_zeros()
         page = view.top(self.limit, 0, False, True)
@@ -91,6 +95,8 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
         ) -> CurrentEntries | ReadPlan[CurrentEntries]:
             finished = page.finish(results, offset)
             assert not isinstance(finished, ReadPlan)
+            if finished.certain is not None:
+                return self._plan_walk(now, None)
             words = results[0].slices[0].words
             if not finished.entries or len(words) >= rules.entry_words:
                 return entries(finished, words, range(len(finished.entries)))
@@ -109,10 +115,12 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
         return ReadPlan(page.requests, finish)
 
-    def _plan_walk(self, now: QueryContext) -> ReadPlan[CurrentEntries]:
-        """Return the plan for a board with a head, where members below the head have no order."""
-        rules, after = now.state.rules, self.after or WALK
-        if not after.startswith(WALK):
+    def _plan_walk(self, now: QueryContext, after: str | None) -> ReadPlan[CurrentEntries]:
+        """Return the plan for a ranking in which not all members are in order."""
+        rules = now.state.rules
+        prefix = WALK if rules.head else WALK_WITHOUT_HEAD
+        place = (after or prefix).removeprefix(prefix)
+        if after is not None and not after.startswith(prefix):
             raise InvalidCursor("the board got a head after the cursor was made")
         view = self._view(now)
 
@@ -125,10 +133,10 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
                 ChangedRanking(as_of.window, as_of.period, None, score, *of_score)
                 for score, of_score in zip(scores, times, strict=True)
             ]
-            more = WALK + result.walked if result.walked else None
+            more = prefix + result.walked if result.walked else None
             return CurrentEntries(part.members, rankings, data, more, now.now_ms)
 
-        return ReadPlan((view.walk(after.removeprefix(WALK), self.limit),), finish)
+        return ReadPlan((view.walk(place, self.limit),), finish)
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):

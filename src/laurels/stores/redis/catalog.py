@@ -43,6 +43,7 @@ from .remote import (
     DefinitionOutdated,
     FollowedIndex,
     Opened,
+    PassesNotReady,
     PlanExpired,
     RefreshChanged,
     RefreshStates,
@@ -156,6 +157,9 @@ class BoardCatalog:
                 self.note_time(state, error.now_ms)
             except StepNotReady as error:
                 await self.advance(state, self.time_of(state), error)
+            except PassesNotReady:
+                self.note_passes_due(state)
+                await self.advance_head(state, MAX_MEMBERS)
             except RefreshChanged:
                 continue
         raise NotReady(f"the board {quoted(board)} kept changing while it was read")

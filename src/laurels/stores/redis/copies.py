@@ -32,7 +32,6 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
-from .head import ensure_head_layout
 from .remote import Opened
 
 
@@ -174,7 +173,6 @@ class ServerCopies:
 
     async def _begin(self, origin: Origin) -> None:
         board = Board.from_json(origin.definition)
-        ensure_head_layout(board)
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.load()

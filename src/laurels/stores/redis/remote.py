@@ -55,6 +55,11 @@ class ScopesNotReady(StepNotReady):
     advance these scopes first."""
 
 
+class PassesNotReady(Exception):  # noqa: N818
+    """The members of a ranking cannot be visited before a pass has moved all of them into the
+    layout with a head. The caller has to continue the passes first."""
+
+
 class FeedConflict(Exception):  # noqa: N818
     """Other processes have counted entries of the feeds meanwhile. `places` has the place, for each
     feed, from which the caller has to continue."""

@@ -44,7 +44,6 @@ from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECOND
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
-from .head import ensure_head_layout
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
 from .retry import Attempts, Calls, after
 
@@ -302,7 +301,6 @@ class Writer:
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
-        ensure_head_layout(board)
         await self._catalog.remove_gone()
         kept = BoardRecord(
             number=record.board,
@@ -325,7 +323,6 @@ class Writer:
         state = self._catalog.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
-        ensure_head_layout(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "

@@ -12,6 +12,7 @@ from laurels.stores.redis.remote import (
     DefinitionOutdated,
     FeedConflict,
     Opened,
+    PassesNotReady,
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
@@ -130,6 +131,8 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise FeedConflict(map(feed_place, answer[1]))
         case "scopes_not_ready":
             raise ScopesNotReady(answer[1])
+        case "passes_not_ready":
+            raise PassesNotReady
         case "data_moved":
             raise data_moved(answer[1].encode())
         case "position_moved":

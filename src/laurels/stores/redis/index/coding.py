@@ -26,6 +26,7 @@ from laurels.core.requests import (
     Zeros,
 )
 from laurels.engine.batch.packing import split_texts, unpack
+from laurels.errors import InvalidCursor
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.labels import form_of
 from laurels.model.rules import Rules
@@ -40,6 +41,8 @@ from .names import scoped_name
 from .sums import Sums
 
 _ABOVE, _BIAS = 2**56, 2**53
+_WALK_END = 2**32
+"""The cursor of a walk at the end of all buckets."""
 
 
 class BoardEncoding(Struct, frozen=True):
@@ -248,6 +251,9 @@ def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
         return [False, listing.form, listing.after, listing.limit]
     if request.tally:
         return [True, scoped_name(request.key), request.key.instance, request.members]
+    if (walk := request.walk) is not None:
+        name, instance = scoped_name(request.key), request.key.instance
+        return [_walk_cursor(walk.after), name, instance, walk.limit, request.data]
     encoded: list[Any] = [
         scoped_name(request.key),
         request.key.instance,
@@ -261,6 +267,13 @@ def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
     if request.zeros is not None:
         encoded.append(encode_zeros(encoding, request.zeros))
     return encoded
+
+
+def _walk_cursor(after: str) -> int:
+    """Return the number in the cursor of a walk. Raises InvalidCursor for any other text."""
+    if after and not (after.isascii() and after.isdecimal() and int(after) <= _WALK_END):
+        raise InvalidCursor("expected a cursor of this ranking")
+    return int(after or 0)
 
 
 def encode_zeros(encoding: BoardEncoding, zeros: Zeros) -> list[Any]:
@@ -335,7 +348,10 @@ def decode_results(
             encoding,
             request,
             reader,
-            has_head=request.scopes is None and not request.tally and next(heads, False),
+            has_head=request.scopes is None
+            and request.walk is None
+            and not request.tally
+            and next(heads, False),
         )
         for request in requests
     ]
@@ -350,6 +366,8 @@ def _decode_result(
     columns = encoding.rules.score_words(request.key.window)
     if request.tally:
         return ReadResult(0, [], [], _located(encoding, reader, width, has_head=False), None)
+    if request.walk is not None:
+        return _walked(encoding, request, reader, width + encoding.rules.is_stamped)
     total = reader.next()
     certain = grid_age = None
     if has_head:
@@ -366,6 +384,20 @@ def _decode_result(
     return ReadResult(
         total, positions, slices, located, data, certain=certain, grid_age=grid_age, highs=highs
     )
+
+
+def _walked(
+    encoding: BoardEncoding, request: ReadRequest, reader: AnswerReader, width: int
+) -> ReadResult:
+    """Decode the result of a walk. Its members have no ranks."""
+    total, members, forms, past = (reader.next() for _ in range(4))
+    if encoding.layout.scored:
+        words = unpack_scores(encoding.layout, map(int, forms))
+    else:
+        words = unpack_rows(reader.texts(len(members)), width)
+    part = Slice(0, members, array("q", bytes(8 * len(members))), words)
+    data = [_data(reader.next()), []] if request.data else None
+    return ReadResult(total, [], [part], None, data, walked=str(past) if past else "")
 
 
 def _data(payload: list[Any]) -> list[bytes | None]:

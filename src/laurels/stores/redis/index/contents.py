@@ -14,7 +14,7 @@ from laurels.core.contents import (
     rows_of,
 )
 from laurels.core.ranking_key import RankingKey
-from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.remote import Opened, PassesNotReady
 
 from .calls import BEGIN, END, ShardCalls
 from .coding import as_text, unpack_rows, unpack_scores
@@ -24,6 +24,8 @@ _WRITTEN = 1_000
 """The maximum number of rows that one call writes."""
 _SCAN = 1_000
 _WALK_LIMIT = 2_000
+_MOVE_LIMIT = 1_000
+"""The maximum number of members that one call of a pass moves into the layout with a head."""
 
 
 class ShardContents(ShardCalls):
@@ -130,7 +132,11 @@ class ShardContents(ShardCalls):
         cursor = END
         while True:
             arguments = {"name": name_of(key), "cursor": cursor, "limit": _WALK_LIMIT}
-            members, columns, cursor = await self._operate("walk", board, **arguments)
+            try:
+                members, columns, cursor = await self._operate("walk", board, **arguments)
+            except PassesNotReady:
+                await self._operate("advance_head", board, limit=_MOVE_LIMIT)
+                continue
             if members:
                 yield rows_of(
                     key.window,

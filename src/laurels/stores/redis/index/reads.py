@@ -194,7 +194,7 @@ def _next_group(waiting: deque[_PendingRead], most: int) -> _Group:
 
 
 def _weight(request: ReadRequest) -> int:
-    listed = 0 if request.scopes is None else request.scopes.limit
+    listed = sum(each.limit for each in (request.scopes, request.walk) if each is not None)
     return (
         REQUEST_WEIGHT
         + listed

@@ -172,6 +172,33 @@ do
     return forms
   end
 
+  -- Returns up to `limit` members whose digests are at least `cursor`, in the order of digests, their forms, and the
+  -- next cursor, which is 0 at the end. So a walk returns each member once, even if buckets are divided meanwhile.
+  -- Members with equal digests are returned together. Returns nothing while members are moved into buckets.
+  function head.walk(ranked, cursor, limit)
+    local s, members, forms = head.state(ranked), {}, {}
+    if s.moving then return nil end
+    while cursor < SPACE and #members < limit do
+      local id, past = bucket_at(s, cursor)
+      local bucket, entries = call('HGETALL', ranked.b .. text(id)), {}
+      for i = 1, #bucket, 2 do
+        local digest = digest_of(s, bucket[i])
+        if digest >= cursor then entries[#entries + 1] = {digest, bucket[i], bucket[i + 1]} end
+      end
+      table.sort(entries, function(one, other) return one[1] < other[1] end)
+      cursor = past
+      for _, entry in ipairs(entries) do
+        if #members >= limit and entry[1] > digest_of(s, members[#members]) then
+          cursor = entry[1]
+          break
+        end
+        members[#members + 1] = entry[2]
+        forms[#members] = scored and tonumber(entry[3]) or entry[3]
+      end
+    end
+    return members, forms, cursor < SPACE and cursor or 0
+  end
+
   -- Returns the number of members.
   function head.size(ranked)
     local s = head.state(ranked)

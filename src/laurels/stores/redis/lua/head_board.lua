@@ -4,23 +4,6 @@ do
   local SPACE, bucket_at, unlink_grids, save = head.SPACE, head.bucket_at, head.unlink_grids, head.save
   local begin_state = head.begin_state
 
-  -- Returns about `limit` members from the buckets that follow a cursor, their words by column, and
-  -- the next cursor, which is 0 at the end.
-  function head.walk(ranked, cursor, limit)
-    local s, members, w = head.state(ranked), {}, {}
-    for i = 1, words do w[i] = {} end
-    while cursor < SPACE and #members < limit do
-      local id, past = bucket_at(s, cursor)
-      local bucket = call('HGETALL', ranked.b .. text(id))
-      for i = 1, #bucket, 2 do
-        members[#members + 1] = bucket[i]
-        decode_form(scored and tonumber(bucket[i + 1]) or bucket[i + 1], w, #members, words)
-      end
-      cursor = past
-    end
-    return members, w, text(cursor < SPACE and cursor or 0)
-  end
-
   -- Removes a share of a ranking's buckets; after the last bucket, removes the rest of the ranking.
   -- Returns whether nothing is left.
   function head.unlink(ranked)

@@ -182,7 +182,12 @@ end
 
 -- Returns some members of a ranking with a head, their words, and the next cursor.
 local function walk()
-  return {'done', {head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)}}
+  local members, forms, cursor = head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)
+  if not members then return {'passes_not_ready'} end
+  local w = {}
+  for i = 1, words do w[i] = {} end
+  for slot, form in ipairs(forms) do decode_form(form, w, slot, words) end
+  return {'done', {members, w, text(cursor)}}
 end
 
 -- Removes some of the event ids that are no longer remembered. Returns how many it removed.

@@ -9,6 +9,8 @@
 --     before `since`, and so is stale
 --   {true, window, step, members}: the cells of members in the tally of a step. The answer has the form
 --     of the answer for requested members, where each member with a cell has the position 0
+--   {cursor, window, instance, limit, data}: up to `limit` members of a ranking with a head after a cursor,
+--     which is a number, with all words of their rows; see `head.walk`
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus the number of entries from the form to the next form whose member sorts before `member`).
@@ -285,8 +287,25 @@ local function look_up(window, step, members)
   append(scored and forms or {})
 end
 
+-- Adds to the answer the size of a ranking with a head, some of its members, their forms, the next cursor, and
+-- their data if it is requested. Returns whether the members can be visited now.
+local function walk(cursor, window, instance, limit, data)
+  local ranked = ranking(window, instance)
+  local members, forms, past = head.walk(ranked, cursor, limit)
+  if not members then return false end
+  append(head.total(ranked))
+  append(members)
+  for i = 1, scored and 0 or #forms do texts[#texts + 1] = sub(forms[i], 1, 8 * ranked.words) end
+  append(scored and forms or {})
+  append(past)
+  if data then append(data_of(members)) end
+  return true
+end
+
 for _, request in ipairs(A.requests) do
-  if request[1] == true then
+  if type(request[1]) == 'number' then
+    if not walk(unpack(request)) then return {cmsgpack.pack({'passes_not_ready'})} end
+  elseif request[1] == true then
     look_up(request[2], request[3], request[4])
   elseif request[1] then
     answer(unpack(request, 1, 9))

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from laurels.core.index import Located, Slice
 from laurels.core.requests import (
     Anchor,
@@ -33,8 +35,10 @@ from laurels.core.requests import (
     ReadResult,
     Span,
     Start,
+    Walk,
     extent,
 )
+from laurels.errors import InvalidCursor
 from laurels.model.rules import Rules
 
 from .regions import Region, RegionRow, Words, empty_slice
@@ -116,6 +120,8 @@ def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> 
         return _Listed(request, request.scopes)
     if request.tally:
         return _Cells(request, count)
+    if request.walk is not None:
+        return _Walked(request, request.walk, count)
     return Merging(request, rules, count, lenient=lenient)
 
 
@@ -164,6 +170,33 @@ class _Cells:
             array("q", [located.words[place][i] for i, located in rows]) for place in range(width)
         ]
         return ReadResult(0, [], [], Located(positions, positions, words), None)
+
+    def near(self, span: int, place: Anchor, position: int) -> None:
+        raise AssertionError("there are no spans")
+
+
+class _Walked:
+    """A request that visits the members of one shard after the other. The cursor of a walk is the
+    number of a shard, and a cursor in this shard."""
+
+    def __init__(self, request: ReadRequest, walk: Walk, count: int) -> None:
+        self.request = request
+        self.far: dict[int, tuple[int, int]] = {}
+        shard, colon, after = (walk.after or "0:").partition(":")
+        if not (colon and shard.isascii() and shard.isdecimal() and int(shard) < count):
+            raise InvalidCursor("expected a cursor of this ranking")
+        self._shard, self._count = int(shard), count
+        self._own = replace(request, walk=replace(walk, after=after))
+
+    def of_shard(self, shard: int) -> ReadRequest:
+        return self._own if shard == self._shard else ReadRequest(self.request.key)
+
+    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
+        own, following = parts[self._shard], self._shard + 1
+        walked = f"{following}:" if following < self._count else ""
+        if own.walked:
+            walked = f"{self._shard}:{own.walked}"
+        return replace(own, total=sum(part.total for part in parts), walked=walked)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         raise AssertionError("there are no spans")

@@ -13,12 +13,13 @@ from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.stores.redis.remote import (
     DefinitionOutdated,
     Opened,
+    PassesNotReady,
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
 )
 
-REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady)
+REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady, PassesNotReady)
 """The errors by which a shard refuses a call without changing anything; the call is repeated."""
 
 T = TypeVar("T")
