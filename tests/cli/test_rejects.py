@@ -1,5 +1,5 @@
-"""The rejects file is opened before any event is counted, and an import does not overwrite another
-one's rejects."""
+"""The rejects file is opened before any event is counted, and an import does not overwrite the
+rejects of another import."""
 
 import csv
 import os

@@ -24,8 +24,8 @@ GRID_AGE = 7
 
 @contextmanager
 def coarse(least: int) -> Iterator[None]:
-    """Make the indexes of this process give coarse answers, in which only some positions are
-    certain, but at least `least`."""
+    """Make the indexes of this process answer as if only the first positions of a ranking were
+    certain, at least `least` of them."""
     answers = _Coarse(least)
 
     def run_local(plan: ReadPlan[Any], index: Index, offset: int) -> Any:

@@ -24,9 +24,9 @@ def clock() -> laurels.ManualClock:
 
 
 def _suited(request: pytest.FixtureRequest) -> Implementation:
-    """Return the implementation of a test. A test that needs a board in one shard skips the
-    implementations that divide boards into shards. It also runs on the same kind of deployment
-    without shards."""
+    """Return the implementation of a test. A test that needs a board in one shard is skipped on the
+    implementation that divides boards into shards. It still runs on the others, which include a
+    cluster whose boards are not divided."""
     implementation: Implementation = request.param
     if implementation.divided and request.node.get_closest_marker("one_shard"):
         pytest.skip("an all-or-nothing batch of several members needs a board in one shard")

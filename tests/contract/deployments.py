@@ -157,8 +157,8 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 @dataclass(frozen=True)
 class Implementation:
     """A kind of deployment. It says how to run it with a folder, whether its data remains after
-    closing, whether only one process may open it, whether it divides boards into shards, and
-    whether only writes refresh windows."""
+    closing, whether only one process may open it, whether it divides boards into shards, whether
+    only writes refresh windows, and whether boards with a head can keep changes."""
 
     name: str
     run: Callable[[Path, Clock], Place]

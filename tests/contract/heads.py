@@ -77,8 +77,8 @@ class Pair:
         assert self.lb.rank(self.name, "nobody", **where) is None
 
     def _certain(self, page: laurels.Page, total: int) -> int:
-        """Return how many positions of a page can be listed: its `certain`, or all positions if it
-        has no bound."""
+        """Return how many positions of the ranking can be listed: `certain` of the page, or all
+        positions if `certain` is None."""
         assert page.total == total
         if page.certain is None:
             assert not self.head or total <= self.head

@@ -2,8 +2,9 @@
 state.
 
 All tests of this file share one deployment of each kind. At the end, the deployment must return the
-same state as at the beginning. A refused call cannot undo a change that another refused call has
-made. So if the refused calls of a test change anything, this test also fails when it runs alone.
+same state as at the beginning. If that fails, run the tests alone, one by one. The test whose
+refused calls have changed the state then fails again, because no refused call undoes the change of
+another one.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def test_each_invalid_event_is_refused_with_its_code(
     ready: Ready, wrong: dict[str, Any], code: str
 ) -> None:
     error = ready.refuses(submit(**wrong), code)
-    # only this error may disappear when the event is sent again
+    # with this error only, the event may be accepted when it is sent again
     assert error.retryable == (code == "dedupe_full")
     event = {"member": "ann", "value": 1, **wrong}
     receipt = ready.lb.submit_many("b", [event])[0]

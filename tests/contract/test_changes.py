@@ -445,8 +445,9 @@ def test_the_score_of_a_change_is_that_of_the_first_window_all(lb: laurels.Leade
 
 
 def test_a_cursor_with_an_unknown_tag_has_diverged(lb: laurels.Leaderboards) -> None:
-    """At every position, the store refuses a cursor with an unknown tag as diverged. Such cursors
-    exist after a store has lost its newest changes and has then recorded other ones."""
+    """The store raises CursorDiverged for a cursor with an unknown tag, whatever position the
+    cursor has. Such cursors exist after a store has lost its newest changes and has then recorded
+    other ones."""
     lb.create(board_of(DEFINITIONS["sum"]))
     for i in range(3):
         lb.submit_many("board", [("ann", i), ("bob", i)])

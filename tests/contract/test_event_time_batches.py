@@ -39,8 +39,8 @@ BERLIN_AUTUMN = 1_792_890_000_000  # 2026-10-25T01:00Z: clocks go back again
 
 Seen = list[tuple[object, ...]]
 Drawn = Sequence[tuple[int, int, str, int, str | None]]
-"""Strategy for events: the delay after the previous event, how late the event is, its member, value
-and id."""
+"""A history as hypothesis draws it. Each event has the delay after the previous event, how late it
+is, its member, its value and its id."""
 
 
 @pytest.fixture
@@ -112,8 +112,9 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
 def test_an_id_is_forgotten_by_the_event_that_shows_dedupe_has_passed(
     replayed: Deployment,
 ) -> None:
-    """An id is forgotten as soon as an event shows that `dedupe` has passed. Later events of the
-    same batch make no difference, even if the batch has more ids than `dedupe_max`."""
+    """An id is forgotten at the first event that shows that `dedupe` has passed. It is not
+    forgotten earlier because the batch contains such an event, even if the batch has more events
+    with ids than `dedupe_max`."""
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
     events = [
@@ -278,8 +279,8 @@ def reports_of(
 def submitted(
     lb: laurels.Leaderboards, definition: Definition, reports: Sequence[Report], cuts: Sequence[int]
 ) -> tuple[Seen, list[laurels.Receipt]]:
-    """Submit a history in batches that end at the cuts. Return its receipts twice: without and with
-    the fields that depend on the commit."""
+    """Submit a history in batches that end at the cuts. Return its receipts in two forms: without
+    the fields that depend on the commit, and complete."""
     lb.create(board_of(definition))
     receipts: list[laurels.Receipt] = []
     for start, end in pairwise(sorted({0, *cuts, len(reports)})):
@@ -291,8 +292,8 @@ def submitted(
 def everything(
     lb: laurels.Leaderboards, name: str, oracle: Oracle, other: str
 ) -> list[list[tuple[object, ...]]]:
-    """Return all readable entries of a board. Its periods are read from `other`, an oracle's board
-    with the same definition."""
+    """Return all readable entries of a board. The labels of its periods come from the board `other`
+    of the oracle, which has the same definition."""
     rankings: list[list[tuple[object, ...]]] = []
     for window in oracle.board(other).windows:
         labels: list[str | None] = [span.label for span in oracle.periods(other, window)]

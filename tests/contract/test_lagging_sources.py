@@ -1,5 +1,6 @@
-"""A source that lags behind its stream: whether an event is late depends on the time at which the
-stream received it. No period becomes final before all sources of the board have passed its end.
+"""A source that lags behind its stream. Whether an event is late depends on the time at which the
+stream received the event, not on the time at which the source reads it. No period becomes final
+before all sources of the board have passed its end.
 
 The oracle of this file implements these rules in whole hours and days of UTC, for a board with two
 sources.
@@ -108,8 +109,8 @@ class Stream:
             self.messages.append(Message(at_ms, at_ms - late, f"m{random.randrange(4)}"))
 
     def commit(self, lb: laurels.Leaderboards, oracle: Oracle, count: int, now_ms: int) -> None:
-        """Count the next messages, each in a commit of its own. If no message has arrived yet,
-        commit a position that says so: the stream has no message before `now_ms`."""
+        """Count the next messages, each in a commit of its own. If none of them has arrived yet,
+        commit only a position, which says that the source has read the stream up to `now_ms`."""
         there = [m for m in self.messages[self.at : self.at + count] if m.arrived_ms <= now_ms]
         for message in there:
             self._submit(lb, [message], message.arrived_ms)

@@ -162,7 +162,7 @@ def test_the_needed_value_respects_the_range_of_a_step(
     lb.submit_many("b", [("ann", 9), ("bob", 1)])
     clock.advance(DAY)
     lb.submit_many("b", [("ann", 3), ("bob", 4)])
-    # bob needs 8 more, but his total in this step would exceed the step's share, 10
+    # bob needs 8 more, but then his total in this step would be 12, and a step may have at most 10
     assert unreachable(lb.needed("b", "bob", 1))
     with pytest.raises(TotalOutOfRange):
         lb.submit("b", "bob", 8)

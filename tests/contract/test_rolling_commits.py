@@ -88,8 +88,8 @@ def test_a_batch_over_several_steps_is_replayed_as_if_live(
 
 @pytest.fixture
 def untouched(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
-    """Return another deployment with the same clock, for comparison. On it, a test repeats all
-    operations except one kind."""
+    """Return another deployment with the same clock. A test leaves out one kind of operation on it,
+    does all others on both deployments, and compares the two."""
     with laurels.open("memory:", clock=clock) as other:
         yield other
 

@@ -1,5 +1,5 @@
-"""A board with a start and an end refuses events outside of them, each with its own error, and is
-final after its end."""
+"""A board with a start and an end refuses earlier and later events, with a different error for each
+of the two, and is final after its end."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def killing(*arguments):
     return {method}(*arguments)
 Copies.{method} = killing
 """
-"""Code that makes a process kill itself before the given write of a copy."""
+"""Code that makes a process kill itself at call number `at` of a method that writes a copy, before
+the method does anything."""
 
 
 @pytest.fixture

@@ -45,8 +45,9 @@ PAIRS = [
 
 def pairs(count: int) -> list[object]:
     """Return all pairs of a source and a target, of which `make test` runs the first `count`. The
-    first 4 pairs have every kind of target, and the first 6 also have every kind of source. These
-    suffice, because a target gets nothing from a source but pieces."""
+    first 4 pairs have every kind of target, and the first 6 also have every kind of source. Further
+    pairs find little more, because a target depends on its source only through the pieces that it
+    gets."""
     return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
 
 

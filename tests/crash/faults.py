@@ -25,14 +25,15 @@ KINDS: Sequence[Fault] = (
 )
 READS = Fault(number=errno.EIO, reads=True)
 STEPS_BEFORE = (0.3, 0.55, 0.8)
-"""The shares of the first part after which it is killed; then the second part runs."""
+"""After which fractions of its calls the first part is killed. The second part then runs on the
+folder that is left."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A part to run on a copy of the folder `before`, which an earlier part left after writing
-    `reports`. Without a failure the part makes `calls` calls, or `calls_with_reads` including
-    reads."""
+    """A part to run on a copy of the folder `before`, or on a new folder if that is None. `reports`
+    are those of the run that left the folder. If no call fails, the part makes `calls` calls
+    without those that read, and `calls_with_reads` calls in all."""
 
     name: str
     part: str

@@ -39,7 +39,8 @@ class Step:
 
 
 REFRESHED = "9d=rolling:9d/1d,refresh=1s"
-"""The window that each step refreshes if time passes before the step."""
+"""A window whose refresh is due as soon as time has passed, so that each step after a wait
+refreshes it."""
 POINTS = Board(
     "points", windows=["all", "day", "10m=rolling:10m/1m", REFRESHED], dedupe="48h", grace="3m"
 )

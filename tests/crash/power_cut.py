@@ -1,9 +1,8 @@
 """The possible contents of a disk after a power cut at any moment of a traced run.
 
-A disk keeps what was flushed. It may lose the data that was written to a file since the last fsync
-of the file, sector by sector, and the names that a folder gained and lost since the last fsync of
-the folder. The trace of `failing_io.c` has the calls before the cut, and between them the reports
-of steps.
+A disk keeps what was flushed. It may lose any sector that was written to a file since the last
+fsync of that file, and any change of names in a folder since the last fsync of that folder. The
+trace of `failing_io.c` has the calls before the cut, and between them the reports of steps.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Snapshots of an open store: automatic snapshots, snapshots that fail because the disk is full,
-and snapshots that closing the store interrupts."""
+and snapshots that are interrupted because the store is closed."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Event:
 
 
 def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the lowest and the highest total that one step may have, so that the total of any of
-    the window's steps is within the range."""
+    """Return the lowest and the highest total that one step may have. With these bounds, the sum
+    over any of the window's steps is within the range."""
     limit = 2**53 - 1
     if low >= 0:
         return low, min(high, limit // steps)

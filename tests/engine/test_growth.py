@@ -109,7 +109,8 @@ def test_members_can_leave_and_return_to_the_same_key() -> None:
 
 
 def test_moves_between_pages_that_join_keep_the_content() -> None:
-    """The batch predicts the leaves of its entries, and then joins leaves there."""
+    """A few writes ahead, the batch predicts the leaves that a write will change. It then joins
+    some of these leaves, so that the predictions are wrong."""
     random = Random(17)
     pair = Pair(members(300_000))
     pair.put(range(300_000), [(place,) for place in range(300_000)])

@@ -69,7 +69,8 @@ def run(random: Random, pair: RollingPair, roll: Roll, rounds: int, spread: int)
 
 
 def change(random: Random, pair: RollingPair, events: Sequence[Event]) -> None:
-    """Count events. Sometimes count them once before, with a journal, and undo that."""
+    """Count events. Sometimes count them with a journal first, undo that, and then count them
+    again."""
     watch = random.randrange(-1, len(pair.rollings))
     if random.random() < 0.2:
         before = pair.state()
