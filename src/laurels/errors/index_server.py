@@ -18,8 +18,8 @@ class MissingRedis(InvalidInput):
 class IndexUnavailable(Unavailable):
     """The index server did not carry out the call, or did not confirm it in time.
 
-    `may_have_applied` is True if a write may have been carried out or may still be, and False if
-    the server refused it before doing anything.
+    `may_have_applied` is True if a write may have been carried out, or may still be carried out
+    later. It is False if the server refused the write before doing anything.
     """
 
     code = "index_unavailable"

@@ -1,6 +1,6 @@
 """The errors of the service: those of HTTP requests, keys and settings.
 
-The client raises them as the same classes.
+The client of a service raises the same classes.
 """
 
 from collections.abc import Sequence

@@ -6,9 +6,9 @@ or a score of 20 digits would not come back exactly. `submit` reads such a text 
 again.
 
 `keys()` and `[name]` work as in the dictionary of `to_dict()`, like rows of `sqlite3`, so
-`dict(answer)` equals `to_dict()`. A FastAPI handler may therefore return an answer as it is, and a
-handler with an answer as its return type (`-> laurels.Page`) has its schema in the OpenAPI
-description: pydantic finds the schema here.
+`dict(answer)` equals `to_dict()`. A FastAPI handler may therefore return an answer as it is. If a
+handler has an answer as its return type (`-> laurels.Page`), the OpenAPI description has the
+answer's schema, which pydantic finds here.
 """
 
 from collections.abc import KeysView

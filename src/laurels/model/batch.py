@@ -61,7 +61,7 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.nows is None else self.nows[i]
 
     def accepted_from(self, now_ms: int) -> "Batch":
-        """Return the batch with `now_ms` in place of earlier times of acceptance."""
+        """Return the batch with each time of acceptance before `now_ms` replaced by `now_ms`."""
         if now_ms <= self.now_ms and (self.nows is None or now_ms <= self.nows[0]):
             return self
         nows = self.nows and array("q", [max(each, now_ms) for each in self.nows])
@@ -71,8 +71,8 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.ats is None else self.ats[i]
 
     def weights_in(self, weighing: Weighing) -> Weights:
-        """Return the weights of the events, from the log or otherwise computed from the events'
-        times.
+        """Return the weights of the events. They come from the log if it has them; otherwise they
+        are computed from the events' times.
         """
         if (cached := self.weights.get(weighing)) is not None:
             return cached
@@ -84,8 +84,8 @@ class Batch(Struct, frozen=True):
         return replace(self, weights=weights) if weights else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
-        """Return parts of the batch: each part ends before the next position in `ends`. `nows` has
-        the time at which each event is accepted. O(size)."""
+        """Divide the batch into parts: each position in `ends` is the end of a part and the
+        beginning of the next one. `nows` has the time at which each event is accepted. O(size)."""
         parts, start, place = [], 0, 0
         for end in ends:
             lengths = self.lengths[start:end]

@@ -42,7 +42,7 @@ _DURATIONS = {
 """The fields that are durations, each with a value. The value replaces an invalid duration while
 the other fields are checked."""
 _LEAST_DEDUPE_MS = 3_600_000
-"""The default of `dedupe`, if no grace is longer."""
+"""The default of `dedupe`; if a grace is longer, the longest grace is the default instead."""
 
 
 def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:

@@ -104,7 +104,8 @@ class Groups:
         self._numbers_of: dict[object, int] = {}
 
     def number(self, labels: object) -> int:
-        """Return the number of an event's labels. Raises the error of invalid labels."""
+        """Return the number that stands for the combination of an event's labels. Raises the error
+        of invalid labels."""
         key = tuple(labels.items()) if type(labels) is dict else None
         try:
             return self._numbers_of[key] if key or labels is None else self._new(labels)

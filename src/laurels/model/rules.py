@@ -160,7 +160,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def entry_words(self) -> int:
-        """The number of words of an entry where scores do not decay.
+        """The number of words of an entry in a window without decay.
 
         The words are the columns, the tie stamp, and the exact time if `last` columns need it
         besides the stamp.

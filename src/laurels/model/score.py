@@ -179,7 +179,7 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
 def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
     """Return the least and the greatest word of each column.
 
-    For a sum these bound a total within one of `steps` steps of a window.
+    For a `sum` the bounds are those of a total within one step, in a window of `steps` steps.
     """
     pairs = [
         step_bounds(c.low, c.high, steps) if c.adds_up else (c.low, c.high) for c in rules.columns
@@ -195,10 +195,10 @@ def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
     """Return the bounds of a member's total within one of `steps` steps, for a `sum` from low to
     high.
 
-    The sum of totals within these bounds stays from low to high, whichever of the oldest steps have
-    left, so that expiry never takes a total out of range. If totals of both signs are allowed, each
-    step gets an equal part of the range. If all totals have one sign, the sum without a step lies
-    between zero and the sum with it.
+    A sum over steps within these bounds stays in the range when the oldest steps leave. If totals
+    of both signs are allowed, a leaving step may take the sum away from zero, so each step gets an
+    equal part of the range. If all totals have one sign, a leaving step only takes the sum towards
+    zero, so the bounds of a step only ensure that no sum exceeds LIMIT.
     """
     share = LIMIT // steps
     if low >= 0:

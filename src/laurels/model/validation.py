@@ -96,7 +96,7 @@ def safe_repr(value: object, most: int = 60) -> str:
         return "an integer of more than 60 digits"
     try:
         text = notation.get()(_beginning(value, most))
-    # for example nested too deeply, an int too long to print, or a class of the caller's own
+    # The value may be nested too deeply, have an int too long to print, or a class of the caller.
     except Exception:
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):

@@ -1,5 +1,4 @@
-"""The conversions of values to parameters of a request, for the client, and back, for the
-service."""
+"""Convert values to parameters of a request (in the client), and back (in the service)."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

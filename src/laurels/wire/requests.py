@@ -112,7 +112,7 @@ def media_type(content_type: str | None) -> str:
     """Return the format of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
 
     Every write needs one of these types, even without a body: a web page of another origin can send
-    them only after a CORS preflight, whereas it can send a form or text/plain without one.
+    them only after a CORS preflight, whereas it can send a form or text/plain without a preflight.
     """
     if content_type == JSON:
         return JSON

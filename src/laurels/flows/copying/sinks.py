@@ -1,9 +1,9 @@
 """Move the sinks of a board to its copy.
 
-A copy does not have the changes from before it was made, and the position of every sink is before
-that point, since storing the position is itself a change. So a sink that has sent everything is
-moved to the point from which the copy has changes. Any other sink is reported, since only the
-source has its unsent changes.
+A copy has only the changes since it was made. No sink's position is that late: storing a position
+is itself a change, which follows the position. So a sink that has sent everything is moved to the
+point from which the copy has changes. Any other sink is reported, since only the source has its
+unsent changes.
 """
 
 from laurels.api.leaderboards import Leaderboards

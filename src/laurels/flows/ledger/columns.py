@@ -20,7 +20,7 @@ SCORES = slice(4, 4 + COLUMNS)
 class LedgerEntries(Struct, frozen=True):
     """Entries of one ranking, in columns: the members in the form of the ledger, concatenated, with
     their lengths in bytes; the scores in units of 10^-scale, column by column; and two columns of
-    times, each None if the ledger does not have the time of every entry."""
+    times. A column of times is None if the ledger lacks the time of any entry."""
 
     name: RankingName
     members: bytes

@@ -26,8 +26,8 @@ ENTRY = ", ".join(
 
 
 class Dialect(Protocol):
-    """The differences of one kind of SQL database. Statements have `%s` for each parameter,
-    whatever placeholder the driver uses."""
+    """What laurels has to do differently for one kind of SQL database. Statements have `%s` for
+    each parameter, whatever placeholder the driver uses."""
 
     name: str
     key_name: str

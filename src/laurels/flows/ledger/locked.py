@@ -93,7 +93,7 @@ class LockedRows:
                 )
             )
         with self._transaction():
-            # Without this the upsert would leave rows of higher versions unchanged.
+            # Rows are deleted first, since the upsert leaves rows of higher versions unchanged.
             self.delete([(entry.member, name) for entry in entries])
             table, types = self._tables.name("scores"), self._tables.scores
             self._dialect.upsert(self._connection, table, types, 5, rows)
@@ -118,7 +118,7 @@ class LockedRows:
             if text is not None
         ]
         with self._transaction():
-            # Without this the upsert would leave rows of higher versions unchanged.
+            # Rows are deleted first, since the upsert leaves rows of higher versions unchanged.
             keys = [(self._board, escape(member)) for member in data]
             self._dialect.delete(self._connection, table, ("board", "member"), keys)
             if rows:
@@ -174,7 +174,8 @@ class LockedRows:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Close the connection after an error, so that the sink continues."""
+        """Run the block of a `with`. If it raises an error, close the connection, so that the sink
+        continues."""
         try:
             with self._dialect.errors():
                 yield

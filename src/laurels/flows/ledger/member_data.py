@@ -61,7 +61,7 @@ class DataReconciler:
         self.mended: set[str] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare the data, and mend the side that `mend` names, or none; return the members that
+        """Compare the data, and mend the side that `mend` names, if any. Return the members that
         could not be checked."""
         candidates: dict[str, None] = {}
         async for members in self._candidates():

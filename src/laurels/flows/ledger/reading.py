@@ -136,7 +136,7 @@ class LedgerReader:
         }
 
     def data(self, board: str) -> Iterator[list[tuple[str, str]]]:
-        """Yield pages of the members with data and their data as JSON."""
+        """Yield, in pages, the members that have data, each with its data as JSON."""
         statement = f"SELECT member, data FROM {self._name('member_data')} WHERE board = %s"
         for page in self._stream(statement, board):
             yield [(unescape(member), text) for member, text in page]

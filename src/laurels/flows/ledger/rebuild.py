@@ -46,7 +46,8 @@ def rebuild(
 ) -> list[RebuiltBoard]:
     """Create the boards of a ledger whose names match; `progress` is called with the name of a
     board and the number of entries written so far. The call blocks. Raises NoLedger,
-    LedgerIncomplete and RebuildTaken before any board is created; CopyRefused, InvalidEntry.
+    LedgerIncomplete and RebuildTaken, usually before any board is created. Raises CopyRefused and
+    InvalidEntry when some boards may have been created.
     """
     contents = LedgerContents(ledger, target.clock)
     names = [name for name in contents.boards() if patterns is None or reaches(patterns, name)]

@@ -65,7 +65,8 @@ class ReconcileResult(Struct, frozen=True):
 
 
 class BoardReconciler:
-    """Compares a board with its ledger, and mends the side that `mend` names, or none."""
+    """Compares a board with its ledger, and mends the side that `mend` names; without `mend`
+    neither side is changed."""
 
     def __init__(
         self,

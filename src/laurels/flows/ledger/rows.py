@@ -63,8 +63,8 @@ def bucket_of(member: str) -> int:
 
 
 def is_kept_source(source: str) -> bool:
-    """Return whether a ledger stores the position of a source, whose name must fit in a key of
-    MariaDB."""
+    """Return whether a ledger stores the position of a source. It does so if the source's name fits
+    in a key of MariaDB."""
     return len(escape(source)) <= MAX_SOURCE
 
 
@@ -111,7 +111,8 @@ def labels_in(scope: str) -> dict[str, str]:
 
 
 def version_of(change: Change, generation: int) -> int:
-    """Return the version of the rows that a change writes; rows of higher versions stay."""
+    """Return the version of the rows that a change writes. It does not replace rows of a higher
+    version."""
     parts = change.id.split("/", 3)
     sequence = 0 if parts[1] == "initial" else int(parts[2])
     return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)

@@ -75,7 +75,7 @@ class LedgerTarget:
         try:
             await self._in_thread(lambda: self._deliver(page, board_state))
         except BaseException:
-            # If the transaction was rolled back, `board_state` wrongly has the definition as
+            # If the transaction was rolled back, `board_state` is wrong: it has the definition as
             # written and the periods as deleted.
             self._boards.pop(page.board, None)
             raise

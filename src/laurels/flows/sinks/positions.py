@@ -43,7 +43,7 @@ async def move_position(
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        if await boards.position(board, source) != cursor:  # else an earlier attempt stored it
+        if await boards.position(board, source) != cursor:  # if equal, an earlier attempt did this
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 
 

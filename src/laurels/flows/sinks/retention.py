@@ -18,8 +18,8 @@ class Retention(Struct, frozen=True):
     def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
         """Return the share of the retention that the unsent changes of a sink take up: `waiting` is
         their number, `age_ms` the age of the oldest. At 1 or more, the board removes unsent
-        changes. For a registered sink the board keeps changes of any age, so only their number
-        counts."""
+        changes. For a registered sink the board keeps changes of any age, so only the number of
+        changes is used."""
         by_number = waiting / self.max_changes
         return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 

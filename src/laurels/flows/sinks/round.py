@@ -32,7 +32,8 @@ class BoardRound:
         return max(0.0, self._seconds - self._elapsed)
 
     def after(self, seconds: float) -> Sequence[str]:
-        """Advance the round by some seconds, and return the boards that are read in them."""
+        """Advance the round by some seconds, and return the boards that are to be read in this
+        time."""
         self._elapsed += seconds
         end = int(len(self._names) * min(1.0, self._elapsed / self._seconds))
         names, self._returned = self._names[self._returned : end], end

@@ -64,9 +64,9 @@ class SinkOptions(Struct, frozen=True):
     boards: Sequence[str] | None = None
     """Patterns of board names; None stands for all boards."""
     initial: bool = False
-    """Send every current entry first, on boards that have no position yet."""
+    """Whether to send every current entry first, on boards that have no position yet."""
     until_end: bool = False
-    """End when the changes of every board have been sent."""
+    """Whether to end when the changes of every board have been sent."""
     tries: int = 5
     """How many times a page that the target refuses is sent before it is parked."""
 
@@ -200,7 +200,8 @@ class SinkRunner:
                 task.add_done_callback(partial(self._handle_end, reader))
 
     def _forget_missing(self, names: Iterable[str]) -> None:
-        """Forget the errors of boards that the sink no longer reads, those not in `names`."""
+        """Forget the errors of boards that are not in `names`, since the sink no longer reads these
+        boards."""
         for name in self.failed.keys() - set(names):
             del self.failed[name]
             self.metrics.of(name).leave()
@@ -416,8 +417,8 @@ class _BoardReader:
             metrics.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove unsent changes. This is repeated only if the share
-        of the retention in use has fallen below the limit in between."""
+        """Report that the board will soon remove unsent changes. The report is repeated only after
+        the share of the retention in use was below the limit again."""
         retention = self._sink._retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
         used = self._metrics.used(self._sink._now_ms())

@@ -136,7 +136,7 @@ class WebhookTarget:
                 ) as answer,
             ):
                 if answer.headers.get("content-length") == "0":
-                    await answer.aread()  # there is no body, but this makes the connection reusable
+                    await answer.aread()  # the body is empty; this frees the connection for reuse
                 return answer
         except (httpx.HTTPError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
@@ -168,7 +168,7 @@ class WebhookTarget:
 
 
 def _is_private(address: str) -> bool:
-    """Return whether an address does not belong to a single host on the public internet."""
+    """Return whether an address is any other than that of a single host on the public internet."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         embedded = _embedded_address(ip)
@@ -179,8 +179,8 @@ def _is_private(address: str) -> bool:
 
 
 def _embedded_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address in a mapped, 6to4 or NAT64 IPv6 address; this machine or a gateway
-    translates such an address to it."""
+    """Return the IPv4 address in a mapped, 6to4 or NAT64 IPv6 address, None for another address.
+    Data sent to such an IPv6 address reaches the IPv4 address."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -39,8 +39,8 @@ def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
 
 
 def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Divide rows into consecutive parts, so that no window begins to refuse a period between the
-    arrivals of two messages of a part."""
+    """Divide rows into consecutive parts. From the first to the last arrival in a part, no window
+    begins to refuse a period."""
     if not windows:
         return [rows] if rows else []
     parts: list[Sequence[R]] = []
@@ -57,7 +57,8 @@ def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Seq
 
 
 class EndingWindows:
-    """The windows of boards whose periods or steps end, read again once a minute."""
+    """For each board, the windows that have periods or steps which end. Definitions are read again
+    once a minute."""
 
     def __init__(self, lb: AsyncLeaderboards, now_ms: Callable[[], int]) -> None:
         self._lb = lb

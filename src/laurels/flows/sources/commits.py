@@ -6,8 +6,8 @@ with a request that was in progress. If the store did not answer, its position i
 was counted if and only if the position of the batch is stored.
 
 A board whose shards have different positions refuses such commits. After `begin_leveling`, commits
-follow the lowest of these positions, and count only in the shards that have it, however often they
-are sent.
+follow the lowest of these positions. Such a commit counts only in the shards that have this
+position, and only once there, however often it is sent.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,8 @@ class Commits:
         return stored
 
     def begin_leveling(self, board: str, text: str | None) -> None:
-        """Make the next commits follow a position that only some shards of a board have; the others
-        skip the events. This ends with a call of `read_position`."""
+        """Make the next commits follow a position that only some shards of a board have. The other
+        shards skip the events of these commits. A call of `read_position` ends this."""
         self._stored[board] = text
         self._being_leveled.add(board)
 
@@ -56,8 +56,8 @@ class Commits:
         self._being_leveled.discard(board)
 
     def passed_ms(self, board: str) -> int | None:
-        """Return the stream time up to which a board has counted the stream, from its stored
-        position."""
+        """Return the time in the stored position of a board: the board has counted everything that
+        the stream took before this time."""
         return passed_ms(self._stored.get(board))
 
     def forget(self, board: str) -> None:

@@ -1,8 +1,8 @@
 """Check whether a board can remember all event ids of a batch.
 
-A board that remembers `dedupe_max` ids refuses events with new ids until older ids have expired. A
-source must not count later events before such a refused one, since its position cannot record that
-an event before it is missing.
+A board that remembers `dedupe_max` ids refuses events with new ids until older ids have expired.
+After such a refusal a source must not count later events: its position would then be after the
+refused event, as if that event had been counted.
 """
 
 from collections.abc import Sequence

@@ -56,7 +56,7 @@ class BoardFeed:
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
-            windows = ()  # the commit raises the same error
+            windows = ()  # the commit will raise this error, too
         *earlier, last = divide_by_refusals(windows, rows) or [rows]
         for part in earlier:
             await self._submit_part(board, list(part), _end_of(part[-1]))
@@ -127,8 +127,8 @@ class BoardFeed:
         self.windows.forget(board)
 
     async def _complete_batch(self, board: str, error: PositionDiffers) -> StreamPosition:
-        """Send a batch again that only some shards of a board have counted, and return its end,
-        which is that of the first attempt (`error.ends_at`)."""
+        """Send again a batch that only some shards of a board have counted. Return the end of the
+        batch: that of the first attempt (`error.ends_at`)."""
         if error.ends_at is None:
             raise error
         await self._ahead.drop()
@@ -176,7 +176,7 @@ class BoardFeed:
         await self.commits.set(board, self._encoded(board, TimedPosition(position, None)))
 
     async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
-        """Submit events that follow a position of only some shards of a board;
+        """Submit events that follow a position which only some shards of a board have;
         `Commits.begin_leveling` has to be called first."""
         self.positions[board] = after
         if rows:

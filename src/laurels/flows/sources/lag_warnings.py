@@ -13,7 +13,8 @@ MAX_REPORTED_BOARDS = 20
 
 class LagWarnings:
     """Reports a board when the lag of its source reaches half of the lag at which a window refuses
-    events as too late. This is repeated only if the lag was smaller in between."""
+    events as too late. The board is reported again only after the lag was smaller than this
+    half."""
 
     def __init__(self, source: str, report: Callable[[str], None]) -> None:
         self._source = source
@@ -47,8 +48,8 @@ class LagWarnings:
 def first_refusing(
     windows: Iterable[Window], close_wait_ms: int, taken_ms: int, counted_ms: int
 ) -> str | None:
-    """Return the name of the first window that refuses an event that the stream took at `taken_ms`
-    if it is counted at `counted_ms`; None if no window does."""
+    """Return the name of the first window that would refuse an event; None if no window would. The
+    stream took the event at `taken_ms`, and the board would count it at `counted_ms`."""
     for window in windows:
         period = window.period_at(taken_ms)
         if counted_ms > window.taken_until(

@@ -74,7 +74,8 @@ class ShardLeveler:
     ) -> StoredPosition | None:
         """Level the shards of a board, and return their common position. Raises SourceDiverged if a
         position is that of another stream, and SourceShardExpired if the stream no longer has all
-        missing messages; with `allow_gaps`, the messages that it still has are counted instead."""
+        missing messages; with `allow_gaps`, the messages that the stream still has are counted
+        instead of raising SourceShardExpired."""
         async with self._lock:
             self._report(difference)
             metrics, recounted = self._outcomes.metrics, SourceMetrics()

@@ -182,8 +182,8 @@ class FileReader:
 class PipeReader:
     """Lines from a pipe, which cannot be read again.
 
-    `read` waits for bytes and returns up to a given number of them. It is called in a thread of its
-    own, and only when the previous bytes have been consumed. `run` identifies this run.
+    `read` waits for bytes and returns up to a given number of them. `read` is called in a thread of
+    its own, and only when the previous bytes have been consumed. `run` identifies this run.
     """
 
     resumes = False
@@ -245,7 +245,7 @@ class PipeReader:
                 chunk = self._read(_CHUNK)
             except OSError as error:
                 chunk = error
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
 
 

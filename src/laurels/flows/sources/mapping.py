@@ -4,8 +4,8 @@ A template is one line, `board=KeyPrefix,member=UserId,value=DeltaScore`, or a J
 same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}`. On the left
 of `=` is a part of the event: `board`, `member`, `value` (once for each column), `at`, `id`,
 `labels` or `labels.NAME`; a part that ends with `?` is optional. On the right is a field, whose
-name may have dots for nested objects; text in double quotes; or text with fields in braces. The
-values in a JSON object always have the last form.
+name may have dots for nested objects; text in double quotes; or text with fields in braces. In a
+JSON object every value is text with fields in braces.
 
 `{field|pattern}` is the part of a field's text that the `*` of the pattern matches:
 `board={KeyPrefix|lb:*:all}`. For `at` the text after the bar is a unit: s, ms, us, ns.
@@ -177,7 +177,7 @@ def fields_of(message: Message) -> Fields:
     document = decode_json(message.raw)
     if not isinstance(document, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(document)}")
-    if message.subject is not None:  # overwrites a field of that name
+    if message.subject is not None:  # takes the place of a field `$subject`
         document[SUBJECT] = message.subject
     return document
 

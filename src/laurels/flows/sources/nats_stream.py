@@ -324,7 +324,7 @@ class NatsReader:
                 nats.connect(
                     servers=[self._url],
                     allow_reconnect=False,
-                    max_reconnect_attempts=1,  # else the wait ends before the first error is raised
+                    max_reconnect_attempts=1,  # with more, `_await_call` ends before any error
                     reconnect_time_wait=0,
                     connect_timeout=TIMEOUT_SECONDS,
                     error_cb=_ignore,
@@ -349,7 +349,8 @@ class NatsReader:
 
 
 def _split_address(address: str) -> tuple[str, str, str]:
-    """Return the URL of the server, the address without user and password, and the stream."""
+    """Divide an address into the URL of the server, the address without user and password, and the
+    name of the stream."""
     try:
         parts = urlsplit(address)
         port = parts.port or 4_222

@@ -48,8 +48,8 @@ class MessageOutcomes:
             self.reject([(m, b, error) for m, b, error in errors if error is not None])
 
     def reject(self, rejects: Sequence[tuple[Message, str | None, LaurelsError]]) -> None:
-        """Count messages that were not counted on a board, given with their board and error, and
-        write them to the rejects."""
+        """Record messages that were rejected, each given with its board and error: add them to
+        `metrics.reasons`, and write them to the rejects."""
         lines = []
         for message, board, error in rejects:
             code, text = code_and_text(error)

@@ -1,9 +1,10 @@
 """Decode the JSON of most messages directly into the parts of an event.
 
-For a mapping whose parts are top-level fields, a type with these fields is generated, and messages
-are decoded into it without an object for the whole message. The type accepts only simple values:
-text for names and ids, an integer for the value. All other messages are left to `EventMapping`,
-which defines the rules and their errors; a test compares the two.
+If each part of a mapping is a top-level field, a type with just these fields is generated. A
+message is decoded directly into this type, so no dict with all fields of the message is created.
+The type accepts only simple values: text for names and ids, an integer for the value. All other
+messages are left to `EventMapping`, which defines the rules and their errors; a test compares the
+two.
 """
 
 from collections.abc import Sequence

@@ -56,8 +56,8 @@ class Progress:
         self._reported_ms = self._now_ms()
 
     def encode(self, position: TimedPosition, before_ms: int | None) -> str:
-        """Return a position as text to store. Its time is at least `before_ms`, the time that is
-        stored now, unless that is ahead of the clock."""
+        """Return a position as text to store. The time in it is at least `before_ms`, the time that
+        is stored now, unless `before_ms` is ahead of the clock."""
         passed_ms = position.passed_ms
         if before_ms is not None:
             passed_ms = max(min(before_ms, self._now_ms()), passed_ms or 0)

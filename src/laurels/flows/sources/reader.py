@@ -43,10 +43,10 @@ class Message(Struct, frozen=True, gc=False):
     """One message of a stream.
 
     `subject` is the subject it was published to, if the stream has subjects; a mapping names it
-    `$subject`. `raw` is the content that is written to the rejects file. If the messages of the
-    stream consist of fields, these are `fields`; otherwise that is None, and `raw` should be a JSON
-    object. `at_ms` is the time at which the stream took the message, None if the stream has no
-    times.
+    `$subject`. `raw` is the content that is written to the rejects file. `fields` are the fields of
+    the message, if the messages of the stream consist of fields. Otherwise `fields` is None, and
+    `raw` should be a JSON object. `at_ms` is the time at which the stream took the message, None if
+    the stream has no times.
     """
 
     position: StreamPosition

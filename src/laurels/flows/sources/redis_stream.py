@@ -5,10 +5,10 @@ entry are those of the message. Ids begin with the time at which the server took
 milliseconds.
 
 A Redis stream has no creation time. A stream that was created again usually continues with later
-ids, so nothing is counted twice; it is detected if its newest id or its number of entries ever
-added is lower than before. Entries that were trimmed or deleted before they were read are detected
-by counting: each position is stored with the number of entries up to it. Redis 6 does not count
-entries.
+ids, so nothing is counted twice. That a stream was created again is detected if its newest id, or
+the number of entries ever added to it, is lower than before. Entries that were trimmed or deleted
+before they were read are detected by counting: each position is stored with the number of entries
+up to it. Redis 6 does not count entries.
 """
 
 from bisect import bisect_left
@@ -53,9 +53,10 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """The numbers of entries of a stream up to a position. They are known for some single positions
-    and for each message of the last two batches: `before` is the number of entries before
-    `messages`, and `earlier` has the counts of the previous batch."""
+    """The numbers of entries of a stream up to its positions, as far as they are known. This is the
+    case for some single positions and for each message of the last two batches. `before` is the
+    number of entries before `messages`, the last batch, and `earlier` has the counts of the batch
+    before it."""
 
     def __init__(
         self,

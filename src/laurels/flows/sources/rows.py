@@ -31,12 +31,13 @@ class RowReader:
         outcomes: MessageOutcomes,
     ) -> dict[str, list[Row]]:
         """Return the messages with their events, grouped by board. Malformed messages are rejected;
-        messages at or before the position of their board, or for boards that the source does not
-        feed, are left out and counted as such."""
+        messages at or before the position of their board are left out and counted as repeated,
+        those for boards that the source does not feed as foreign."""
         rows: dict[str, list[Row]] = {}
         board_positions: dict[str, StreamPosition | None] = {}
-        # The rows of boards whose position the batch has passed. All further messages for such a
-        # board are later, so a plain one with only a member and a value needs no other check.
+        # The rows of each board that already has a message after its position in this batch. All
+        # further messages for such a board are after its position, too, so a plain message with
+        # only a member and a value is added without a check.
         past_position: dict[str, list[Row]] = {}
         now_ms = self._now_ms()
         malformed = []

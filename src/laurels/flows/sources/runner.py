@@ -50,7 +50,8 @@ from .stopping import Stopped, StopSignal
 ADVANCE_EVERY = 100
 """The number of batches after which the positions of boards without events are moved forward."""
 IDLE_READS = 60
-"""The number of reads without messages, about a second each, after which the same is done."""
+"""The number of reads without messages, about a second each, after which the positions of boards
+without events are moved forward, too."""
 ADVANCED_AT_ONCE = 64
 """The number of boards whose positions are moved at the same time."""
 BOARDS_AT_ONCE = 64
@@ -267,7 +268,7 @@ class SourceRunner:
 
     async def _look_up(self, boards: dict[str, list[Row]]) -> None:
         """Read the positions of boards that are new to this run, and drop their messages up to
-        there. Count the messages for boards that do not exist as `unknown`."""
+        these positions. Count the messages for boards that do not exist as `unknown`."""
         new = [board for board in boards if board not in self._boards.positions]
         if not new:
             return
@@ -300,8 +301,8 @@ class SourceRunner:
     # Moving positions
 
     async def _advance(self, *, most: int) -> None:
-        """Move the positions of up to `most` boards that lag behind the run forward, the lowest
-        first."""
+        """Move forward the positions of up to `most` boards whose positions are behind that of the
+        run. The lowest positions are moved first."""
         if not self._reader.resumes:
             return
         lagging = sorted(
@@ -319,8 +320,8 @@ class SourceRunner:
         self.metrics.passed_ms = timed_position.passed_ms
 
     async def _report_progress(self) -> None:
-        """Report how far the run has read the stream to the boards that may be waiting for it to
-        make a period or step final."""
+        """Tell boards how far the run has read the stream. Only boards that may be waiting for
+        this, before they make a period or step final, get a report."""
         self._progress.record_report()
         timed_position = self._progress.timed_position
         if not self._reader.resumes or timed_position.passed_ms is None:

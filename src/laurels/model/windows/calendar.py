@@ -131,7 +131,8 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 class _Periods:
     """The periods of a calendar window, with the most recent results.
 
-    Each cached result is one reference, replaced as a whole, so threads may share it.
+    A cached result is replaced by assigning one reference, so several threads may use the cache
+    without a lock.
     """
 
     def __init__(self, cut: Cut, keep: int, called: str) -> None:

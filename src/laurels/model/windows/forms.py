@@ -172,8 +172,8 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def longest_grace_ms(self) -> int:
-        """The longest grace of a rolling window. After a longer time, the window does not count the
-        event's step any more."""
+        """The longest grace that has an effect in a rolling window. After a longer time, the window
+        no longer counts the step of the event."""
         span_ms, step_ms = self.lengths_ms
         return span_ms - step_ms
 
@@ -245,9 +245,9 @@ def stored_window(written: object) -> WindowForm:
 
 
 def is_text_of(window: Window, text: object) -> bool:
-    """Return whether a text is another way to write the definition of a window. The window may be
-    named by its whole text with the options; then the short name is the same, and each option in
-    `text` is as in the window. `keep` is not compared, since it may have been changed."""
+    """Return whether a text is another way to write a window that has no name of its own. Without
+    its options the text equals the window's name without options, and each option in `text` has the
+    same value in the window. `keep` is not compared, since it may have been changed."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False
@@ -453,8 +453,9 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
 def _named(form: WindowForm, name: object) -> WindowForm:
     """Return the form with `name`, which may be any name except the default name of another type.
 
-    Earlier versions named windows by their whole text, so the name may also be this text, even with
-    another `keep`, which may have been changed since.
+    Earlier versions named windows by their whole text, so the name may also be this text. The
+    `keep` in the name may differ from that of the form, since a change of `keep` does not change
+    the name.
     """
     if name == form.short_name:
         return form

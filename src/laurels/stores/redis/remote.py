@@ -303,8 +303,8 @@ class RemoteIndex(Protocol):
         """Remove a share of the event ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set the expiry of rankings of periods, so that the server removes rankings that nobody
-        reads or writes. Has no effect unless the store uses the server's clock."""
+        """Set the expiry of rankings of periods, so that the server removes rankings that can no
+        longer be read or written. Has no effect unless the store uses the server's clock."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Extend the expiry of all keys as far as new rules need, before the rules take effect."""

@@ -6,8 +6,8 @@
 --   restore_ids (entries), restore_data (entries)
 --     write event ids with their times, and member data
 --   restore_state (now, shown, positions, block or nil)
---     writes the rest: `shown` has, by window, the time of the last refresh and whether it waits for
---     another one; `block` is the sequence and tag of the newest block of changes
+--     writes the rest: `shown` has, by window, the time of the last refresh and whether the window
+--     waits for another refresh; `block` is the sequence and tag of the newest block of changes
 
 local function restored_forms(count)
   local forms = {}

@@ -307,8 +307,8 @@ local function replace_forms(ranked, names, olds, news)
   if B.dense then update_distinct_scores(ranked, by) end
 end
 
--- Expiry: if the server's clock is used, the server removes the keys of a period that is no longer
--- read or written. This applies only to rankings of calendar windows; all other keys are needed
+-- Expiry: if the server's clock is used, the server removes the keys of a period that can no longer
+-- be read or written. This applies only to rankings of calendar windows; all other keys are needed
 -- until the board is removed.
 
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
