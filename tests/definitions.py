@@ -275,8 +275,8 @@ class Verdict:
 @dataclass(frozen=True)
 class Changed(Unchanging):
     """The change that an event or another write made to a member. `values` is what was added or
-    stored. `entries` has the member's row after the change by window, period and labels, with the
-    time of its newest event."""
+    stored. `entries` has, for each window, period and labels, the member's row after the change and
+    the time of the newest event in the row."""
 
     kind: str
     member: str

@@ -45,7 +45,7 @@ AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
 WindowScope = tuple[OracleWindow, tuple[str, ...]]
-"""The ranking that verdicts are about: a window, and the label names of a scope."""
+"""What the scores and ranks in verdicts are about: a window, and the label names of scopes."""
 
 
 class Oracle:
@@ -154,8 +154,8 @@ class Oracle:
         scope: Sequence[str] | None = None,
     ) -> list[Verdict]:
         """Submit a batch and return the verdicts. Raise an error if the batch is all-or-nothing and
-        one of its events is refused. The verdicts are about one window and, in it, about the scope
-        that each event has for these label names."""
+        one of its events is refused. The verdicts show scores and ranks of one window. The verdict
+        of an event is about the scope with the label names `scope` in which that event counts."""
         board = self.board(name)
         watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
         if watched not in board.definition.scopes:
@@ -233,8 +233,8 @@ class Oracle:
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
     ) -> list[dict[int, tuple[int, Accepted]]]:
-        """Return the log records of a batch. A record has, by the index of each event, the time at
-        which the event is judged, and the event.
+        """Return the log records of a batch. A record is a dict from the index of an event in the
+        batch to the event and the time at which it is judged.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
         far. A new record begins where any window begins a period or step, or stops taking events of

@@ -346,8 +346,8 @@ class OracleBoard:
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
-        """Return whether an event would take a sum of its period or step beyond the share of the
-        range that one step may have."""
+        """Return whether an event would take a total in its period or step out of the bounds that
+        `share` returns for one step."""
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])

@@ -74,8 +74,8 @@ class OracleWindow:
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value that changes whenever the window accepts events of other times than
-        before."""
+        """Return a value that stays the same as long as the window accepts events of the same
+        times."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:

@@ -32,7 +32,8 @@ _POSTGRES = "/usr/lib/postgresql/*/bin"
 
 
 def need(name: str, package: str, *more: str) -> str:
-    """Return the path of a program, also from folders where Debian installs it outside PATH."""
+    """Return the path of a program. Besides PATH, search the folders in which Debian installs
+    servers."""
     places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
     program = shutil.which(name, path=os.pathsep.join(places))
     if program is None:
@@ -75,7 +76,8 @@ class Program(ABC):
         """Return the command that starts the server."""
 
     def user(self) -> str | None:
-        """Return the user that the server runs as if the tests run as root; None means root."""
+        """Return the user for the server if the tests run as root. None means that the server runs
+        as root, too."""
         return None
 
     def start(self) -> None:

@@ -77,8 +77,7 @@ class Tally:
 
     kills: int = 0
     progressed: int = 0
-    """The number of kills for which the target had received more changes since the previous
-    kill."""
+    """The number of kills before which the target had received changes since the previous kill."""
     events: int = 0
     missing: int = 0
     twice: int = 0

@@ -133,8 +133,8 @@ def test_an_entry_that_is_not_utf8_does_not_spoil_the_summary(
 
 
 def test_an_entry_of_64_mib_is_rejected_with_its_beginning(redis: Server, boards: Path) -> None:
-    """One entry has a field that is too long. In another entry, all fields together are slightly
-    too long."""
+    """One entry has a field of 64 MiB. Another entry has only a JSON message, which is slightly too
+    long."""
     fields = (b"KeyPrefix", b"b", b"UserId", b"a", b"DeltaScore", b"1")
     redis.call("XADD", "long", "*", *fields, b"x", b"x" * (64 << 20))
     redis.call("XADD", "long", "*", "m", event(more=b',"x":"' + b"x" * MESSAGE_LIMIT + b'"'))

@@ -164,7 +164,8 @@ def test_corruptions_are_found_and_repaired(
 def test_zeros_that_are_not_ranked_are_compared_and_repaired(
     mend: Side, url: str, scaled: Scaled
 ) -> None:
-    """A board that hides zeros has them in its ledger, since they are counted."""
+    """The ledger of a board with `hide_zero` has the members whose score is 0, too, because the
+    board counts them."""
     defined, random = board(hide_zero=True, windows=["all", "day"]), Random(mend)
     clock = laurels.ManualClock(NOW_MS)
     members = [f"m{i}" for i in range(30)]
@@ -203,7 +204,8 @@ def some(defined: laurels.Board) -> dict[str, str] | None:
 
 
 class Beside:
-    """The verbs of a store. `act` is called before and after each verb, never twice at once."""
+    """The verbs of a store. `act` is called before and after each verb. Two calls of `act` never
+    overlap."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, act: Callable[[], Awaitable[None]]) -> None:
         self._lb = lb

@@ -141,8 +141,8 @@ def test_a_full_disk_delays_changes_and_leaves_no_half_line(tmp_path: Path) -> N
 
 
 def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
-    """A second sink runner sends the first changes again from an outdated position, and is
-    refused."""
+    """A second runner of the sink has an outdated position, so it sends the first changes again.
+    The target refuses them."""
 
     async def play() -> None:
         lb = await opened()

@@ -39,7 +39,8 @@ AGES = [
     pytest.param({OTHERS[1]: 0}, id="before-the-first"),
     pytest.param({KEEPER: 0}, id="keeper-before-the-first"),
 ]
-"""For each shard that loses writes, the number of batches in the copy that replaces it."""
+"""Losses to test: for each shard that loses writes, how many batches the copy has that replaces the
+shard."""
 
 Counts = Counter[str]
 
@@ -148,7 +149,8 @@ def test_a_shard_rolled_back_while_the_source_runs_gets_the_lost_events_again(
 def test_the_keeper_loses_exactly_its_newest_batch(
     server: Server, copies: ShardCopies, tmp_path: Path
 ) -> None:
-    """The stored positions are then those in the middle of the newest batch."""
+    """After the loss, the shards have the same positions as while the newest batch was being
+    counted: the keeper has the previous position, and the other shards have the new one."""
     rng, expected = Random(3), Counter[str]()
     file = written(tmp_path / "events", events_of(rng, 60, expected))
     copies.copy()

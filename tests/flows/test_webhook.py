@@ -243,8 +243,8 @@ def test_a_name_of_a_private_address_is_not_called(
 
 
 def test_a_name_is_resolved_only_once(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the second lookup, the name resolves to the loopback address of the receiver. The sink
-    looks the name up only once, and sends the request to the public address of that lookup."""
+    """A second lookup of the name would return the loopback address of the receiver. The sink looks
+    the name up only once, and sends the request to the public address that this lookup returned."""
     called: list[object] = []
 
     async def play() -> None:

@@ -1,5 +1,5 @@
-"""A new column operator needs a name, a function that computes the values to be summed or kept from
-those of the events, and the rule of the engine that it uses. No script and no query has to be
+"""A new column operator needs a name, a function from the values of events to the values that are
+summed or kept, and the rule of the engine that it uses. No script and no query has to be
 changed."""
 
 from __future__ import annotations

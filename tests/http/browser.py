@@ -24,7 +24,8 @@ from tests.redis.programs import skip_or_fail
 
 WITHIN_MS = 60_000
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
-"""The pages have no 3D graphics, so a software renderer is not needed in place of a GPU."""
+"""Without a GPU, the browser would start a software renderer for 3D graphics, which the pages do
+not have."""
 _INSTALL = "apt-get install -y chromium"
 
 _WATCH = """
@@ -94,7 +95,7 @@ class Watched:
         assert self.page.evaluate("violations") == []
 
     def close(self) -> None:
-        """Close the tab and assert that the page stored nothing outside it."""
+        """Close the tab, and assert that the page stored no cookies and no local data."""
         kept = self.page.evaluate("[document.cookie, Object.keys(localStorage)]")
         self.page.close()
         assert kept == ["", []], "the page has stored cookies or local data"
@@ -109,8 +110,8 @@ class Boards:
     """The boards of a server, on which each test creates its own.
 
     Pages are opened at `url`. Writes are sent to `writes_to`: the same address, or the address of
-    another process of the same service. The address of a page contains the key. If `signs_in` is
-    false, it does not, and the page asks for the key.
+    another process of the same service. If `signs_in` is true, the address of a page contains the
+    key. Otherwise the page asks for the key.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Access to boards: scopes and boards of keys, revoked keys, tokens, and limits on rates."""
+"""Access to boards: what a key allows and for which boards, revoked keys, tokens, and limits on
+rates."""
 
 from __future__ import annotations
 

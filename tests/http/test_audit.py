@@ -1,5 +1,5 @@
-"""The audit log has one entry for each administrative call. The entries survive the server, and
-their number is bounded. A key sees only the entries of its boards."""
+"""The audit log has one entry for each administrative call. The entries remain when the server
+ends, and their number is bounded. A key sees only the entries of its boards."""
 
 from __future__ import annotations
 

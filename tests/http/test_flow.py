@@ -93,8 +93,8 @@ def test_an_export_that_is_not_read_reads_no_pages(
         return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
-        """Return the number of pages that have been read, once it no longer grows while other
-        requests are answered."""
+        """Send other requests until the number of pages that have been read no longer grows. Return
+        this number."""
         before, same = made, 0
         while same < 50:
             (await http.get("/healthz")).raise_for_status()

@@ -16,8 +16,8 @@ from tests.internals import local
 
 
 class Watched:
-    """A hub with a clock that only the tests advance. It records the sets of boards for whose
-    changes it asked."""
+    """A hub with a clock that only the tests advance. `requested` has the sets of boards whose
+    changes the hub has requested."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self.requested: list[set[str]] = []

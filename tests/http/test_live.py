@@ -66,8 +66,7 @@ async def until(done: Callable[[], bool]) -> None:
 
 
 class Moments:
-    """The answers of `top` by offset and period, which the writing client reads after its
-    writes."""
+    """The answers of `top` that the writing client gets after its writes, by offset and period."""
 
     def __init__(self, http: httpx.AsyncClient, window: str) -> None:
         self._http = http

@@ -1,5 +1,6 @@
-"""An open server answers only requests from this machine. By their headers, it recognizes and
-refuses requests that came through a proxy, from a page of another origin, or to a rebound name."""
+"""An open server answers only requests from this machine. The headers of a request show whether it
+came through a proxy, from a page of another origin, or to a rebound name. Such requests are
+refused."""
 
 from __future__ import annotations
 

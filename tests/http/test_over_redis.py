@@ -351,7 +351,7 @@ def test_one_process_serves_by_default() -> None:
 
 
 def test_metrics_show_which_boards_are_about_to_lose_changes() -> None:
-    """For each board that the caller may see, the metrics have the used share of `changes_max`,
+    """For each board that the caller may see, the metrics show how much of `changes_max` is in use,
     even if another process runs the board's sinks."""
     with Server() as server, laurels.open(server.url) as lb:
         lb.create(laurels.Board("b", changes="1h", changes_max=200))

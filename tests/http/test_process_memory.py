@@ -1,4 +1,4 @@
-"""If a process has much unused memory, it returns it to the operating system."""
+"""A process with much unused memory returns that memory to the operating system."""
 
 import ctypes
 from types import SimpleNamespace

@@ -91,7 +91,7 @@ class Turns:
         return self.store.pages - before
 
     async def is_served_next(self) -> bool:
-        """Return whether the next slice serves another subject."""
+        """Begin a stream for another subject. Return whether the next slice serves that subject."""
         watching = asyncio.create_task(self.hub.watch(WatchedList("b", None, 3, 20), None, "other"))
         await asyncio.sleep(0)
         await self.step()

@@ -1,5 +1,5 @@
-"""Tokens: the actions that they allow, the subject against whose limits their requests count, and
-the time at which they end."""
+"""Tokens: the actions that they allow, the subject whose limits apply to their requests, and the
+time at which they end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a board has shown over time, and what an answer may show of it.
 
 The test makes one write after the other, so it knows each state of the board, and when it was the
-current one. An answer has to be one of these states, whole.
+current one. An answer has to show exactly one of these states, and all of it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Position = tuple[int, tuple[int, ...]]
 
 
 class State(Struct, frozen=True):
-    """A state of the board: the scores in all and by the day, and when it began by both clocks.
-    Without a version the board did not exist."""
+    """A state of the board: the scores in `all` and in each day, and the times of both clocks when
+    the state began. If `version` is None, the board did not exist."""
 
     version: BoardVersion | None
     scores: Mapping[str, int]
@@ -34,7 +34,9 @@ class State(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A request, and when it was sent: after how many states, and at which times."""
+    """A request. `states` is the number of states of the history when the request was sent,
+    `now_ms` and `elapsed_ns` are the times of both clocks then, and `sent` is the version that the
+    client sent."""
 
     path: str
     states: int
@@ -99,8 +101,9 @@ class History:
         return version
 
     def _ensure_young(self, asked: Asked, at: int) -> None:
-        """Assert that the state was still the current one less than `max_age` before the question,
-        and after the last boundary before it."""
+        """Assert that the state was still the current one at some moment less than `max_age` before
+        the request was sent. If the last boundary had passed by then, this moment must also be
+        after the boundary."""
         if at + 1 == len(self.states):
             return
         successor = self.states[at + 1]

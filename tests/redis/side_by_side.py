@@ -233,7 +233,8 @@ async def _count(pair: Pair) -> None:
         due_ms=due_ms,
         call=CallId("side by side", pair.calls),
     )
-    # so that the call starts as if no batch had needed a report of each event yet
+    # forget that an earlier batch had to be sent as single events, so that this call tries the sums
+    # first
     if random.random() < 0.7:
         pair.redis._each.clear()
     applied = await advanced(pair, count)

@@ -1,8 +1,8 @@
 """Several stores of one process use the same server. When one store is closed, the other stores
 continue without delay.
 
-If nobody reads the answers of a store, it raises IndexUnavailable after its time limit. So these
-tests need not measure time.
+A store whose answers nobody reads raises IndexUnavailable when its time limit is over. So these
+tests would fail with that error, and need not measure time.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ class Gate:
         self.delayed = 0
 
     def delay_next(self) -> asyncio.Event:
-        """Return an event; the next answer is delivered after it is set."""
+        """Delay the next answer until the returned event is set."""
         self._gates.append(asyncio.Event())
         return self._gates[-1]
 
@@ -337,7 +337,8 @@ def test_an_older_answer_that_arrives_later_is_not_kept(
             answered = await remote(reader).answers.answer("b", Top(), NO_FLOOR, packed=False)
             assert b'"total":2' in answered.content
             assert (await reader.top("b")).total == 2
-            # The age of an answer counts from its query, even if the answer arrives late.
+            # The age of an answer is counted from the time of its query, even if the answer arrives
+            # late.
             release = gate.delay_next()
             late = asyncio.create_task(reader.count("b"))
             while gate.delayed < 2:
