@@ -105,8 +105,8 @@ def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Ba
 async def in_flight(
     batches: Iterable[T], many: int, send: Callable[[T], Awaitable[object]]
 ) -> None:
-    """Send batches, a number of them at the same time: when one is answered, the next one is
-    sent."""
+    """Send batches so that `many` of them are in progress at any time: when one is answered, the
+    next one is sent."""
     left = iter(batches)
 
     async def lane() -> None:

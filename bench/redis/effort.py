@@ -30,8 +30,8 @@ class RedisEffort(msgspec.Struct, frozen=True):
     step_events: int
     pass_members: int
     best_members: tuple[int, ...]
-    """The numbers of members on boards with best columns: one is large, one so small that a hash is
-    transferred as a whole."""
+    """The numbers of members on boards with best columns: a large one, and one so small that HSCAN
+    returns a whole hash, whatever its COUNT."""
     head_members: int
     """The number of members on the boards with a head."""
     head_rounds: int

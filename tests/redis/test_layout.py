@@ -44,8 +44,9 @@ def test_a_board_gets_the_cheapest_layout_that_keeps_it_exactly(board: Board, na
 def test_a_refreshed_window_has_room_for_the_sum_of_its_steps(
     low: int, high: int, name: str
 ) -> None:
-    """The packed score has five bits, and the window has four steps. If all values have the same
-    sign, each step is within the range, but the total of the steps may be four times as large."""
+    """The packed score has five bits, and the window has four steps. If all values of the column
+    have the same sign, each step may use the whole range, so the total of the steps may be four
+    times as large."""
     column = Column(min=low, max=high)
     live, refreshed = (
         _board(column, windows=[f"rolling:4h/1h{more}"]).rules() for more in ("", ",refresh=1h")

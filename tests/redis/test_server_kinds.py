@@ -1,8 +1,8 @@
 """Boards work on every kind of server that is installed here.
 
 Servers differ in the texts of errors and in the types of answers. The tests that depend on such
-differences are run again on each other kind of server, in a pytest process of its own. `make test`
-runs only some short ones of them, `make torture` all.
+differences run again on every other installed kind of server, in a separate pytest process. `make
+torture` runs all of these tests, `make test` only some short ones.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ Values = tuple[Decimal, ...]
 
 
 class Needs:
-    """The value of a column that one member needs for a position, in the current period of a
-    window."""
+    """Checks of one answer to `needed`: the value of a column that a member needs for a position,
+    in the current period of a window."""
 
     def __init__(
         self,

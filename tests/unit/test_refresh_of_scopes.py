@@ -30,7 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused
 
 ROOMS = 300
 BUSY = 150
-"""The number of shares during which other operations happen."""
+"""How many times other operations and shares of due work happen before and during the snapshots of
+a test."""
 WINDOW = "3h=rolling:3h/1h,refresh=30m"
 
 
