@@ -16,16 +16,17 @@ from .labels import Labels
 class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
-    In event time each event was accepted at one of `nows`. These times never decrease and end with
-    `now_ms`. A batch is made so that every window accepts the same events at all these times.
+    In event time each event has its own time of acceptance, in `nows`. These times never decrease
+    and end with `now_ms`. They are so close together that each window accepts the same events of
+    the batch at all of them.
 
     `position` is the progress of an import after these events: the name of its source and a text.
-    `follows` is the position that the source must have before: "" for none, None if any position
-    will do. With `behind`, the shards with this position count their events, and the other shards
-    skip theirs. Whether events are late is judged as of `judged_ms`, the time at which a stream
-    took them, or `now_ms` without it. `tag` is the random number of their log record, if the board
-    keeps changes. `weights` are the weights at the events' instants, as far as they have been
-    computed. `labels` is None if no event has labels.
+    `follows` is the position that must be stored before the events are counted: "" for none, None
+    if it may be any. With `behind`, the shards with this position count their events, and the other
+    shards skip theirs. `judged_ms` is the time at which a stream took the events; whether they are
+    late is decided as of this time, or as of `now_ms` if it is None. `tag` is the random number of
+    their log record, if the board keeps changes. `weights` are the weights at the events' instants,
+    as far as they have been computed. `labels` is None if no event has labels.
     """
 
     board: int

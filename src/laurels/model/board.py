@@ -84,10 +84,10 @@ class Board(Plain, Struct, frozen=True):
     stream took them within the grace.
 
     With the times `starts` and `ends`, the board counts only events from `starts` to just before
-    `ends`; others are refused. The period or step of a window that contains `ends` is cut off there
-    and remains the current one, and once the grace is over, answers no longer change. `retain` is a
-    duration, or empty. That long after its end the board is removed with all its data; if empty,
-    the board stays.
+    `ends`; others are refused. In each window, the period or step that contains `ends` is cut off
+    there and remains the current one. Once the grace is over, answers no longer change. `retain` is
+    a duration, or empty. That long after its end the board is removed with all its data; if
+    `retain` is empty, the board stays.
 
     On an index server, a process may repeat an answer from its memory until the answer is older
     than the duration `max_age`; with 0 it always asks the server.

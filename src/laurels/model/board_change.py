@@ -19,8 +19,9 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
     Title, `labels`, `changes`, `changes_max`, `head`, `hide_zero`, `close_wait`, `starts`, `ends`,
     `retain`, `max_age` and `keep` (of the board or of a window) may change. Windows, scopes and
-    labels to rank by may be added at the end; they count from then on. A field with its current
-    value is not a change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
+    labels to rank by may be added at the end; they count only the events after the change. A field
+    with its current value is not a change. Raise UnsafeChange with every reason, or BoardInvalid
+    with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [

@@ -28,8 +28,8 @@ class Column(Plain, Struct, frozen=True):
     the latest `at`, and `best` keeps the better score as a whole, so either all columns of a board
     have it or none. `order` tells which value is better, the greater (`desc`) or the smaller
     (`asc`). `scale` is the number of decimal places, 0 to 15. Values stay within `min` to `max`; an
-    event that would exceed them is refused, never clamped. With `measures`, names with their
-    weights, an event may carry measures in place of a value: {"like": 3, "gift": 10} counts as the
+    event that would exceed them is refused, never clamped. `measures` are names with their weights.
+    An event may carry such measures in place of a value: {"like": 3, "gift": 10} counts as their
     weighted sum.
 
     A column is validated with its board.

@@ -62,14 +62,14 @@ class Rules(Struct, frozen=True, dict=True):
     `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member id
     alone decides. `windows` are in the order of the definition, by name; the first is the default
     of queries. `scopes` are tuples of label names, each sorted: an event is counted in every scope
-    for which it has all labels; the values of the labels in `rank_by` are ranked as well. With
-    `ignores_labels`, an event with a label that is in none of these is counted without that label
-    instead of being refused. `shards` is the number of shards into which an index server divides
-    the members. Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them.
-    Only the first `head` positions are listed (0: all). With `hide_zero` members whose score is 0
-    are not ranked. The end of a period waits at most `close_wait_ms` for sources that lag. Only
-    events from `starts_ms` to just before `ends_ms` are counted. At `gone_ms` the board is removed.
-    An answer of an index server may be repeated for `max_age_ms`.
+    for which it has all labels; the values of the labels in `rank_by` are ranked as well. An event
+    with a label that is in neither is refused, or with `ignores_labels` counted without that label.
+    `shards` is the number of shards into which an index server divides the members. Changes are
+    kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first `head`
+    positions are listed (0: all). With `hide_zero` members whose score is 0 are not ranked. The end
+    of a period waits at most `close_wait_ms` for sources that lag. Only events from `starts_ms` to
+    just before `ends_ms` are counted. At `gone_ms` the board is removed. An answer of an index
+    server may be repeated for `max_age_ms`.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -96,7 +96,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The names of all labels of the scopes, sorted."""
+        """The names of all labels in `scopes` and `rank_by`, sorted."""
         return tuple(
             sorted({label for labels in self.scopes for label in labels} | {*self.rank_by})
         )
@@ -155,7 +155,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_label(self) -> "Rules":
-        """These rules with only the rankings by a label, for a board in one shard."""
+        """These rules for a label replica: only the rankings by a label, in one shard."""
         return replace(self, shards=1, scopes=())
 
     @cached_property

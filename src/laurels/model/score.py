@@ -4,9 +4,9 @@ A column holds an integer count of its units, 10^-scale. Values are never conver
 floats, and never rounded to the precision of a decimal context.
 
 Inside, order is always ascending. An entry's order key is a tuple of integers, its *words*. There
-is one word for each column: the units times the column's sign. If times decide ties, the tie stamp
-times the tie's sign follows. The entry with the smaller words ranks higher; entries with equal
-words are ordered by member id.
+is one word for each column: the units times the column's sign. If times decide ties, one more word
+follows: the tie stamp times the sign of the tie rule. The entry with the smaller words ranks
+higher; entries with equal words are ordered by member id.
 """
 
 import re

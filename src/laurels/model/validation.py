@@ -105,9 +105,9 @@ def safe_repr(value: object, most: int = 60) -> str:
 
 
 def _beginning(value: object, most: int, left: list[int] | None = None) -> object:
-    """Return a part of a value: the text of the part has the same first `most` characters as the
-    text of the whole value. Each item takes at least one character in any notation, so few items
-    are enough. `left` counts down how many items may still be included."""
+    """Return the beginning of a value, so long that the first `most` characters of its text are
+    those of the text of the whole value. An item takes at least one character in any notation, so
+    no more than `most` items are included. `left` has the number of items that may still follow."""
     # Not an inner function: an inner function that calls itself would create a reference cycle in
     # each call.
     if left is None:

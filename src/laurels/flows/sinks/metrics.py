@@ -32,8 +32,8 @@ class BoardMetrics(FlowAttempts):
     """Whether the board has removed unsent changes, so that the sink cannot continue."""
 
     def leave(self) -> None:
-        """Record that the sink no longer reads the board, so that no changes wait and no attempt
-        fails."""
+        """Record that the sink no longer reads the board: the board then has no waiting changes and
+        no error."""
         self.waiting, self.waiting_since_ms = 0, None
         self.wait, self.has_lost = None, False
 
@@ -122,8 +122,8 @@ class SinkMetrics(FlowAttempts):
 
 
 def describe_problems(sinks: Iterable[SinkReport]) -> str | None:
-    """Return a text with the numbers of sinks that have lost changes or are about to; None if there
-    are none."""
+    """Return a text that says how many sinks have lost changes, and how many are about to lose
+    some; None if there are no such sinks."""
     reports = list(sinks)
     lost = sum(each.lost_boards > 0 for each in reports)
     endangered = sum(each.used >= WARNED_AT for each in reports)

@@ -84,7 +84,8 @@ def open_target(
 
 
 def _ensure_address(url: str, scheme: str) -> None:
-    """Raise InvalidTarget, without the URL and its password, for a malformed host or port."""
+    """Raise InvalidTarget for a malformed host or port. The message does not quote the URL, which
+    may contain a password."""
     try:
         parts = urlsplit(url)
         if scheme in ("nats", "tls", "http", "https"):

@@ -20,7 +20,7 @@ from .target import SinkPage, SinkTarget
 
 
 class ParkedPage(Struct, frozen=True):
-    """The changes of a refused page, which are one line of the file."""
+    """A refused page, stored as one line of the file: its changes, and why it was refused."""
 
     sink: str
     board: str

@@ -7,7 +7,7 @@ page may be sent again, and none is left out.
 
 At the end of a board's changes the task waits until the store reports new changes of the board. As
 long as nothing changes, each poll of the store is one small query, however many boards it has. The
-answer may be incomplete, so each board is also read once in a round over all boards.
+report may lack boards with changes, so each board is also read once in a round over all boards.
 """
 
 import asyncio
@@ -275,7 +275,7 @@ class SinkRunner:
                 self._report(f"{board}: {error}")
             self.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.has_progressed:  # keep the time of the first failure
+            if not reader.has_progressed:  # `wait` has the time of the first failure
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._now_ms(), seconds)
@@ -385,7 +385,7 @@ class _BoardReader:
             return None
 
     async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
-        self.has_changes.clear()  # before the page is read, so that later changes are noticed
+        self.has_changes.clear()  # before the read: changes during it set it again
         return await self._sink._boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )

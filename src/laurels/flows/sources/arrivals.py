@@ -1,8 +1,9 @@
 """Divide batches by the times at which their messages arrived at the stream.
 
-A commit carries the arrival time of its first message, and the board uses it to decide whether the
-events are late. So a batch is divided at each instant from which a window refuses a period. For
-every event the decision is then the same as if its message came alone.
+A commit carries only the arrival time of its first message. From this time the board decides for
+all events of the commit whether they are late. So a batch is divided at each instant from which a
+window refuses a period. The decision for each event is then the same as if the event had a commit
+of its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS
 
 REPORT_SECONDS = 10.0
-"""The time between two reports of the progress to boards for which the stream has no events."""
+"""The time between two reports of the source's progress to boards that get no events from it."""
 BOARDS_A_SECOND = 1_000
 """The number of boards that get a report in one second. With more than 10,000 boards, each gets
 reports less often."""

@@ -1,9 +1,10 @@
 """Commit events of a source together with the position after them, each exactly once.
 
-Each commit names the position that it follows, and the store refuses it if another one is stored.
-So a run that was paused and overtaken by another one counts nothing and moves no position, not even
-with a request that was in progress. If the store did not answer, its position is read: the batch
-was counted if and only if the position of the batch is stored.
+Each commit names the position that it follows, and the store refuses the commit if another position
+is stored. So if a run was paused and another run has gone on meanwhile, the paused run counts
+nothing and moves no position, not even with a request that was in progress. If the store did not
+answer a commit, the stored position is read: the batch was counted if and only if the position of
+the batch is stored.
 
 A board whose shards have different positions refuses such commits. After `begin_leveling`, commits
 follow the lowest of these positions. Such a commit counts only in the shards that have this
@@ -44,7 +45,7 @@ class Commits:
 
     def begin_leveling(self, board: str, text: str | None) -> None:
         """Make the next commits follow a position that only some shards of a board have. The other
-        shards skip the events of these commits. A call of `read_position` ends this."""
+        shards skip the events of these commits. A call of `read_position` or `set` ends this."""
         self._stored[board] = text
         self._being_leveled.add(board)
 

@@ -1,7 +1,7 @@
 """Count a batch on its boards, each event once, in commits that also move the position.
 
-If a board in several shards has counted only a part of a batch, the same batch is sent again;
-`PositionDiffers` has the position of its end.
+If only some shards of a board have counted a batch, exactly the same batch is sent again, before
+any other. The error `PositionDiffers` has the position at which this batch ends.
 """
 
 import asyncio
@@ -160,8 +160,8 @@ class BoardFeed:
             self.positions[board] = end.position
 
     async def reset(self, board: str, position: StreamPosition) -> None:
-        """Replace the position of a board, which may be that of another stream. If only some shards
-        have counted the last batch, the events in it remain counted there."""
+        """Replace the position of a board; the old position may be in another stream. If only some
+        shards have counted the last batch, its events remain counted in these shards."""
         text = self._encoded(board, TimedPosition(position, None))
         try:
             await self._commit(board, (), text)

@@ -1,12 +1,12 @@
 """Level the shards of a board: shards that lost events count them again, until all shards have the
 same position.
 
-Every shard of a board has its own position. After a failover to a replica that lagged, one of them
-is behind the others. The stream is then read again from the lowest position to the next higher one;
+Every shard of a board has its own position. After a failover to a replica that lagged, one shard is
+behind the others. The stream is then read again from the lowest position to the next higher one;
 the shards at the lowest position count the messages, and the others skip them. This is repeated
-until all shards have the same position. Each shard compares the position that a commit follows, so
-nothing counts twice, even if another process does the same, and a run can continue one that was
-interrupted.
+until all shards have the same position. Each shard compares its position with the one that a commit
+follows, so no shard counts an event twice, even if two processes level the same board. A leveling
+that was interrupted can be continued by a later run.
 """
 
 import asyncio

@@ -88,12 +88,12 @@ class EventParser:
     def _decode_lines(
         self, decoder: PlainDecoder, messages: Sequence[Message]
     ) -> Sequence[PlainMessage] | None:
-        """Return the parts of messages, decoded in one call as one line each; None if some of them
-        have to be decoded singly.
+        """Join the messages to lines, one line for each, and decode all lines in one call. Return
+        the parts of the messages; None if the messages have to be decoded one by one.
 
-        The decoder also accepts one object in several lines, and several objects in one line. But
-        every line break here is between `}` and `{`, where no object can continue, so if there are
-        as many objects as lines, each line is one object."""
+        The decoder would also accept one object in several lines, or several objects in one line.
+        But every line break here is between `}` and `{`, so no object extends over several lines.
+        If there are also as many objects as lines, each line is one object."""
         raws = [message.raw for message in messages if message.fields is None]
         lines, breaks = b"\n".join(raws), len(messages) - 1
         if len(raws) <= breaks or lines[:1] != b"{" or max(map(len, raws)) > MESSAGE_LIMIT:

@@ -19,7 +19,8 @@ class TimedPosition(NamedTuple):
 
 
 class Progress:
-    """The position up to which a run has read and counted messages, and its time."""
+    """How far a run has read and counted messages: a position, and the time that belongs to it, as
+    in `TimedPosition`."""
 
     def __init__(self, reader: StreamReader, now_ms: Callable[[], int]) -> None:
         self.at = ZERO
@@ -33,9 +34,9 @@ class Progress:
         return TimedPosition(self.at, self.passed_ms)
 
     def timed_position_after(self, position: StreamPosition, taken_ms: int | None) -> TimedPosition:
-        """Return the position of a message together with a time: that at which the stream took the
-        message, but at most now and at least the time of the current position. `taken_ms` is None
-        if the stream has no times."""
+        """Return the position of a message with its time: `taken_ms`, when the stream took the
+        message, but not later than now, and never earlier than the time of the current position.
+        `taken_ms` is None if the stream has no times."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:

@@ -25,7 +25,7 @@ class ReadAhead:
         if ahead is not None and ahead[0] == after:
             if messages := await ahead[1]:
                 return messages
-            # Messages may have arrived since, so only a new call can show that none is pending.
+            # The read in advance was empty, but messages may have arrived since: read again.
         elif ahead is not None:
             await _cancel(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)

@@ -255,8 +255,8 @@ def _message(position: StreamPosition, entry: Any) -> Message:
         (only,) = pairs.values()
         if only.lstrip().startswith(b"{"):
             return Message(position, only, position.major)
-    # Bytes that are not UTF-8 stay in the fields, for the board to refuse, and are escaped in
-    # `raw`.
+    # Bytes that are not UTF-8 become surrogates in the fields, so that the board refuses the event;
+    # in `raw` they are escaped.
     fields = _decoded(pairs, "surrogateescape")
     raw = msgspec.json.encode(_decoded(pairs, "backslashreplace"))
     return Message(position, raw, position.major, fields)

@@ -60,7 +60,8 @@ ON_LOOP = 1_000
 """The maximum number of messages that are converted to events on the event loop; larger batches are
 converted in a thread."""
 _LOOKED_UP_SINGLY = 16
-"""The maximum number of unknown boards that are looked up one by one."""
+"""The maximum number of boards new to a run that are looked up one by one. If a batch has more, all
+boards are listed instead."""
 
 
 class SourceRunner:
@@ -344,7 +345,7 @@ class SourceRunner:
             await _await_all(self._boards.move(board, timed_position) for board in group)
 
     async def _windows(self, board: str) -> Sequence[Window]:
-        """Return the windows of a board whose periods or steps end; none for a deleted board."""
+        """Return those windows of a board whose periods or steps end; none for a deleted board."""
         try:
             return await self._retries.call(partial(self._boards.windows.of, board))
         except UnknownBoard:

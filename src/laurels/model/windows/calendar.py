@@ -129,7 +129,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
 
 class _Periods:
-    """The periods of a calendar window, with the most recent results.
+    """Finds the periods of a calendar window, and caches the last results.
 
     A cached result is replaced by assigning one reference, so several threads may use the cache
     without a lock.
