@@ -1,5 +1,5 @@
-"""The live feed while events arrive at a steady pace, and these events while other queries are
-answered."""
+"""The live feed while events arrive at a steady pace. Such events can also be sent while other
+queries are measured."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 """Compare boards that have a head with the oracle, which keeps all members in order. On every
-store, the true rank has to be within the bounds, exact ranks have to be equal, and lists have to
-end with the head."""
+store, the true rank has to be within the bounds, an exact rank has to equal the oracle's, and lists
+have to end with the head."""
 
 from __future__ import annotations
 

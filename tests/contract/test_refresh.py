@@ -42,7 +42,7 @@ WITHOUT_LOOP = [each for each in IMPLEMENTATIONS if each.refreshes]
 
 @pytest.fixture(params=WITHOUT_LOOP, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Return the implementations without an event loop, in which only writes cause a refresh."""
+    """Return each implementation that has no event loop, so that only writes cause a refresh."""
     chosen: Implementation = request.param
     return chosen
 

@@ -83,8 +83,8 @@ def _assert_refreshed(lb: laurels.Leaderboards) -> None:
 
 
 def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], earlier: list[str]) -> list[str]:
-    """Check that each event has one change, that the change has the same id as before the kill, and
-    that no number is missing. Return all ids."""
+    """Check that each event has exactly one change, that changes from before the kill have kept
+    their ids, and that no sequence number is missing. Return all ids."""
     changes, after = list[Change](), None
     while True:
         page = lb.changes("kills", after=after, limit=10_000)

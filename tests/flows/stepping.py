@@ -1,5 +1,5 @@
-"""A sink whose sleeps a test ends one by one, with a target in memory and counts of the sink's
-queries."""
+"""Helpers to run a sink step by step: a test ends each sleep of the sink. The target is in memory,
+and the queries of the sink are counted."""
 
 from __future__ import annotations
 

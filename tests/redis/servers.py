@@ -150,8 +150,7 @@ class Server:
         until(self.is_loading, "the server loads")
 
     def unread(self) -> int:
-        """Return how many bytes the kernel has received for the server that the server has not read
-        yet."""
+        """Return how many bytes the kernel has received and the server has not read yet."""
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
         queues = (line.split() for line in lines)
         ours = (each[4] for each in queues if each[1].endswith(f":{self.port:04X}"))

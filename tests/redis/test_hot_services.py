@@ -1,6 +1,6 @@
-"""Four services answer from memory for a board that all of them write, while periods end, windows
-are refreshed, the board ends, is deleted and made anew, and its server fails over to an empty
-replica. Some answers of the server arrive late.
+"""Four services answer from memory about a board to which all of them write. Meanwhile periods end,
+and windows are refreshed. The board ends, or it is deleted and made anew. Its server fails over to
+an empty replica, and some answers of the server arrive late.
 
 Every answer shows one state of the board, which is not older than `max_age`. No answer is older
 than the one before on the same connection, nor than the version that the client sends. Those who
