@@ -15,8 +15,8 @@ def some(few: int, cases: Sequence[object]) -> list[object]:
 
 
 def covering(*values: Sequence[object]) -> list[object]:
-    """Return all combinations of the values of several parameters. `make test` runs only as many as
-    the longest list has values, so that each value occurs at least once."""
+    """Return all combinations of the values of several parameters. `make test` runs only a few of
+    them: as many as the longest list has values, which is enough for every value to occur."""
     chosen = [tuple(each[i % len(each)] for each in values) for i in range(max(map(len, values)))]
     return [*chosen, *rare(*(case for case in product(*values) if case not in chosen))]
 

@@ -206,7 +206,7 @@ class Accepted:
 @dataclass(frozen=True)
 class Counted(Unchanging):
     """An event as a window counts it, in some scopes. For `set`, `values` is the difference to the
-    previous total. `decay` has the half-life of a window with decay and the time of the query."""
+    previous total. In a window with decay, `decay` has the half-life and the time of the query."""
 
     member: str
     values: Score

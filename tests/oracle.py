@@ -237,8 +237,9 @@ class Oracle:
         batch to the event and the time at which it is judged.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
-        far. A new record begins where any window begins a period or step, or stops taking events of
-        an earlier one. An all-or-nothing batch is one record, judged at its latest `at`.
+        far. If this time has reached a point where any window begins a period or step, or stops
+        taking events of an earlier one, the event begins a new record. An all-or-nothing batch is
+        one record, judged at its latest `at`.
         """
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:

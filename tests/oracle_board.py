@@ -101,8 +101,8 @@ class OracleBoard:
         return sorted(scopes, key=lambda scope: scope_text(scope.labels))
 
     def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
-        """Return the events that count in a scope, each with the member of the scope's ranking for
-        which it counts."""
+        """Return the events that count in a scope. In a scope that ranks the values of a label, the
+        member of each event is replaced by its value of this label."""
         return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
 
     def own(self, counted: Iterable[Counted], scope: Scope, member: str) -> list[Counted]:
@@ -126,8 +126,8 @@ class OracleBoard:
     # The order of members
 
     def direct(self, score: Score) -> Score:
-        """Return a score, or its first columns, with signs by which the better value of each column
-        is smaller."""
+        """Return a score, or its first columns, with signs changed such that the smaller value of a
+        column is always the better one."""
         columns = self.definition.columns
         return type(score)(
             -part if column.order == "desc" else part
@@ -372,8 +372,8 @@ class OracleBoard:
 
 
 def share(column: ColumnDef, steps: int) -> tuple[int, int]:
-    """Return the lowest and the highest total allowed in one step. With these bounds, the sum of
-    any steps of the window is within the range."""
+    """Return the lowest and the highest total allowed in one step. With these bounds, a window
+    whose total is within the range stays within it when its oldest steps leave."""
     low, high = column.low, column.high
     if low >= 0:
         return low, min(high, LIMIT // steps)

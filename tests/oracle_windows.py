@@ -88,7 +88,7 @@ class OracleWindow:
         return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
 
     def cut_off(self, span: Span) -> Span:
-        """Return a period or step. If the board ends within it, shorten it."""
+        """Return a period or step. If the board ends within it, let it end with the board."""
         if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
             return span
         return replace(span, end_ms=self.ends_ms)
@@ -323,9 +323,9 @@ class RollingWindow(OracleWindow):
 class RefreshedWindow(RollingWindow):
     """A rolling window that shows the events that its last refresh has counted.
 
-    The first commit after a multiple of the interval refreshes the window, after its own writes.
-    The first refresh is due at once. If a refresh finds no member, no further refresh happens until
-    an event is counted.
+    The first commit at or after a multiple of the interval refreshes the window, after its own
+    writes. The first refresh is due at once. If a refresh finds no member, no further refresh
+    happens until an event is counted.
     """
 
     def __init__(self, window: WindowDef, board: Definition) -> None:

@@ -1,5 +1,5 @@
-"""A disk that fails at a chosen call. `failing_io.c` is compiled to a library, called the shim,
-that replaces the calls of a process.
+"""A disk that fails at a chosen call. `failing_io.c` is compiled to a library, called the shim. The
+shim carries out the file calls of a process that preloads it, and lets one of them fail.
 
 A run takes only a fraction of a second, because the process with the shim (`stage.py`) loads
 everything once and forks for each run. The shim starts to work in the fork, when it gets the name
@@ -31,8 +31,9 @@ SECONDS = 60
 class Fault:
     """The failure of call number `at`, or no failure if `at` is 0. `number` is the errno of the
     failed call, or `KILL` to end the process at the call. With `stays`, every later call fails,
-    too. With `half`, a failing write first writes half of its data. With `reads`, calls that read
-    are counted and can fail, too."""
+    too. With `half`, a write at `at` first writes half of its data; with an errno, it returns the
+    length of that half, and the next call fails. With `reads`, calls that read are counted and can
+    fail, too."""
 
     at: int = 0
     number: int = KILL
@@ -41,7 +42,7 @@ class Fault:
     reads: bool = False
 
     def settings(self) -> dict[str, str]:
-        """Return the environment that configures the shim."""
+        """Return the environment variables that configure the shim."""
         return {
             "LAURELS_TEST_IO_AT": str(self.at),
             "LAURELS_TEST_IO_ERRNO": str(self.number),
@@ -58,8 +59,8 @@ class Fault:
 
 
 def compiled(folder: Path) -> Path:
-    """Return the shim as a compiled library. Without a C compiler, skip the test or fail under
-    CI."""
+    """Return the shim as a compiled library. Without a C compiler, skip the test or, under CI,
+    fail it."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         skip_or_fail("no C compiler is installed: apt-get install -y gcc")

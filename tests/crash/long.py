@@ -2,8 +2,8 @@
 
 Every call of every scene fails in every way, the power is cut after every call, and every file is
 damaged at many offsets. After each case, the remaining folder is checked. If data is lost, the
-program prints how to reproduce the case. The report has one line for each of the three kinds of
-damage. The exit code is 1 if anything was lost. `make torture` runs the same cases as tests; this
+program prints how to reproduce the case. The report has one line for each of these three kinds of
+cases. The exit code is 1 if anything was lost. `make torture` runs the same cases as tests; this
 program takes other seeds and counts.
 """
 

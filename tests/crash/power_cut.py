@@ -2,7 +2,8 @@
 
 A disk keeps what was flushed. It may lose any sector that was written to a file since the last
 fsync of that file, and any change of names in a folder since the last fsync of that folder. The
-trace of `failing_io.c` has the calls before the cut, and between them the reports of steps.
+trace of `failing_io.c` has all calls of the run, and between them the reports of steps. The cut can
+be after any call.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A log that is damaged, or has a too new format, is refused with an error that names its file. No
-content is guessed, and every loss is reported."""
+"""A log that is damaged, or whose format is too new, is refused with an error that names its file.
+No content is guessed, and every loss is reported."""
 
 import asyncio
 import sqlite3
@@ -120,7 +120,7 @@ def test_a_commit_that_fails_after_logging_closes_the_store_and_loses_nothing(
 
 
 class Broken:
-    """A clock that returns any value."""
+    """A clock that returns whatever a test sets as `value`."""
 
     def __init__(self) -> None:
         self.value: Any = 1_795_219_200_000

@@ -27,8 +27,8 @@ def kept(tmp_path: Path) -> Path:
 
 
 def recorded(format: int = FORMAT) -> object:
-    """Return the recorded answers. Fields of definitions that did not exist then get their default
-    values."""
+    """Return the recorded answers. Fields of definitions that are newer than the recording get
+    their default values."""
     boards = msgspec.json.decode((HERE / f"format-{format}.json").read_bytes())
     for board in boards.values():
         defined = laurels.Board.from_json(board["definition"])

@@ -34,7 +34,7 @@ def _total(folder: Path) -> int:
 
 
 def _cut_write_ahead_file(folder: Path) -> None:
-    """Remove the second half of the newest entries of the log."""
+    """Cut off the second half of the write-ahead file, so that the log loses its newest entries."""
     path = folder / "log.db-wal"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

@@ -1,8 +1,8 @@
 """Rolling windows in their simplest form: every event is kept, and every answer is computed from
 all events. The engine's rolling sets are compared with them.
 
-There is no code here for the end of a step. The entries of a window at any step are folded from the
-events of its steps.
+The end of a step needs no code here. Whatever the running step is, the entries of a window are
+folded again from the events of the steps that the window then has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -54,8 +54,8 @@ class Event:
 
 
 def step_bound(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the lowest and the highest total that one step may have. With these bounds, the sum
-    over any of the window's steps is within the range."""
+    """Return the lowest and the highest total that one step may have. With these bounds, a window
+    whose total is within the range stays within it when its oldest steps leave."""
     limit = 2**53 - 1
     if low >= 0:
         return low, min(high, limit // steps)
@@ -115,8 +115,9 @@ class PlainBoard:
 
     def cells(self, window: int, member: int, now: int) -> dict[int, Row]:
         """Return the cells of a member by step. A cell is the entry that results from the events of
-        its step alone. In a best column, a cell is left out if a later step has a better one, and
-        each cell also has its distances to the previous and to the next cell."""
+        its step alone. With a best column, a cell is left out if a later step has a better score.
+        The other cells then also have the numbers of steps to the previous and to the next cell, or
+        0 if there is none."""
         roll = self.windows[window]
         assert roll is not None
         by_step: dict[int, list[Counted]] = {}

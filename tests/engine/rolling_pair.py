@@ -18,7 +18,7 @@ LIMIT = 2**53 - 1
 
 
 def rows(ids: "array[int]", words: "Sequence[array[int]]") -> dict[int, Row]:
-    """Return a dict from each id to its words, which `columns` has word by word."""
+    """Return a dict from each id to its words. Each array of `words` has one word of every id."""
     assert len(set(ids)) == len(ids)
     return dict(zip(ids, zip(*words, strict=True), strict=True))
 
@@ -117,9 +117,10 @@ class RollingPair:
     def routes(
         self, events: Sequence[Event]
     ) -> "tuple[list[RankedSet | Tally], list[RollingSet | None], list[int | array[int]]]":
-        """Return three lists: the sets and tallies to write to; for each of them the rolling set
-        that it belongs to, or None; and for each window the index of the set or tally that takes
-        each event, or -1."""
+        """Return three lists. The first has the sets and tallies to write to. The second has the
+        rolling set to which each of these belongs, or None. The third has an item for each window:
+        one index in the first list for all events, or an index for each event, where -1 means that
+        the window does not take the event."""
         stores: list[RankedSet | Tally] = []
         rollings: list[RollingSet | None] = []
         routes: list[int | array[int]] = []

@@ -92,8 +92,7 @@ class Beside:
         assert entries(self.deferred.live) == before
 
     def later(self, ms: int) -> None:
-        """Move to a later time. If a step ends, the deferred set discards what it has built so
-        far."""
+        """Move to a later time. If a step ends, the deferred set discards its unfinished build."""
         self.now += ms
         running = self.now // STEP_MS
         while self.ordinary.running < running:

@@ -27,8 +27,8 @@ STEPS = [2, 3, 5, 8, 50]
 
 
 def some_event(random: Random, pair: RollingPair, spread: int, step_ms: int, steps: int) -> Event:
-    """Return a random event. Four of ten events are late, by up to one step more than the window
-    has."""
+    """Return a random event. Four of ten events are older than `pair.now`, by up to the length of
+    `steps` + 1 steps, so a window of `steps` steps does not take all of them."""
     at = pair.now
     if random.random() < 0.4:
         at -= random.randrange(step_ms * (steps + 1))

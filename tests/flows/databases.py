@@ -236,7 +236,7 @@ class MariaDB(Program):
         except AssertionError as error:
             if "Segmentation fault" not in str(error):
                 raise
-            # In rare cases, MariaDB 10.11 crashes while it creates them, so this is done once more.
+            # In rare cases, MariaDB 10.11 crashes while it creates the tables. Then try once more.
             shutil.rmtree(self._data)
             self._install(install)
 

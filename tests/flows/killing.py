@@ -84,7 +84,8 @@ class Tally:
     disordered: int = 0
 
     def count(self, *, progressed: bool) -> None:
-        """Count a kill, and whether the target has received changes since the last one."""
+        """Count a kill. `progressed` says whether the target has received changes since the
+        previous kill."""
         self.kills += 1
         self.progressed += progressed
 

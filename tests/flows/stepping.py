@@ -18,8 +18,8 @@ QUERIES = ("changes", "changed_boards", "boards", "position", "submit_many")
 
 
 async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
-    """Run a test and a sink concurrently until one of them ends. If that one failed, raise its
-    error."""
+    """Run a test and a sink concurrently until one of them ends, and raise its error if it failed.
+    The sink must not end before the test."""
     running = asyncio.create_task(sink.run())
     testing = asyncio.ensure_future(test())
     tasks = {running, testing}

@@ -219,7 +219,8 @@ class LimitedNats(Nats):
 
 
 def test_a_jetstream_without_room_delays_changes_and_refuses_long_ones(tmp_path: Path) -> None:
-    """A message that is too long would be refused at every attempt, so the sink parks its page."""
+    """A message that is too long would be refused at every attempt, so the sink parks the page that
+    contains it."""
 
     async def play(broker: Nats) -> None:
         client = await nats.connect(broker.url)

@@ -29,8 +29,8 @@ class Idle:
         )
 
     async def settle(self) -> None:
-        """Wait until the sink has reported its position in each board, the store has named no more
-        changed boards, and no query is in progress."""
+        """Wait until the sink has reported its position in each board, a query for changed boards
+        has found none, and no query is in progress."""
         has_reported = False
         while not has_reported or self.counted.named != []:
             await self.counted.quiet()

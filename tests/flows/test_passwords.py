@@ -46,7 +46,7 @@ def boards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_password_in_the_environment_works_and_is_not_shown(
     boards: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The URL is not on the command line, because other users of the machine may see that."""
+    """The URL is not on the command line, which other users of the machine may be able to see."""
     with Server() as redis:
         redis.call("CONFIG", "SET", "requirepass", PASSWORD)
         address = f"redis://:{PASSWORD}@127.0.0.1:{redis.port}/0"

@@ -226,7 +226,8 @@ class Cut(Exception):  # noqa: N818 (what ends a process)
 
 
 class CutCopies:
-    """An interface for copying whole boards that raises `Cut` before a given write."""
+    """An interface for copying whole boards. After `writes` writes, it raises `Cut` in place of
+    every further write."""
 
     def __init__(self, copies: BoardCopies, writes: int) -> None:
         self._copies = copies

@@ -56,7 +56,8 @@ def end_sessions(url: str) -> None:
 
 
 def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
-    """Break the connection at the next request that contains these bytes, in one of the ways."""
+    """Break the connection at the next request that contains these bytes. `way` is one of `WAYS`,
+    and `end` makes the server close its connections."""
     if way == "before":
         proxy.keep_back(part)
     elif way == "after":

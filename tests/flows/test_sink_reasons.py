@@ -1,4 +1,4 @@
-"""The reason why a sink sends nothing: its last error, the time since when it fails, and the time
+"""The reason why a sink sends nothing: its last error, the time of its first failure, and the time
 of its next attempt."""
 
 from __future__ import annotations

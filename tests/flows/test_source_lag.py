@@ -225,7 +225,7 @@ def test_a_busy_stream_advances_the_time_of_idle_boards() -> None:
 
 
 def test_a_clock_leap_does_not_block_periods_for_good() -> None:
-    """While the clock is ahead, the source reports a wrong time, which is too late. After the clock
+    """While the stream's clock is ahead, the source reports a time in the future. After the clock
     has been corrected, the source reports the right time."""
 
     async def main() -> None:
@@ -311,7 +311,7 @@ def test_a_new_run_continues_with_the_reported_time(lag: int) -> None:
             await run(lb, reader).run()
             assert (await ends(lb))[0] == (True, False)
             clock.advance(MINUTE)
-            reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock was set back by then
+            reader.take(at_ms=BEGIN_MS + lag)  # the stream's clock has been set back
             runner = run(lb, reader)
             await runner.run()
             assert runner.metrics.late == {"hour": 1}
@@ -367,8 +367,8 @@ class LateReader(MemoryReader):
 def test_a_source_warns_before_its_events_are_too_late(
     windows: list[str], window: str | None, most_ms: int
 ) -> None:
-    """A window begins to refuse the events of a source at a certain lag. The source warns when its
-    lag reaches half of that, once each time."""
+    """A window begins to refuse the events of a source at a certain lag. Each time that the lag
+    reaches half of this, the source warns once."""
 
     async def main() -> None:
         clock = laurels.ManualClock(BEGIN_MS)

@@ -30,7 +30,8 @@ SIGNATURES, OPENAPI, HELP, ERRORS = (
     HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
 )
 _PLACES = re.compile(r"\blaurels\.(?:[a-z_]\w*\.)+(?=[A-Z_])")
-"""The module before the name of a type. It is left out because types may move to other modules."""
+"""A pattern for the modules before the name of a type. Signatures leave them out, because types may
+move to other modules."""
 
 
 def signatures() -> str:

@@ -12,8 +12,8 @@ from tests.golden.trace import EVENTS, START_MS, Player, Step
 STEPS_FILE = Path(__file__).parent / "trace.jsonl"
 ANSWERS_FILE = Path(__file__).parent / "trace-answers.json"
 FULL_EVERY = 400
-"""The complete answers of every step whose number is a multiple of this are recorded. People read
-them when a digest differs."""
+"""If the number of a step is a multiple of this, the file has the complete answers of the step.
+People read them when a digest differs."""
 
 
 def recorded() -> list[Step]:

@@ -1,2 +1,2 @@
-"""Tests of how many files an extension changes: a query, a column operator, a window kind and a
-store."""
+"""Tests that an extension changes only a few files. The extensions are a query, a column operator,
+a window kind and two stores."""

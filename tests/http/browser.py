@@ -103,7 +103,7 @@ class Watched:
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""The keys in the addresses of pages, by the address of their server."""
+"""For the address of a server, the key that the addresses of its pages contain."""
 
 
 class Boards:

@@ -99,7 +99,7 @@ class Fuzz:
         contradicts the description."""
         self._stock()
         modes = [GenerationMode.POSITIVE]
-        if operation.query or operation.body:  # in a path, every value is a valid text
+        if operation.query or operation.body:  # a path takes any text, so it cannot be invalid
             modes.append(GenerationMode.NEGATIVE)
         for mode in modes:
             made = operation.as_strategy(generation_mode=mode)

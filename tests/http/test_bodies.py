@@ -22,8 +22,8 @@ SECONDS = 10
 
 
 class Sender:
-    """A client, as the server's protocol object represents it. A test sends its body piece by
-    piece."""
+    """In place of the server's protocol object: it yields the body of a request, which a test sends
+    piece by piece."""
 
     def __init__(self) -> None:
         self._parts: asyncio.Queue[bytes] = asyncio.Queue()

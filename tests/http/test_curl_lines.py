@@ -106,8 +106,8 @@ def test_the_curl_line_of_a_web_page_without_boards_works(tmp_path: Path) -> Non
 
 @contextmanager
 def example(folder: Path, port: int, share: int) -> Iterator[IO[str]]:
-    """Run `examples/cdnow.py --serve` as `make run` does, and stop it as Ctrl-C does. It loads the
-    purchases of one in `share` customers, among them the best one."""
+    """Run `examples/cdnow.py --serve` as `make run` does, and stop it as Ctrl-C does. The example
+    loads the purchases of one in `share` customers. The customer BEST is one of them."""
     options = ["--serve", "--port", str(port), "--at", str(folder / "boards")]
     program = folder / "cdnow.py"
     shutil.copy(ROOT / "examples" / program.name, program)

@@ -120,8 +120,8 @@ def test_an_export_that_is_not_read_reads_no_pages(
 def test_streams_that_begin_together_share_the_search_for_their_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The descriptors of the process are searched once for all streams together, not once for each
-    stream."""
+    """Each stream needs the descriptor of its connection. The server looks through the descriptors
+    of the process once for all streams together, not once for each stream."""
     streams, read = 300, 0
     peer_of = peers.peer_of
 

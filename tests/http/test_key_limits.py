@@ -1,5 +1,5 @@
-"""With a key, nobody can create, see, change or revoke keys that have more permissions than this
-key, or that are for other boards."""
+"""The holder of a key cannot create, see, change or revoke keys that have more permissions than
+this key, or that are for other boards."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
 
 
 of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
-"""Run a test on both kinds of service, because its result depends on which process learns of a
-change."""
+"""Run a test on both kinds of service. The page shows a change, and in a service of several
+processes another process has written this change."""
 
 
 @of_either_kind

@@ -254,7 +254,7 @@ def test_a_service_starts_while_a_store_is_down(tmp_path: Path) -> None:
             assert site.lb.rank("b1", "ann") == 1
 
 
-# Boards in a store that their names do not point to
+# Boards in another store than the one in which their names place them
 
 
 def test_boards_in_the_wrong_store_are_reported_and_not_served(

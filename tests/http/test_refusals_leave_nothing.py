@@ -86,8 +86,8 @@ def test_a_refused_request_leaves_no_garbage_cycles(
                 headers["idempotency-key"] = f"{kind.replace(' ', '-')}-{attempt}"
             answer = http.request(method, path, content=body, headers=headers)
             assert 400 <= answer.status_code < 500, answer.text
-        # The server does some work after it has answered a request. When a later request is
-        # answered, that work is done.
+        # The server does some work after it has answered a request. This work has been done by the
+        # time that it answers later requests.
         for _ in range(3):
             http.get("/healthz")
         left = [each for each in gc.get_objects() if isinstance(each, RequestContext)]

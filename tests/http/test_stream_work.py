@@ -1,5 +1,5 @@
-"""Streams of changes and exports: the hub does their work in slices, and the cost of each stream
-counts for its own subject."""
+"""Streams of changes and exports: the hub does their work in slices, and charges the work for a
+stream to the subject of this stream."""
 
 from __future__ import annotations
 

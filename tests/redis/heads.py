@@ -33,8 +33,8 @@ _SOURCE = "\n".join([*[script_of(part).source for part in ("shard", "zeros", *HE
 
 
 class Layout(NamedTuple):
-    """A layout of scores on the server: how it stores the words of a member, and the lowest values
-    and units by which words are packed."""
+    """A layout of scores on the server: how it stores the words of a member. When words are packed
+    into one number, the first word counts as its distance from `low`, times `unit`."""
 
     name: str
     scored: bool
@@ -147,7 +147,8 @@ class HeadRanking:
         )
 
     def _zeros(self) -> list[list[Any]]:
-        """Return the bounds of the members whose score is 0, as a request has them."""
+        """Return the two bounds that enclose all members whose score is 0, in the form of a
+        request."""
         if self.layout.scored:
             first = -self.layout.low * self.layout.unit
             return [["count", first], ["count", first + self.layout.unit]]

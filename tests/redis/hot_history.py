@@ -1,4 +1,4 @@
-"""What a board has shown over time, and what an answer may show of it.
+"""All states of a board, and a check of which state an answer shows.
 
 The test makes one write after the other, so it knows each state of the board, and when it was the
 current one. An answer has to show exactly one of these states, and all of it.
@@ -64,7 +64,7 @@ class History:
         self._refresh = len(self.states), self.position(version)
 
     def position(self, version: BoardVersion) -> Position:
-        """Return the place of a version in the order of all versions."""
+        """Return a value by which versions are ordered."""
         return self._tags.index(version.tag), version.offsets
 
     def ensure_allowed(
@@ -77,7 +77,7 @@ class History:
     ) -> BoardVersion | None:
         """Assert that an answer is one that the reader may get now. Return its version."""
         current = self.states[asked.states - 1 :]
-        if status == 404:  # such answers are not kept
+        if status == 404:  # such an answer is never repeated from memory
             code = msgspec.json.decode(content)["code"]
             if code == "unknown_board":
                 assert any(each.version is None for each in current), asked

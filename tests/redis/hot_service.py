@@ -1,9 +1,9 @@
 """A service in a process of its own, whose clocks and late answers a test controls:
 `python -m tests.redis.hot_service URL CLOCKS PORT`.
 
-It prints its address. After a line `hold` of its input, the next answer of the index server to a
-query is delayed: when it has arrived, the program prints `held`, and delivers it after a line
-`release`. The program ends with its input.
+It prints its address. After it has read the line `hold`, it delays the next answer of the index
+server to a query. When this answer has arrived, the program prints `held`. The service gets the
+answer after the line `release`. The program ends when its input ends.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def find_server() -> str | None:
 
 
 def on_path(program: str) -> str | None:
-    """Return the path of a program on PATH, without the scripts of this Python environment."""
+    """Return the path of a program on PATH. Ignore the scripts of this Python environment."""
     own = Path(sysconfig.get_path("scripts"))
     folders = os.get_exec_path()
     return shutil.which(program, path=os.pathsep.join(f for f in folders if Path(f) != own))

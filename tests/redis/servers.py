@@ -224,8 +224,8 @@ class Server:
         raise OSError(f"the server did not start: {self._last_words()}")
 
     def _connect(self) -> None:
-        """Create both clients. A client connects when it is first used, and connects again after a
-        restart of the server."""
+        """Create the clients `client` and `_plain`. A client connects when it is first used, and
+        connects again after a restart of the server."""
         self.client = redis.Redis(
             port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
         )

@@ -2,7 +2,7 @@
 answers.
 
 The boards are chosen so that every layout occurs. The time jumps across the ends of periods and
-steps. A pass is done in shares of any size, or not at all.
+steps. When a step ends, the pass of its window may be complete, begun or not begun.
 """
 
 from __future__ import annotations
