@@ -49,7 +49,7 @@ class _Awaited:
         return self._store.ask_async(board, query)
 
     def cached_view(self, *_: object) -> None:
-        """Return None: `ask` checks the cache itself."""
+        """Return None, so that `Leaderboards.rank` uses `ask`, whose result can be awaited."""
 
     def write(self, command: Command[T]) -> Awaitable[T]:
         return self._store.write_async(command)
@@ -119,8 +119,8 @@ def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
 class AsyncLeaderboards:
     """Boards on one deployment, for event loops. Open one with `laurels.open_async`.
 
-    It has every verb of `Leaderboards` under the same name, with `await`. `sync` is the synchronous
-    object, for threads beside the loop.
+    It has every verb of `Leaderboards` under the same name, with `await`. `sync` is a
+    `Leaderboards` over the same boards, for threads beside the loop.
     """
 
     def __init__(self, store: AsyncStore, recorder: Recorder | None = None) -> None:

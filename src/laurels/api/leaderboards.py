@@ -167,10 +167,10 @@ class Leaderboards:
         `before` is the stored position (None if none is stored); otherwise PositionMoved is raised,
         and nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
         have different positions. To recover, repeat the batches from the earliest of these
-        positions, with "behind" as a fourth item. Then a shard counts its events only if its
-        position is `before`. `arrived`, with `before`, is the time at which the source's stream
-        took the events. An event that arrived before the grace of its period was over is not late
-        if it is counted at most `close_wait` after the end of that grace.
+        positions, with "behind" as a fourth item: a shard then counts its events only if its own
+        position is `before`. `arrived`, used with `before`, is the time at which the source's
+        stream took the events. An event that the stream took before the grace of its period ended
+        may still be counted until `close_wait` after that end.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)

@@ -183,8 +183,8 @@ def needed(
 ) -> int:
     """Show the value of one event that takes a member to a position or better.
 
-    It is the smallest change that suffices if this event is counted now, before any other. The
-    member need not be ranked. Exits with 1 if no single event suffices.
+    The value is the least demanding one that suffices if this event is counted now, before any
+    other. The member need not be ranked. Exits with 1 if no single event suffices.
 
     \b
     Examples:

@@ -110,8 +110,9 @@ def copy(
 
 
 class _Source(Struct, frozen=True):
-    """The store to copy from. `boards` are the names of its boards. `missing` describes, for a
-    board, the data that boards have elsewhere but not in this store. `lb` is None for a ledger."""
+    """The store to copy from. `boards` are the names of its boards. `missing` returns sentences
+    about data of a board, such as event ids, that the store does not have. `lb` is None for a
+    ledger."""
 
     contents: BoardContents
     boards: list[str]

@@ -1,4 +1,4 @@
-"""Ctrl-C during an import interrupts reading at once, but a commit only after it is complete."""
+"""Ctrl-C ends an import at once while it reads; during a commit, only after the commit."""
 
 import signal
 import threading

@@ -37,8 +37,8 @@ GROUPS = {
     "source": "flows.source",
     "sink": "flows.sink",
 }
-"""The groups of commands, each with a module. Importing the module gives its `app` all commands of
-the group."""
+"""The groups of commands, each with a module. When the module is imported, its object `app` gets
+all commands of the group."""
 COMMANDS = {
     "serve": "serving",
     "import": "importing.command:import_",

@@ -1,7 +1,7 @@
 """Boards that are being copied from another store, until they are complete.
 
-An unfinished board has a number and a part of the index, but readers and writers cannot see the
-board. `Fold` registers the board when the copy is complete.
+An unfinished board has a number, and the pieces copied so far are in the index, but readers and
+writers cannot see the board. `Fold` registers the board when the copy is complete.
 """
 
 from msgspec.structs import replace
@@ -46,8 +46,8 @@ class Unfinished:
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
         """End the copy of a board, whose pieces are complete, and return its state. `entry` is the
-        offset of the log entry that ends the copy. For each refreshed window it is stored as the
-        offset of the last entry that changed the window's list."""
+        offset of the log entry that ends the copy. It becomes the `offset` of each refreshed
+        window, since the copy was the last change of the window's list."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {

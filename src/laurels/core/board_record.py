@@ -11,9 +11,9 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     """The stored state of a board.
 
     `due_ms` is the next end of a period or step. `refreshed` is the state of the board's refreshed
-    windows. `now_ms` is the board's own time. It is None in snapshots of earlier versions, where
-    the head has one time for all boards. `sequence` and `tag` belong to the newest block of
-    changes. An `unfinished` board is still being copied from another store.
+    windows. `now_ms` is the board's own time. It is None in snapshots of earlier versions, which
+    have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
+    of changes. An `unfinished` board is still being copied from another store.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Head(Struct, frozen=True, array_like=True):
 
 
 HEAD = b"F"
-"""The kind of the snapshot section that has the head."""
+"""The kind of the snapshot section that contains the `Head`."""
 
 _boards = msgspec.msgpack.Decoder(BoardRecord)
 _heads = msgspec.msgpack.Decoder(Head)

@@ -43,11 +43,11 @@ class BoardState(Struct):
     `positions` the position of each import. `due_ms` is the next end of a period or step. `changes`
     counts the records folded by this process. `generation` counts the boundaries and definitions
     that scopes have to follow; a scope with another generation is stale. `refreshed` has the state
-    of each refreshed window with events. On an index server that refreshes the rankings by a label
-    separately, `refreshed_by` has their state, by window. `views` caches the views that
-    queries prepare, `running` the plan of events that happen now. `sequence` and `tag` are those of
-    the newest block of changes, 0 without one; `uid` stays the same when the board is moved to
-    another store.
+    of each refreshed window with events. On a board with a label replica, the rankings by a label
+    are refreshed separately, and `refreshed_by` has their state, by window. `views` caches the
+    views that queries prepare, `running` the plan of events that happen now. `sequence` and `tag`
+    are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
+    moved to another store.
     """
 
     number: int

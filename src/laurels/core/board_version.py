@@ -63,13 +63,13 @@ def parse_version(text: str) -> BoardVersion:
 def later(
     seen: BoardVersion | None, before: BoardVersion | None, now: BoardVersion
 ) -> BoardVersion:
-    """Return the version that a reader knows after an answer of version `now`. `before` is the
-    version that it knew when it sent the query, and `seen` the version that it knows when the
-    answer arrives; other answers may have arrived in between.
+    """Return the version that a reader knows after it has received an answer of version `now`. The
+    reader knew the version `before` when it sent the query, and the version `seen` just before the
+    answer arrived; other answers may have arrived in between.
 
     If `now` has the tag of `before` and `seen` has a new tag, the result is `seen`: the answer is
-    of the time before the new tag. If `now` does not cover `before`, the server has lost changes,
-    as in a failover, and the result is `now`, although it is older.
+    older than the new tag. If `now` does not cover `before`, the server has lost changes, as in a
+    failover, and the result is `now`, although it is older.
     """
     if seen is None:
         return now

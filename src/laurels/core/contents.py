@@ -157,7 +157,7 @@ Piece = RankingRows | EventIds | MemberValues
 
 
 class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
-    """The origin of a copy that was begun with an earlier one."""
+    """A newer origin of an unfinished copy. It replaces the earlier one."""
 
     origin: Origin
 

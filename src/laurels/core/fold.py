@@ -194,8 +194,8 @@ class Fold(AdvancedBoards):
     def _refresh(self, record: records.Refresh) -> None:
         """Refresh a window.
 
-        If all scopes have been built, each scope switches to its new ranking when it is next
-        advanced. Otherwise all scopes are advanced first, and then refreshed here.
+        If the new rankings of all scopes are built, each scope switches to its new ranking when it
+        is next advanced. Otherwise all scopes are advanced first, and then refreshed here.
         """
         state = self.by_number(record.board)
         self.advance(state)

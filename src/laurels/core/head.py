@@ -29,8 +29,8 @@ def certain_of(head: int, result: ReadResult) -> int | None:
 
 
 def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) -> list[int]:
-    """Return the positions of `anchors` (Start, End or AtBound). Raises BeyondHead if the position
-    of an AtBound is not among the listed ones; that of End is always known."""
+    """Return the positions of `anchors` (Start, End or AtBound). The position of End is always
+    known. Raises BeyondHead if another position is uncertain, or is below the end of the head."""
     if certain_of(head, result) is not None:
         for anchor, position in zip(anchors, result.positions, strict=True):
             if not isinstance(anchor, End) and not _is_known(head, position, result):

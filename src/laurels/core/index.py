@@ -121,19 +121,20 @@ class Located(Struct, frozen=True, gc=False):
 
 
 Section = tuple[bytes, bytes]
-"""A piece of a copy: a kind of one byte, and a body."""
+"""A section of a copy of the index, as in a snapshot: a kind of one byte, and a body."""
 Describe = Callable[[int], bytes | None]
 """A function that returns the fold's description of a board, None if there is no such board."""
 
 
 class Copy(Protocol):
-    """A copy of an index, taken in pieces while it changes; no commit may run during a call."""
+    """A copy of an index, made section by section while the index changes; no commit may run during
+    a call."""
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """Return the next piece. Return None when so little is left that `finish` can return it."""
+        """Return the next sections, None when so little is left that `finish` can return it."""
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return the last pieces. With these, the copy has the current state of the index."""
+        """Return the last sections. With these, the copy has the current state of the index."""
 
 
 class Load(Protocol):
@@ -176,8 +177,8 @@ class Index(Protocol):
         """Remove a board with all its rankings, ids and member data."""
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
-        """Count a batch as planned, event by event. `watch` is the index, among the plan's routes,
-        of the one whose scores are reported."""
+        """Count a batch as planned, event by event. The outcomes have the scores in the ranking
+        spec number `watch` of the plan."""
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
         """Remove a member and its data from the ranking of all events and from the rankings of
@@ -196,8 +197,8 @@ class Index(Protocol):
 
     def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
         """Rotate a rolling window to the running step, one step after another: finish the pass for
-        the step, and swap the rankings. Return False, without being at the running step, if this
-        needs visits of more than `limit` members."""
+        the step, and swap the rankings. If this needs visits of more than `limit` members, return
+        False; the window is then not at the running step yet."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Visit about `limit` members in the pass that prepares a rolling window's next step;
@@ -343,15 +344,15 @@ class Index(Protocol):
         and must not change meanwhile."""
 
     def scan(self, board: int, until_ms: int) -> Iterator[Piece]:
-        """Yield the state of a board without scopes and rolling windows, which may change
-        meanwhile: the rows of members that do not change are all among the pieces. Of the event
-        ids, yield those accepted before an instant."""
+        """Yield the state of a board that has no scopes and no rolling windows. The board may
+        change meanwhile; the pieces have the rows of all members that do not change. Of the event
+        ids, yield those accepted before `until_ms`."""
 
     def member_pieces(
         self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
     ) -> Iterator[Piece]:
-        """Yield the current rows and data of some members of such a board, and the event ids
-        accepted from an instant until before another."""
+        """Yield the current rows and data of some members of a board as in `scan`, and the event
+        ids accepted at or after `from_ms` and before `until_ms`."""
 
     def restore(self, board: int, piece: Piece) -> None:
         """Write a piece of the state of a board that has no readers and counts no events yet. A

@@ -38,7 +38,7 @@ def next_boundary(rules: Rules, now_ms: int) -> int:
 
 
 def since_ms(rules: Rules, now_ms: int) -> int:
-    """Return the latest start of a running period or step over all windows."""
+    """Return the latest of the starts of the running periods and steps of all windows."""
     return max([window.period_at(now_ms).start_ms for window in rules.windows.values()])
 
 
@@ -155,8 +155,9 @@ NEVER = Refreshed()
 
 class RefreshState(Struct, frozen=True):
     """The state of a refreshed window in one shard of a board, after the shard's change number
-    `seen`. `since_ms` is the time of the last refresh; unlike `now_ms`, it counts a refresh that
-    was skipped because this shard had no members. The other fields are as in `Refreshed`."""
+    `seen`. `since_ms` is the time of the last refresh, even if that was skipped because this shard
+    had no members; `now_ms` is the time of the last one that was not skipped. The other fields are
+    as in `Refreshed`."""
 
     offset: int = 0
     now_ms: int | None = None

@@ -2,14 +2,13 @@
 
 An event counts in all windows and scopes it belongs to, or in none. So the value depends on two
 things. One is the entry at the position, since the new entry has to sort before it. The other is
-the range of every total that the event would change. Both are read in the same call as the query
-itself.
+the range of every total that the event would change. The plan reads both in one call.
 
-In this module values are words, whose sign makes a smaller word the better one. The *limit* is the
-greatest (least demanding) word with which the varied column reaches the position. For a `sum`
-column the ranges bound the amount that may be added, and the answer is the amount closest to 0
-within the limit and the ranges. For a `last` or `best` column the answer is the greatest word
-within the limit and the column's own range.
+In this module values are words, whose sign makes a smaller word the better one. One column of the
+event is varied (`column`). The *limit* is the greatest (least demanding) word of this column with
+which the member reaches the position. For a `sum` column the ranges bound the amount that may be
+added, and the answer is the amount closest to 0 within the limit and the ranges. For a `last` or
+`best` column the answer is the greatest word within the limit and the column's own range.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -200,8 +200,9 @@ def _outside(rules: Rules, batch: Batch) -> frozenset[int]:
 
 
 def _shift_route(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
-    """Convert the indexes of a route from a list with the targets of one window to the list of all
-    targets: add `first`, the index there of the first of the window's `size` targets."""
+    """Return a window's route with indexes into the list of all targets. The indexes in `route` are
+    into the list of the window's own `size` targets, which begin at index `first` of the list of
+    all targets."""
     if first == 0 or size == 0:
         return route
     if isinstance(route, int):
@@ -332,12 +333,13 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
 
 
 def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to split a batch in event time. A part is counted as of one time, and yet each
-    of its events has the result that it would have if it were submitted alone.
+    """Return where to split a batch in event time: the end position of each part. All events of a
+    part are counted as of one time, and yet each has the result that it would have if it were
+    submitted alone.
 
-    `nows` is the latest `at` so far, for each event. The result has the end positions of the parts.
-    `nows` does not cross the end of a period or step within a part. Nor does it cross the end of a
-    grace, if the part has an event that would be late afterwards; with `evenly`, it never does.
+    `nows` has, for each event, the latest `at` so far. Within a part this time does not cross the
+    end of a period or step. It also does not cross the end of a grace if the part has an event that
+    would be late afterwards; with `evenly`, it crosses no end of a grace.
     """
     ends: list[int] = []
     start = 0

@@ -14,15 +14,15 @@ from .requests import AtBound, Zeros
 
 
 def zeros_of(rules: Rules, window: str, now_ms: int) -> Zeros | None:
-    """Return the bounds of the entries of a window that are not ranked at an instant; None if all
-    entries are ranked."""
+    """Return where the entries with score 0, which the board does not rank, begin and end in a
+    window's order at `now_ms`; None if the board ranks all entries."""
     return zeros_at_scale(rules, decayed_scale(rules, window, now_ms)) if rules.hide_zero else None
 
 
 def zeros_at_scale(rules: Rules, decayed: DecayedScale | None) -> Zeros | None:
-    """Return the bounds of the entries that are not ranked; None if all entries are ranked. With
-    `decayed`, the scale of a window with decay, these are the entries with the score 0 on this
-    scale."""
+    """Return where the entries with score 0, which the board does not rank, begin and end; None if
+    the board ranks all entries. For a window with decay, `decayed` converts words to the scores
+    that decide this."""
     if not rules.hide_zero:
         return None
     if decayed is not None:

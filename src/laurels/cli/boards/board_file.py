@@ -243,8 +243,9 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Return whether a field is not one of a board but a nested table. TOML makes such a table of
-    the heading `[boards.a.b]`, in which the name of the board, `a.b`, is not quoted."""
+    """Return whether a value in the table of a board is a nested table, and not a field of the
+    board. TOML makes such a table of the heading `[boards.a.b]` if the name of the board, `a.b`, is
+    not quoted."""
     return isinstance(value, dict) and name not in _FIELDS
 
 

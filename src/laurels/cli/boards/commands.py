@@ -166,8 +166,8 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Warns before if a sink has not sent all changes of the board, which are deleted, too. Exits with
-    1 if the user does not confirm.
+    Warns first if a sink has not sent all changes of the board, since they are deleted, too. Exits
+    with 1 if the user does not confirm.
 
     \b
     Example:

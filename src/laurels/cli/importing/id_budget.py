@@ -13,8 +13,8 @@ from .reading import SourceRow
 
 
 class IdBudget:
-    """Counts down how many more ids the board can remember. To ask the board for this number takes
-    O(rankings), so it is asked only when the count does not suffice."""
+    """Counts down how many more ids the board can remember. The board is asked for this number only
+    when the count does not suffice, since answering takes O(rankings)."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         self._lb = lb

@@ -3,8 +3,8 @@
 The window `all` accepts events that other windows refuse as late. Without this check, an import of
 old events would count them in `all` but not in the other windows, without an error. The check uses
 the same rule as the board (`window.takes`). In event time, an event is compared with the latest
-`at` among the events up to it. With the system's clock it is compared with the board's current
-time.
+`at` of this event and all events before it. With the system's clock it is compared with the board's
+current time.
 """
 
 from array import array
@@ -92,8 +92,8 @@ class CommitSizes:
         self._is_needed = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the first of these rows can be counted in one commit. All rows before
-        them must have been passed to `next` before."""
+        """Return how many of these rows, from the first on, can be counted in one commit. Earlier
+        calls must have counted all rows before them."""
         if not self._is_needed or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])

@@ -31,7 +31,8 @@ _FAILURES = (OSError, EOFError, zlib.error)
 
 
 class Lines:
-    """Reads a binary stream line by line. `line` and `offset` are the current position.
+    """Reads a binary stream line by line. The current position is `line`, the number of lines
+    consumed, and `offset`, the number of bytes.
 
     Reading stops at the offset `end`, or at the end of the stream if `end` is None.
     """
@@ -76,7 +77,7 @@ class Lines:
         return self._ahead[place]
 
     def _start_of(self, place: int) -> int:
-        """Return the offset at which the line begins that `look_ahead` returns for `place`."""
+        """Return the offset, in bytes, of the beginning of the line `look_ahead(place)`."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:

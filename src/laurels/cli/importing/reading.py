@@ -81,7 +81,8 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names of all columns of fields other than labels, whether they exist or not."""
+        """The names of the columns for all fields except labels. The file need not have them
+        all."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property

@@ -61,8 +61,8 @@ class Section(Struct, frozen=True, omit_defaults=True):
 
 
 class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """The part of a source that is counted: all lines before `offset`. If `section` is not None,
-    these lines end with this section, and only some of its events are counted."""
+    """How far a source is counted. All lines before `offset` are counted, unless they end with an
+    interrupted `section`: of this section only the first `applied` events are counted."""
 
     line: int
     offset: int
@@ -155,8 +155,8 @@ class SourceImport:
         self._position = self._stored()
 
     def check_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Raise Usage if events that are not counted yet would be late. `lines` and `rows` are a
-        second handle of the source, since the check reads it to its end."""
+        """Raise Usage if events that are not counted yet would be late. The check reads the source
+        to its end, so `lines` and `rows` must come from opening the source a second time."""
         if self._position is not None:
             if self._position.section is not None:  # the run that began the section made the check
                 return

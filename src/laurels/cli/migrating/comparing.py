@@ -27,7 +27,7 @@ from .totals import AT_ONCE, Totals
 MAX_EXAMPLES = 5
 "The maximum number of members that are recorded for each kind of difference."
 _ROUNDS = 3
-"""How many times a member that keeps changing is set."""
+"""How many times at most a differing member is set. It is set again if it has changed meanwhile."""
 
 
 class Differing(Struct, frozen=True):
@@ -50,9 +50,9 @@ class ComparisonResult(Struct):
     - `differ`: the board has another score, or none.
     - `only_on_board`: they are not in the set.
     - `misplaced`: on the board they rank below a member with a worse score.
-    - `reordered`: they have the same score as the member directly above them, which is below them
-      in the set. This is not a difference, since a set orders equal scores by the bytes of the
-      members.
+    - `reordered`: the board has them directly below a member with the same score, and the set has
+      them above that member. This is not a difference, since a set orders equal scores by the
+      bytes of the members.
     """
 
     members: int = 0

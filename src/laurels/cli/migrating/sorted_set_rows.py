@@ -44,8 +44,9 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
 
 
 def member_data(line: int, member: str, text: bytes) -> Any | Reject:
-    """Return the data of a member in the form that the board stores: the value of JSON (None for
-    null), other text as it is. Return a reject for data that the board does not accept."""
+    """Return the data of a member in the form that the board stores: if `text` is JSON, its value
+    (None for null), otherwise the text itself. Return a reject if the board does not accept the
+    data."""
     try:
         data = _json_or_text(text)
         data_bytes(data)

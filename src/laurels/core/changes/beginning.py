@@ -1,11 +1,12 @@
 """The initial load of a board for readers of changes: all current entries, ranking by ranking, and
 then the changes since the load began. Pure.
 
-A new reader, or one whose cursor has expired, begins here. The cursors of the load contain the end
-of the changes at the time when it began. Pages of entries are read while writes continue. So an
-entry that moves meanwhile may be missed, or may be read in a state that is newer than that end. In
-both cases the change that moved it follows after the load. So a reader that applies everything in
-order, and never overwrites a newer entry by an older one, ends with the store's state.
+A new reader, or one whose cursor has expired, begins here. Each cursor of the load also has the
+point up to which there were changes when the load began. Pages of entries are read while writes
+continue. So an entry that moves meanwhile may be missed, or may be read in a newer state than at
+that point. In both cases the change that moved the entry comes after that point, and is read after
+the load. So a reader that applies everything in order, and never overwrites a newer entry by an
+older one, ends with the store's state.
 """
 
 import binascii
@@ -35,8 +36,8 @@ PREFIX = "initial."
 WALK = "walk:"
 """The prefix of a page cursor in a ranking whose members are read in no particular order."""
 WALK_WITHOUT_HEAD = "walk-all:"
-"""The same on a board that has no head any more, in a ranking of which only a part is in order
-yet."""
+"""The prefix of such a cursor on a board whose head was removed, in a ranking whose members are not
+all in order yet."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The maximum number of rankings without entries that one page skips."""

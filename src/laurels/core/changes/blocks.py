@@ -182,8 +182,8 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
 
 
 def mend_block(record: MendRanking) -> MendBlock:
-    """Return the block of a record that replaces entries, as if every entry were replaced; `taken`
-    then leaves out the entries that were not."""
+    """Return the block of a record that replaces entries. It has all entries of the record;
+    `MendBlock.taken` later leaves out those that replaced nothing."""
     return MendBlock(
         0,
         record.tag,

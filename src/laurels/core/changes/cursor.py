@@ -1,4 +1,4 @@
-"""Cursors of changes: the place of a reader in each shard of a board. Pure."""
+"""Cursors of changes: how far a reader has read the changes of each shard of a board. Pure."""
 
 from msgspec import Struct
 
@@ -21,10 +21,10 @@ MAX_CHANGES = 10_000
 
 
 class BlockPlace(Struct, frozen=True, array_like=True, order=True):
-    """A place in the changes of one shard, after the change `number` of the block `sequence`.
+    """A point in the changes of one shard: just after the change `number` of the block `sequence`.
 
-    `number` counts from 0; -1 stands for the last change of the block. A place with `sequence` 0 is
-    before all changes.
+    `number` counts from 0; -1 stands for the last change of the block. The point with `sequence` 0
+    is before all changes.
     """
 
     sequence: int
@@ -33,7 +33,7 @@ class BlockPlace(Struct, frozen=True, array_like=True, order=True):
 
 
 class ChangeCursor(Struct, frozen=True, array_like=True):
-    """The place of a reader of a board's changes, in each of its shards."""
+    """How far a reader has read a board's changes: a point in the changes of each shard."""
 
     uid: str
     places: tuple[BlockPlace, ...]

@@ -265,8 +265,8 @@ def ensure_cursor(
 
 
 def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
-    """Raise CursorDiverged if the place of a cursor has another tag than the stored block, which
-    has `tag`."""
+    """Raise CursorDiverged if the cursor's `place` was made for a block with another tag than
+    `tag`, the tag of the stored block."""
     if place.sequence and place.tag != tag:
         raise CursorDiverged(
             f"block {place.sequence} of {quoted(board)} has another tag than in the cursor: the "

@@ -53,9 +53,9 @@ class Session:
     """The floors of one reader, by board name. Any thread may call its methods, since floors are
     immutable and replaced as a whole.
 
-    A session has floors of at most `most` boards. When another board would be added, it forgets all
-    of them, and accepts only answers to later queries from then on. At first, it accepts answers to
-    queries after the moment `least`.
+    A new session accepts cached answers to queries sent after the moment `least`. It has floors of
+    at most `most` boards. Instead of adding another one it forgets them all, and then accepts only
+    answers to queries that are sent later.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MAX_BOARDS, least: int = 0) -> None:
