@@ -147,15 +147,17 @@ class MovableCopies(BoardCopies, Protocol):
     """Whole boards that can be copied while they are written."""
 
     def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
-        """Yield the pieces of a board that is written meanwhile, with the event ids accepted before
-        an instant. Rows of members that are written meanwhile may be outdated or missing. Return
-        None for a board whose members cannot be read by `member_pieces`."""
+        """Yield the pieces of a board while it is written. Of the event ids, yield those accepted
+        before `until_ms`. The rows of a member that is written during the scan may be outdated or
+        missing; `member_pieces` reads them again. Return None if `member_pieces` does not work for
+        the board."""
 
     def member_pieces(
         self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
     ) -> Iterator[Piece]:
-        """Yield the current rows and data of some members, and the event ids accepted from an
-        instant until before another. Written to a copy, they replace earlier rows."""
+        """Yield the current rows and data of some members, and the event ids accepted from
+        `from_ms` until before `until_ms`. If these pieces are written to a copy, they replace the
+        members' earlier rows there."""
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy of the board by a later one. Raises CopyLost."""

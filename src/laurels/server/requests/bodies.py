@@ -24,8 +24,8 @@ LEAST_RATE = 64 << 10
 
 
 class Bodies:
-    """The bodies that are being read or processed. Together they may have `most` bytes, and those
-    of one caller half as many."""
+    """The bodies that are being read or processed. All of them together may have `most` bytes, and
+    the bodies of one caller half as many."""
 
     def __init__(self, most: int, seconds: float, deadlines: Deadlines) -> None:
         self._most = most
@@ -37,12 +37,12 @@ class Bodies:
     async def read(
         self, caller: str, length: str | None, protocol: HTTPProtocol, most: int
     ) -> bytes:
-        """Return the body of a request. `length` is its Content-Length. The bytes of the body count
-        until `release`.
+        """Return the body of a request, which may have `most` bytes; `length` is the request's
+        Content-Length. The body counts towards the limits of `Bodies` until `release` is called.
 
-        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded if the bytes of all bodies
-        would exceed the limit, and InvalidBody if the client disconnects before the end of the
-        body.
+        Raises BodyTooLarge for a body of more than `most` bytes, BodyTimedOut, Overloaded if a
+        limit of `Bodies` would be exceeded, and InvalidBody if the client disconnects before the
+        end of the body.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -99,7 +99,7 @@ class Bodies:
         taken = 0
         try:
             async for part in protocol:
-                # If the client disconnects midway, an empty part comes before the last part.
+                # Only the last part is empty, unless the client has disconnected midway.
                 if not is_whole:
                     raise InvalidBody("the client disconnected before the end of the body")
                 is_whole = bool(part)

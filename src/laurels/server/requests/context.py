@@ -107,7 +107,7 @@ class RequestContext(Struct):
 
     def show(self, version: BoardVersion | None, before: Floor = NO_FLOOR) -> None:
         """Report in a header which version of the board the answer shows, and note that the client
-        has seen it. `before` has the oldest version that the answer was allowed to show."""
+        has seen this version. `before` is the floor with which the answer was asked for."""
         if version is not None:
             self.version = version
             self.server.sessions.of(self.client).note_answer(self.board, version, before)
@@ -133,7 +133,7 @@ class RequestContext(Struct):
 
 
 class Response(Struct, frozen=True):
-    """A result with another status than the status of its route."""
+    """A result that is answered with `status` instead of the status of its route."""
 
     value: object
     status: int

@@ -16,7 +16,7 @@ FEW_BYTES = 16 << 10
 
 class Route(Struct, frozen=True):
     """A row of the route table. `body` and `returns` are types for the documentation; a tuple means
-    one of several types. `reads` marks a query."""
+    one of several types. `reads` is true for a query."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class Route(Struct, frozen=True):
     store_wide: bool
     """Whether the call concerns the whole store. If so, a key limited to some boards is refused."""
     takes_submissions: bool
-    """Whether a token that may only submit for one member can call it."""
+    """Whether the route accepts a token that may only submit for one member."""
     plain: bool
     """Whether the answer is the encoded result of the handler, rather than a stream."""
 

@@ -19,8 +19,9 @@ ROUTES = Routes()
 
 class MoveFields(Struct):
     """The number of the store to move to. Without it, the board moves to the store that its name
-    points to. For up to `pause_seconds`, writes to the board may be refused as `board_moving`. This
-    is needed for a board that is written all the time and takes long to copy."""
+    points to. For up to `pause_seconds`, writes to the board may be refused as `board_moving`. A
+    board that is written all the time and takes long to copy can only be moved with such a
+    pause."""
 
     to: int | None = None
     pause_seconds: int = 0
@@ -47,10 +48,10 @@ async def stores(context: RequestContext, _: NoQuery) -> object:
     audited=True,
 )
 async def move(context: RequestContext, _: NoQuery) -> object:
-    """Move a board with everything it has to another store of the service. Reads go on. Writes wait
-    while the last share is copied, for at most a second. With `pause_seconds` they may be refused
-    for that long. The answer comes when the board has
-    moved. If it is 503 `board_moving`, the board is where it was."""
+    """Move a board with everything it has to another store of the service. Reads go on. While the
+    last changes are copied, writes wait for at most a second, or are refused for up to
+    `pause_seconds` if that is more. The answer comes when the board has moved. If the answer is
+    503 `board_moving`, the board is where it was."""
     document = requests.document(context.raw, context.media_type) if context.raw else {}
     to, pause = requests.fields(document, optional=("to", "pause_seconds"))
     if to is not None and (to := integer_within(to, 1)) is None:

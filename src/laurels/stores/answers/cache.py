@@ -21,8 +21,9 @@ OVERHEAD = 900
 """The approximate number of bytes that an answer takes besides its content and its encoded
 query."""
 FREED_SHARE = 16
-"""When the cache is full, answers are evicted until its size divided by this number is free.
-Freeing less at a time would be slow, since choosing the answers to evict may sort all answers."""
+"""When the cache is full, answers are evicted until one part in this many of its maximum size is
+free. Freeing less at a time would be slow, since choosing the answers to evict may sort all
+answers."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -30,17 +30,17 @@ class Floor(Struct, frozen=True):
     moment: int = 0
 
     def admits(self, version: BoardVersion, moment: int) -> bool:
-        """Return whether an answer of a version to a query sent at a moment is not below the floor.
-        An answer with another tag is not admitted, since it may be about a board that has been
-        deleted since."""
+        """Return whether the session may get an answer that shows `version`, and whose query was
+        sent at `moment`. The session may not get an answer with another tag, since that answer may
+        be about a board that has been deleted since."""
         floor = self.version
         if moment <= self.moment:
             return False
         return floor is None or (version.is_comparable(floor) and version.covers(floor))
 
     def raised_to(self, sent: BoardVersion) -> "Floor":
-        """Return this floor, raised to the version `sent`, which the client has sent with a request
-        as the newest version it has seen."""
+        """Return this floor, raised to the version `sent`: the newest version that the client has
+        seen, as its request says."""
         if self.version is None or not sent.is_comparable(self.version):
             return Floor(sent, self.moment)
         return Floor(sent.joined(self.version), self.moment)
@@ -71,8 +71,8 @@ class Session:
         return self._floors.get(board, self._lowest)
 
     def note_answer(self, board: str, version: BoardVersion, before: Floor = NO_FLOOR) -> None:
-        """Record that the reader has received an answer of a version. `before` is the floor at the
-        time of its query."""
+        """Record that the reader has received an answer that shows `version`. `before` was the
+        floor when the query was sent."""
         floor = self.floor(board)
         newest = later(floor.version, before.version, version)
         if newest != floor.version:
@@ -99,8 +99,8 @@ class ConnectionSessions:
     """The sessions of the connections to a service, by the address and port of the client.
 
     Since the end of a connection is not reported here, the least recently used sessions are
-    forgotten. A connection without a session gets one that accepts only answers to queries sent
-    after the last use of every forgotten session, so it never goes back.
+    forgotten. A connection without a session gets a new one, which accepts only answers to queries
+    sent after the last use of every forgotten session. So the connection's answers never go back.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MAX_SESSIONS) -> None:

@@ -160,9 +160,9 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """In this context, if the service refuses the whole batch, complete the receipts of the
-        refusal: add the errors of those events that this process itself has refused and not
-        sent."""
+        """If BatchRefused, the service's refusal of the whole batch, is raised in this context, add
+        to its receipts the events that were not sent because this process had already refused
+        them."""
         try:
             yield
         except BatchRefused as error:

@@ -81,8 +81,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
 
 
 def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
-    """Return the result of a command from the result of its write. For a single event, this is the
-    receipt at `place`; if the event was refused, raise its error."""
+    """Return the result of a command from the result of its write. For a single event, this is its
+    receipt, which has the index `place` in the write; if the event was refused, raise its error."""
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)

@@ -148,7 +148,7 @@ class Submission:
         return self._watched, self._ranks
 
     def add_result(self, folded: Folded, ranks: Ranks | None, places: Sequence[int]) -> None:
-        """Add the result of the accepted events at `places`."""
+        """Add the result of the accepted events with these indexes in the submission."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def prepare(self, fold: Fold, limit: int) -> bool:
@@ -317,9 +317,9 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
 
 
 class JoinedSubmission(Submission):
-    """Several submissions of one kind as one batch. Events are validated one by one, and receipts
-    show the ranks before and after the whole commit, so each submission gets the receipts that it
-    would get alone."""
+    """Several submissions of one kind as one batch. Each submission gets the same receipts as if it
+    were a separate write of the commit: its events are validated one by one, and receipts always
+    show the ranks before and after the whole commit."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         first = submissions[0]

@@ -39,7 +39,7 @@ class Ticket:
         """Mark the ticket as taken, so that no event can join it any more."""
 
     def split(self) -> "Sequence[Ticket]":
-        """Return tickets with the writes of this one, which can succeed or fail separately."""
+        """Divide this ticket into tickets that can succeed or fail separately, and return them."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -91,7 +91,7 @@ class SharedEvent:
 class SharedTicket(Ticket):
     """Events that several tasks of one loop have submitted one by one, and that become one write.
     Events may join until the ticket is taken. Each task gets the result of the write, and the
-    position of its event in it."""
+    index of its own event in the write."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
@@ -148,8 +148,8 @@ class SharedTicket(Ticket):
 
 
 def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Build the writes of tickets. If that fails, split the ticket, or let it fail if it has one
-    event. Return the tickets whose writes were built."""
+    """Build the write of each ticket, and return the tickets for which this succeeded. If it raises
+    an error, split the ticket and try again; a ticket that cannot be split fails."""
     built: list[Ticket] = []
     for ticket in tickets:
         try:

@@ -25,9 +25,9 @@ from .tags import new_tag, new_uid
 class FoldedWrite(Protocol):
     """A write in a commit. The commit calls these methods in the order in which they are listed.
 
-    The write is folded in pieces, each with the events accepted at one time `now`. Pieces of
-    different writes with the same `now` are folded together: first `before` is called for all of
-    them, then `fold`, then `after`.
+    A write is folded piece by piece. Here, a piece is what was accepted at one time `now`, such as
+    a batch of events; `piece` is its index in `pieces()`. Pieces of different writes with the same
+    `now` are folded together: first `before` is called for all of them, then `fold`, then `after`.
     """
 
     @property
@@ -46,7 +46,7 @@ class FoldedWrite(Protocol):
 
     @property
     def moves(self) -> tuple[int, str] | None:
-        """The number of the board and the source whose position the write commits; None if the
+        """The source whose position the write commits, after the number of its board; None if the
         write commits no position."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
@@ -59,16 +59,16 @@ class FoldedWrite(Protocol):
         is written."""
 
     def pieces(self) -> list[int]:
-        """Return, for each piece of this write, the time `now` at which it is counted, in ms."""
+        """Return the time `now`, in ms, of each piece of this write."""
 
     def before(self, fold: Fold, piece: int) -> None:
-        """Before a piece is folded, record the part of the state that the result needs."""
+        """Record what the result needs to know of the state before this piece is folded."""
 
     def fold(self, fold: Fold, piece: int) -> None:
         """Apply the records of a piece. They are durable by now."""
 
     def after(self, fold: Fold, piece: int) -> None:
-        """After a piece has been folded, record the part of the state that the result needs."""
+        """Record what the result needs to know of the state after this piece was folded."""
 
     def results(self, offset: int) -> Sequence[Any]:
         """Return the result for each caller, after the whole commit was folded at `offset`. May

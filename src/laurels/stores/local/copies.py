@@ -61,8 +61,8 @@ class LocalCopies:
         return self._read(board, lambda index, number: index.contents(number))
 
     def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
-        """Yield the pieces of a board that is written meanwhile. Return None for a board whose
-        changed members cannot be read alone."""
+        """Yield the pieces of a board while it is written. Return None for a board on which
+        `member_pieces` could not read everything that a write changes."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             rules = fold.named(board).rules
@@ -74,7 +74,8 @@ class LocalCopies:
     def member_pieces(
         self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
     ) -> Iterator[Piece]:
-        """Yield the rows and data of some members, and the event ids accepted meanwhile."""
+        """Yield the rows and data of some members, and the event ids accepted from `from_ms` until
+        before `until_ms`."""
 
         def read(index: Index, number: int) -> Iterator[Piece]:
             return index.member_pieces(number, members, from_ms, until_ms)

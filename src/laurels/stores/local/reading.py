@@ -42,8 +42,8 @@ from laurels.timeline.instants import MAX_MS
 from .state import LocalState
 
 BOARDS_SHOWN = 1_000
-"""The maximum number of boards with metrics of their own. More values of a metric's label would
-overload a metrics collector."""
+"""The maximum number of boards with metrics of their own. The name of a board is a label value of
+its metrics, and more label values would overload a metrics collector."""
 
 T = TypeVar("T")
 

@@ -1,9 +1,9 @@
 """Answers queries from a cache in this process, for boards that permit it by `max_age`.
 
 The cache has encoded answers, each with the version of the board that it shows. The age of an
-answer begins when its query is sent. The answer is used until it is `max_age` old, a period or step
-or the board ends, or a refresh is due, and only for readers that have not seen a newer version
-(`Floor`).
+answer begins when its query is sent. An answer is used only for readers that have not seen a newer
+version (`Floor`). Its use ends when it is `max_age` old, when a period or step ends, when the board
+ends, or when a refresh is due, whichever comes first.
 
 An answer is not cached in three cases: this process has seen a newer version since the query was
 sent, in another answer or by a write; the answer is about a window with decay; or the boards use
@@ -48,8 +48,8 @@ MAX_OWN_BOARDS = 100_000
 """The maximum number of boards for which this process keeps the floor of the program that opened
 them."""
 MAX_NAMES = 10_000
-"""The maximum number of boards for which this process caches whether the settings allow answers
-about them to be cached."""
+"""The maximum number of board names that this process remembers as allowed or not by the settings
+of the cache (`CacheSettings.keeps`)."""
 _NS_PER_MS = 1_000_000
 _NS_PER_S = 1_000_000_000
 
@@ -98,7 +98,7 @@ class _SeenState(Struct):
 
 class Answers:
     """The cached answers of this process. `elapsed_ns` is the monotonic clock that measures ages.
-    `moment` counts the moments of the process, if several stores share the count."""
+    `moment` returns the next moment, if several stores of the process count moments together."""
 
     def __init__(
         self,

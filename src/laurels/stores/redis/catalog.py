@@ -53,8 +53,9 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The maximum number of calls that are made one after the other for the refresh of a due window. On
-a small board they complete the refresh. A write makes fewer calls for a large refresh."""
+"""A refresh of a due window takes several calls, and at most this many are made one after the other
+before other work. For a small board that is enough to complete the refresh. A write makes fewer
+calls for a large refresh."""
 MAX_DUE = 20
 """The maximum number of windows that one round of refreshes handles."""
 
@@ -226,7 +227,7 @@ class BoardCatalog:
             opened, scopes, due, MAX_MEMBERS, full=full
         ):
             raise _not_ready(state)
-        if full:  # a list met stale scopes: advance others before the next list meets them
+        if full:  # the call was a list of scopes: the next list may include other stale scopes
             await self.index.sweep(opened, due, SHARE)
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
@@ -267,8 +268,8 @@ class BoardCatalog:
     # Refreshed windows
 
     def note_refresh_states(self, state: BoardState, refresh_states: RefreshStates) -> None:
-        """Store the refresh states of a board's windows. Do nothing if the board is gone, since a
-        new board may have its number if the server was emptied."""
+        """Store the refresh states of a board's windows. Do nothing if the board is gone: after the
+        server was emptied, another board may have the same number."""
         if state.rules.refreshed and self.boards.find_current(state) is not None:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
@@ -278,9 +279,9 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged if a refreshed window shows another refresh now than in `before`.
-        Check the rankings by a label if `states` has the states of the label replica, otherwise the
-        rankings of members."""
+        """Raise RefreshChanged if a window was refreshed since the states `before` were read.
+        Compare the rankings by a label if `states` has the states of the label replica, otherwise
+        the rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:

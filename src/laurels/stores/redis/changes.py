@@ -85,7 +85,7 @@ class ChangeReader:
 
 
 def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
-    """Return the number of changes after a place in a shard's stream that sinks have to send."""
+    """Return how many changes for sinks a shard has after `place`."""
     for block in shard.blocks[:1]:
         if block.sequence == place.sequence:
             return shard.waiting - sent_before(block, start_of(block, place))

@@ -146,7 +146,7 @@ class ServerCopies:
         read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
         catalog.note_refresh_states(state, read.refresh_states)
         positions = await catalog.index.positions(opened)
-        for source in positions:  # raises an error if the shards differ, which a copy would hide
+        for source in positions:  # fails if the shards have different positions; a copy has one
             await catalog.index.position(opened, source)
         return origin_of(
             state,

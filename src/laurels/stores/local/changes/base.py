@@ -33,8 +33,8 @@ class ChangeRows(Protocol):
         """Whether any rows were ever written."""
 
     def floors(self) -> dict[int, BlockPlace]:
-        """Return the floor of each board, by the board's number: the place before its oldest
-        block."""
+        """Return, by board number, the place in the board's changes just before its oldest block.
+        The blocks up to this floor were removed."""
 
     def rows(self, board: int) -> list[StoredRow]:
         """Return the rows of a board, without their blocks, in order."""
@@ -50,7 +50,7 @@ class ChangeRows(Protocol):
         *,
         durable: bool = False,
     ) -> None:
-        """Write rows of boards, and remove rows up to new floors, in one transaction. With
+        """Write rows of boards, and remove rows up to the new `floors`, in one transaction. With
         `durable`, all rows written so far are on the disk on return. Without it, a power cut may
         lose rows, whose blocks are then made again from the log. Raises StorageFailed if the disk
         refuses a write."""

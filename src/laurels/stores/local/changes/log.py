@@ -52,8 +52,9 @@ _log = logging.getLogger("laurels")
 
 class _BoardChanges(Struct):
     """The blocks of one board. Blocks up to `written` are in rows of the file, and `recent` has the
-    newest blocks in memory. There is no gap between the file and `recent`. `floor` is the place
-    before the oldest kept block, `stored` the floor in the file."""
+    newest blocks in memory. There is no gap between the file and `recent`. The blocks up to `floor`
+    were removed, and the oldest kept block follows it. `stored` is the value of `floor` that is in
+    the file."""
 
     floor: BlockPlace
     written: BlockPlace
@@ -61,8 +62,8 @@ class _BoardChanges(Struct):
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[RecordedBlock] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
-    """For each block in memory, the number of changes that sinks send in all blocks recorded by
-    this process up to and including that block."""
+    """For each block in memory, the running total `total` after it: the changes for sinks in this
+    block and in all blocks that this process recorded before it."""
     total: int = 0
     written_total: int = 0
     unwritten: int = 0
@@ -79,16 +80,16 @@ class _BoardChanges(Struct):
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:
-        """Return the number of changes that sinks send for the blocks from `sequence` on. The first
-        of these blocks has to be in memory, or be the next one to be recorded."""
+        """Return the number of changes for sinks in the block `sequence` and all later blocks. The
+        block `sequence` has to be in memory, or be the next one to be recorded."""
         at = sequence - self.first_recent
         if at < len(self.recent):
             return self.total - self.totals[at] + self.recent[at].sent
         return 0
 
     def sent_from_row(self, sequence: int) -> int:
-        """Return the number of changes that sinks send in the row with a block and in all later
-        rows. O(rows)."""
+        """Like `sent_from`, for a block that is only in the file. The earlier blocks in the row of
+        this block are counted, too. O(rows)."""
         rows = sum([row.count for row in self.rows if row.last >= sequence])
         return rows + self.total - self.written_total
 
@@ -175,8 +176,8 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Drop all blocks of a board, since those in the file differ from the log. `now` becomes
-        the floor of the board."""
+        """Drop all blocks of a board, since those in the file differ from the log. The next block
+        follows the place `now`."""
         kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
@@ -304,7 +305,7 @@ class ChangeLog:
         kept.rows += rows
 
     def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
-        """Return the place before the oldest block that has to be kept.
+        """Return the new `floor`: the blocks up to it need not be kept.
 
         A block is kept if it has one of the newest `changes_max` changes, and is either younger
         than the `changes` of the board's definition or not yet confirmed by a registered sink.
@@ -392,7 +393,8 @@ class ChangeRead(Struct, frozen=True):
     recent: Sequence[RecordedBlock]
     file: ChangeRows | None
     waiting: int
-    """The number of changes that sinks send in the first block of `_blocks` and all later ones."""
+    """The number of changes for sinks in the first block that `_blocks` yields and in all later
+    blocks of the board."""
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag than
@@ -425,7 +427,7 @@ class ChangeRead(Struct, frozen=True):
 
 
 def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
-    """Return whether rows contain all blocks after a place, without a gap."""
+    """Return whether the rows have every block after `floor`, without a gap."""
     last = floor.sequence
     for row in rows:
         if row.first > last + 1:

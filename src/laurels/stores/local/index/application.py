@@ -30,8 +30,8 @@ from .board_store import BoardStore, changed_structures
 from .remembered import key_of
 
 _Report = tuple[bytearray, list["array[int]"]]
-"""Whether each event's member had an entry in the ranking whose scores the caller asked for
-(`watch`), and the words of these entries, column by column."""
+"""The entries of the events' members in the ranking whose scores the caller asked for (`watch`):
+for each event whether there is an entry, and the words of the entries, column by column."""
 
 
 class BatchApplication:
@@ -185,7 +185,8 @@ class BatchApplication:
             self._watched.append(watched)
 
     def _count_once(self, ids: list[bytes | None]) -> None:
-        """Count events with ids, in runs of events that do not affect each other's acceptance.
+        """Count events with ids. They are counted in groups of successive events, here called runs,
+        none of which decides whether another event of its run is accepted.
 
         Whether an id is new depends on the outcomes of earlier events. So a run ends before the
         next event in three cases: the event's id is already in the run; its id would exceed the
@@ -259,8 +260,8 @@ def _weights(weighing: Weighing | None, batch: Batch) -> Any:
 
 
 def _scores(runs: list[tuple[_Report, _Report]]) -> tuple[Scores | None, Scores | None]:
-    """Concatenate the reports of the runs: the scores before each event, and the scores after
-    it."""
+    """Concatenate the reports of successive groups of events. Return the scores before each event,
+    and the scores after each event."""
     if not runs:
         return None, None
     before, after = runs[0]

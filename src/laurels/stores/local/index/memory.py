@@ -269,7 +269,7 @@ class MemoryIndex(Deferred):
     def member_pieces(
         self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
     ) -> Iterator[Piece]:
-        """Yield what changed of some members; see `moving.member_pieces`."""
+        """Yield the current rows and data of some members; see `moving.member_pieces`."""
         return member_pieces(self._boards[board], self._roster, members, from_ms, until_ms)
 
     def restore(self, board: int, piece: Piece) -> None:

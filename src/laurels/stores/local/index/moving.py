@@ -46,9 +46,9 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
 
 
 def scan_pieces(store: BoardStore, roster: Roster, until_ms: int) -> Iterator[Piece]:
-    """Yield the state of a board without scopes and rolling windows while it changes. A ranking is
-    read in its own order, continuing after the key of the last entry, so that no entry is left out
-    that does not change."""
+    """Yield the state of a board, which has no scopes and no rolling windows, while it changes. A
+    ranking is read in its own order, each time from the key of the last entry on. So an entry that
+    does not change is never left out."""
     yield from _all_data(store)
     yield from _id_pieces(store.remembered.between(MIN_MS, until_ms))
     for (window, instance), ranking in sorted(store.whole.rankings.items()):
@@ -64,7 +64,8 @@ def scan_pieces(store: BoardStore, roster: Roster, until_ms: int) -> Iterator[Pi
 def member_pieces(
     store: BoardStore, roster: Roster, members: Sequence[bytes], from_ms: int, until_ms: int
 ) -> Iterator[Piece]:
-    """Yield the current rows and data of some members, and the event ids accepted meanwhile."""
+    """Yield the current rows and data of some members, and the event ids accepted from `from_ms`
+    until before `until_ms`."""
     known = array("I", [id for member in members if (id := roster.find(member)) >= 0])
     for (window, instance), ranking in sorted(store.whole.rankings.items()):
         for first in range(0, len(known), PIECE_ROWS):

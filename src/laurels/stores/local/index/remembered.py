@@ -78,8 +78,8 @@ class Remembered:
         return self._queue[0][0] if self._queue else None
 
     def between(self, from_ms: int, until_ms: int) -> list[tuple[int, list[bytes]]]:
-        """Return the ids accepted from an instant until before another, by time of acceptance.
-        O(times of acceptance from the first instant on)."""
+        """Return the ids accepted from `from_ms` until before `until_ms`, in groups by time of
+        acceptance. O(times of acceptance from `from_ms` on)."""
         groups = []
         for accepted_ms, keys in reversed(self._queue):
             if accepted_ms < from_ms:

@@ -49,5 +49,5 @@ class RewritableLog(Log, Protocol):
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
         """Replace every entry for which `change` returns a new entry, in one transaction. Return
-        the number of replaced entries. With `dry_run` only count the entries. Raises StorageFailed,
-        LogDamaged."""
+        the number of replaced entries. With `dry_run` replace nothing, and return how many entries
+        would be replaced. Raises StorageFailed, LogDamaged."""

@@ -77,8 +77,8 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Write the address at which this process serves the folder to a file in the folder, so that
-    the error of another process that cannot lock the folder can name it. None removes the file."""
+    """Write the address at which this process serves the folder to a file in the folder. If another
+    process then fails to lock the folder, its error names this address. None removes the file."""
     with suppress(OSError):
         if address is None:
             (path / _ADDRESS_NAME).unlink(missing_ok=True)

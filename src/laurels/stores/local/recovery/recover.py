@@ -40,8 +40,8 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder of changes that survive restarts. It is told about a recovery, which folds records
-    whose changes it may already have."""
+    """A recorder that has kept changes since before the restart. A recovery calls `begin` and
+    `settle`, since it folds records again whose changes the recorder may already have."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""

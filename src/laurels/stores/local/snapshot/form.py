@@ -105,8 +105,8 @@ def _truncated(name: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """The position of a section in a file, with its header and the beginning of its body. Both are
-    not verified until `read_at` reads the section."""
+    """Where a section is in a file, with the section's header and the beginning of its body. Only
+    `read_at` verifies the header and the body."""
 
     at: int
     head: bytes

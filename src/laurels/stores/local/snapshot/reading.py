@@ -52,7 +52,8 @@ class Sections:
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     """Run iterators to their ends in `THREADS` threads, in the order in which they are given.
 
-    If one iterator fails, the others stop at their next items, and its error is raised.
+    If one iterator raises an error, the others stop at their next items, and the error is raised
+    here.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []

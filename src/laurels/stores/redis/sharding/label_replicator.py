@@ -98,8 +98,8 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Count the next entries. If other processes have counted them already, only update the
-        known places."""
+        """Count the next entries of the feeds. If other processes have counted them already, only
+        note how far the label replica has counted each feed."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
