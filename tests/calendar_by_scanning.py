@@ -79,7 +79,8 @@ def day_start(day: date, tz: str) -> int:
 
 
 def day_of(at_ms: int, tz: str) -> date:
-    """Return the latest date that has begun at an instant and that the zone did not skip."""
+    """Return the date at an instant: of all dates that have begun and were not skipped, the
+    latest."""
     day = local(at_ms, tz).date() + timedelta(days=2)
     while day_start(day, tz) > at_ms or day_start(day, tz) == day_start(day + ONE_DAY, tz):
         day -= ONE_DAY

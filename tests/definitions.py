@@ -220,7 +220,8 @@ class Counted(Unchanging):
 @dataclass(frozen=True)
 class Row:
     """A member in a ranking: its score, and the time at which it reached the score, in units of the
-    tie resolution. In a window with decay, `place` orders rows by their stored totals."""
+    tie resolution. In a window with decay, rows are ordered by `place`, which is made from the
+    stored total."""
 
     member: str
     score: Score

@@ -45,7 +45,8 @@ AHEAD_MS = 5_000
 MAX_BATCH = 100_000
 
 WindowScope = tuple[OracleWindow, tuple[str, ...]]
-"""What the scores and ranks in verdicts are about: a window, and the label names of scopes."""
+"""A window and the names of labels. Verdicts have the scores and ranks of this window, in the
+scopes with these label names."""
 
 
 class Oracle:
@@ -237,8 +238,9 @@ class Oracle:
         batch to the event and the time at which it is judged.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
-        far. If this time has reached a point where any window begins a period or step, or stops
-        taking events of an earlier one, the event begins a new record. An all-or-nothing batch is
+        far, its own included. The event begins a new record if, at this time, any window is in
+        another period or step than at the event before, or has stopped taking events of an earlier
+        period or step. An all-or-nothing batch is
         one record, judged at its latest `at`.
         """
         now_ms = max(self.time(board), board.latest_ms)

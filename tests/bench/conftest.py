@@ -15,8 +15,8 @@ from tests.redis.writing import patient
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Exclude the objects that exist before a test from garbage collection, and after the test the
-    objects that it has created. Each later collection would otherwise take 0.3 s."""
+    """Exclude the objects that exist before a test from garbage collection. After the test, also
+    exclude the objects that it has created. Each later collection would otherwise take 0.3 s."""
     gc.collect()
     gc.freeze()
     yield

@@ -139,8 +139,8 @@ def test_the_last_30_days_on_30_june_2022_have_the_expected_entries(spent: Shell
 def test_rolling_windows_equal_recomputed_rankings(
     folder: Path, purchases: list[Purchase], scaled: Scaled
 ) -> None:
-    """The rankings are compared on some days, which follow each other in less time than the window
-    is long. So each purchase is in the window on at least one of these days."""
+    """The rankings are compared only on some days. The time between two of these days is shorter
+    than the window, so each purchase is in the window on at least one of them."""
     apart = scaled(6, 1)
     with laurels.open(str(folder), create=False) as lb:
         board = lb.get("spent")

@@ -24,8 +24,8 @@ GRID_AGE = 7
 
 @contextmanager
 def coarse(least: int) -> Iterator[None]:
-    """Make the indexes of this process answer as if only the first positions of a ranking were
-    certain, at least `least` of them."""
+    """Make the indexes of this process answer about boards with a head as if only the first
+    positions of their rankings were certain: `least` of them or more."""
     answers = _Coarse(least)
 
     def run_local(plan: ReadPlan[Any], index: Index, offset: int) -> Any:
@@ -64,7 +64,7 @@ def over_http(least: int) -> Callable[[Path, Clock], Place]:
 
 
 class _Coarse:
-    """The results of an index, reduced: only some positions are certain."""
+    """Makes the results of an index coarse: only the first positions stay certain."""
 
     def __init__(self, least: int) -> None:
         self._least = least

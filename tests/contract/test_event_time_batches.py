@@ -112,9 +112,9 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
 def test_an_id_is_forgotten_by_the_event_that_shows_dedupe_has_passed(
     replayed: Deployment,
 ) -> None:
-    """An id is forgotten at the first event that shows that `dedupe` has passed. It is not
-    forgotten earlier because the batch contains such an event, even if the batch has more events
-    with ids than `dedupe_max`."""
+    """An id is forgotten at the first event whose `at` shows that `dedupe` has passed. For the
+    events before it in the same batch, the id is still remembered, even if the batch has more
+    events with ids than `dedupe_max`."""
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
     events = [

@@ -65,8 +65,8 @@ def in_shares() -> Iterator[None]:
 
 
 def ensure_only_refresh(page: laurels.Page, written: laurels.Receipt) -> None:
-    """Assert that nothing changed after the write except by the refresh, which adds one change in
-    each shard that has members."""
+    """Assert that only the refresh has changed the board since the write. The refresh adds one
+    change in each shard that has members."""
     offset = page.as_of.offset
     shards = len(offset) if isinstance(offset, tuple) else 1
     assert 1 <= changes(offset) - changes(written.offset) <= shards

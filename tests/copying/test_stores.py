@@ -52,7 +52,7 @@ def pairs(count: int) -> list[object]:
 
 
 into_each_target = pytest.mark.parametrize("pair", pairs(4), indirect=True)
-"""Run a test with each kind of target only, because the result does not depend on the source."""
+"""Run a test once for each kind of target, because the result does not depend on the source."""
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""A board of a folder is copied while it is written, and then its members that were written."""
+"""A board is copied while it is written. Then the members that were written meanwhile are copied
+again."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ UNREAD = {"lock", "log.db-shm"}
 
 @dataclass(frozen=True)
 class Damage:
-    """One change of a file. It flips `bit` of the byte at offset `place` or, if `bit` is None, cuts
-    the file off there."""
+    """One change of a file. It flips the bit `bit` of the byte number `place` or, if `bit` is None,
+    cuts the file off before this byte."""
 
     file: str
     place: int

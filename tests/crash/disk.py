@@ -31,9 +31,9 @@ SECONDS = 60
 class Fault:
     """The failure of call number `at`, or no failure if `at` is 0. `number` is the errno of the
     failed call, or `KILL` to end the process at the call. With `stays`, every later call fails,
-    too. With `half`, a write at `at` first writes half of its data; with an errno, it returns the
-    length of that half, and the next call fails. With `reads`, calls that read are counted and can
-    fail, too."""
+    too. With `half`, call `at`, if it is a write, first writes half of its data. If `number` is an
+    errno, the call then returns the length of that half, and the next call fails. With `reads`,
+    calls that read are counted and can fail, too."""
 
     at: int = 0
     number: int = KILL

@@ -25,15 +25,15 @@ KINDS: Sequence[Fault] = (
 )
 READS = Fault(number=errno.EIO, reads=True)
 STEPS_BEFORE = (0.3, 0.55, 0.8)
-"""After which fractions of its calls the first part is killed. The second part then runs on the
-folder that is left."""
+"""The first part is killed after each of these fractions of its calls. Then the second part runs on
+the folder that the kill has left."""
 
 
 @dataclass(frozen=True)
 class Scene:
     """A part to run on a copy of the folder `before`, or on a new folder if that is None. `reports`
-    are those of the run that left the folder. If no call fails, the part makes `calls` calls
-    without those that read, and `calls_with_reads` calls in all."""
+    are the reports of the run that left the folder `before`. If no call fails, the part makes
+    `calls_with_reads` calls, and `calls` of them do not read."""
 
     name: str
     part: str

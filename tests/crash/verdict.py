@@ -3,7 +3,7 @@
 The acknowledged steps are run again on a store in memory, and the folder must have the same content
 as that store: all entries, ids, positions and data. The two stores may have refreshed a window at
 different times, so both refresh it once more before it is compared. `Leaderboards.check` tests that
-its content in the folder follows from the log.
+the content of that window in the folder follows from the log.
 
 For each part of the run, the folder may also contain one step that was not acknowledged: the step
 whose write was interrupted or failed. The folder has all of that step or nothing of it. If a later

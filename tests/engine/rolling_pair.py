@@ -1,5 +1,5 @@
-"""Pairs of a board's windows: one compiled by Cython, one in plain Python. Both get the same
-changes, and tests compare them."""
+"""The windows of a board twice: in the engine, and in plain Python. Both get the same changes, and
+tests compare them."""
 
 from array import array
 from collections.abc import Sequence
@@ -32,7 +32,8 @@ def cells(tally: Tally | None) -> dict[int, Row]:
 
 
 class RollingPair:
-    """The windows of a board in both forms, over one roster. A member is named by its index."""
+    """The windows of a board in the engine and in plain Python, with one roster. A member is named
+    by its index."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class RollingPair:
     def apply(
         self, events: Sequence[Event], watch: int = -1, journal: Journal | None = None
     ) -> None:
-        """Count events in both forms, and compare their statuses and reports, event by event."""
+        """Count events in both, and compare the statuses and reports, event by event."""
         status = bytearray(7 if event.skipped else 0 for event in events)
         stores, rollings, routes = self.routes(events)
         resolution = self.plain.resolution

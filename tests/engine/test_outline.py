@@ -1,5 +1,5 @@
-"""The outline of an encoded body agrees with the decoded document, and the pieces that it names
-make up the whole body."""
+"""The outline of an encoded body agrees with the decoded document. The outline divides the body
+into ranges of bytes (`pieces`), which together contain every element once."""
 
 from __future__ import annotations
 

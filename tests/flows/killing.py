@@ -77,7 +77,8 @@ class Tally:
 
     kills: int = 0
     progressed: int = 0
-    """The number of kills before which the target had received changes since the previous kill."""
+    """How many of the kills came after progress: since the kill before, the target had received
+    changes."""
     events: int = 0
     missing: int = 0
     twice: int = 0

@@ -87,8 +87,8 @@ def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> 
 
 
 class RecordingReader:
-    """A reader that passes reads to another reader, and records the total length of the messages of
-    each read."""
+    """Reads with another reader, and records the total length of the messages that each read
+    returns."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader

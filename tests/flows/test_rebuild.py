@@ -222,7 +222,7 @@ def test_a_scope_with_a_shortened_text_is_rebuilt(url: str) -> None:
 
 
 class Cut(Exception):  # noqa: N818 (what ends a process)
-    """Raised instead of a call, as if the process had ended before the call."""
+    """Raised in place of a write, as if the process had ended before this write."""
 
 
 class CutCopies:

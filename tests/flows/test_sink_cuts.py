@@ -1,8 +1,8 @@
 """Connections to a target that break in the middle of a page.
 
-The connection is lost before the server has received the commit of a transaction, or after that but
-before the answer arrives. Or the server closes the connection. In each case no change is lost, and
-no change is delivered twice.
+The connection is lost before the server receives a statement or a commit, or after that but before
+its answer arrives. Or the server closes the connection. In each case no change is lost, and no
+change is delivered twice.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ def end_sessions(url: str) -> None:
 
 
 def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
-    """Break the connection at the next request that contains these bytes. `way` is one of `WAYS`,
-    and `end` makes the server close its connections."""
+    """Break the connection at the next request that contains `part`. The `way` is one of `WAYS`:
+    before the request is forwarded, after it is forwarded but before its answer is, or by calling
+    `end`, which makes the server close its connections."""
     if way == "before":
         proxy.keep_back(part)
     elif way == "after":

@@ -39,8 +39,8 @@ AGES = [
     pytest.param({OTHERS[1]: 0}, id="before-the-first"),
     pytest.param({KEEPER: 0}, id="keeper-before-the-first"),
 ]
-"""Losses to test: for each shard that loses writes, how many batches the copy has that replaces the
-shard."""
+"""Losses to test: for each shard that loses writes, the number of the copy that replaces the shard.
+Copy 0 was made before the first batch."""
 
 Counts = Counter[str]
 
@@ -68,8 +68,8 @@ class ShardCopies:
         self._copies.append({shard: self._dumped(shard) for shard in range(SHARDS)})
 
     def put_back(self, ages: dict[int, int]) -> None:
-        """Replace some shards by earlier copies. `ages` has the number of the copy for each
-        shard."""
+        """Replace some shards by earlier copies. For each of these shards, `ages` has the number of
+        the copy, counted from 0."""
         for shard, age in ages.items():
             if keys := self._keys(shard):
                 self._client.delete(*keys)

@@ -103,7 +103,7 @@ class Watched:
 
 Open = Callable[..., Watched]
 KEYS: dict[str, str] = {}
-"""For the address of a server, the key that the addresses of its pages contain."""
+"""The keys of servers, by the address of the server. The addresses of its pages contain the key."""
 
 
 class Boards:

@@ -22,8 +22,8 @@ SECONDS = 10
 
 
 class Sender:
-    """In place of the server's protocol object: it yields the body of a request, which a test sends
-    piece by piece."""
+    """Replaces the server's protocol object. It yields the chunks of a request body that a test has
+    sent with `send`."""
 
     def __init__(self) -> None:
         self._parts: asyncio.Queue[bytes] = asyncio.Queue()

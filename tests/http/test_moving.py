@@ -50,7 +50,7 @@ def no_linger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def site(tmp_path: Path, servers: tuple[Server, Server]) -> Iterator[Site]:
-    """A service whose store 1 is a folder, 2 and 3 are index servers."""
+    """A service with three stores: number 1 is a folder, numbers 2 and 3 are index servers."""
     with Site(tmp_path, *servers) as site:
         yield site
 
@@ -62,7 +62,7 @@ def move(url: str, board: str, to: int | None, **headers: str) -> httpx.Response
 
 
 def everything(lb: laurels.Leaderboards, board: str) -> dict[str, Any]:
-    """Return answers about all a board has, without times."""
+    """Return answers that show everything that a board has, without times."""
     return {
         **{
             f"{window} {labels}": [
@@ -95,7 +95,7 @@ def test_a_board_keeps_everything_through_every_store(site: Site) -> None:
     at = 2
     for to in (1, 3, 2):
         answer = move(site.url, "a1", to)
-        while answer.status_code == 503:  # the old store has not removed it yet
+        while answer.status_code == 503:  # the old store still has the board
             answer = move(site.url, "a1", to)
         assert answer.json()["store"] == to, answer.text
         assert everything(site.lb, "a1") == before
@@ -185,7 +185,7 @@ def test_no_event_is_lost_or_counted_twice_while_a_board_moves(site: Site) -> No
         answer = move(site.url, "a1", to)
         while "old store" in answer.text:
             answer = move(site.url, "a1", to)
-        # Only an index server may not be able to move a board that is written all the time.
+        # A move of a board that is written all the time may fail, unless its store is the folder.
         assert answer.status_code == 200 or at != 1, answer.text
         at = to if answer.status_code == 200 else at
         assert site.lb.top("a1", limit=1).entries[0].member == "m999"
@@ -298,7 +298,7 @@ def moved(url: str, to: int, answered: threading.Event) -> None:
 
 
 def reading(url: str, count: int, is_over: threading.Event) -> None:
-    """Send some requests one after the other, which takes a few milliseconds each."""
+    """Send some requests one after the other. Each takes a few milliseconds."""
     with closing(httpx.Client(base_url=url, headers=ADMIN, timeout=60)) as client:
         for _ in range(count):
             answer = client.get("/v1/boards/a1/top?limit=1")

@@ -3,12 +3,12 @@
 Periods of one unit cover time without gaps. Each period begins where the previous one ends, none is
 empty, and each has a label that identifies it. Days, weeks, months, quarters and years run from the
 start of one local date to that of another (`zones` defines when a date starts), so they may last an
-hour less or more. An hour is the longest time around an instant with the same local date, the same
-hour on the clock and the same offset. When clocks go back, an hour occurs twice, with two labels.
+hour less or more. An hour is a longest interval in which the local date, the hour on the clock and
+the offset from UTC stay the same. When clocks go back, an hour occurs twice, with two labels.
 When clocks change within an hour, that hour is shorter.
 
-    hour     2026-11-20T15+08:00   always with the offset, with seconds only if it has any; a label
-                                   without an offset is accepted if it names one hour
+    hour     2026-11-20T15+08:00   the offset from UTC has seconds only if they are not 0; a label
+                                   without an offset is accepted if it names only one hour
     day      2026-11-20
     week     2026-W47              ISO; the label of a week that does not start on Monday is its
                                    first date, 2026-11-15
@@ -45,15 +45,15 @@ class Cut(ABC):
 
     @abstractmethod
     def read(self, label: str) -> list[Period]:
-        """Return the periods with a label: none, one, or the two passes of a repeated hour.
+        """Return the periods with a label: none, one, or both occurrences of a repeated hour.
 
-        May also raise ValueError or OverflowError if there is none.
+        If there is none, this may raise ValueError or OverflowError instead.
         """
 
 
 class EndingCut(Cut):
-    """The periods of another cut, up to an end. The last period ends there at the latest. `find`
-    also returns the last period for every instant after the end."""
+    """Divides time like another cut, but only up to `ends_ms`. A period that contains this end is
+    cut short there. For an instant after the end, `find` returns the last period."""
 
     def __init__(self, cut: Cut, ends_ms: int) -> None:
         self._cut = cut
@@ -85,11 +85,11 @@ class Dates(Cut):
 
     @abstractmethod
     def after(self, first: date) -> date:
-        """Return the first date of the next period."""
+        """Return the first date of the period after the one that begins at `first`."""
 
     @abstractmethod
     def label(self, first: date) -> str:
-        """Return the label of the period."""
+        """Return the label of the period that begins at `first`."""
 
     @abstractmethod
     def date_of(self, label: str) -> date | None:

@@ -1,7 +1,7 @@
 """Clocks: one per deployment, which is passed to the code that needs it.
 
-Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config` reads the host's
-clock; it uses the clock passed to it.
+Times are integer milliseconds since 1970-01-01T00:00Z. Code below `config` never chooses the host's
+clock itself. It uses the clock that is passed to it.
 """
 
 import time
@@ -34,7 +34,8 @@ class EventClock:
     """Event time, for imports and replays: the current time is the latest `at` of the accepted
     events.
 
-    The store advances it as it accepts events; recovery sets it to the time at which the log ends.
+    The store advances the clock as it accepts events. When the store opens, it sets the clock to
+    the latest time in its log.
     """
 
     def __init__(self) -> None:

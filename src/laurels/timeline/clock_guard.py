@@ -10,11 +10,11 @@ clock is set or slewed. The guard keeps three offsets:
 
 - the *base*, which has lasted for `HOLD_MS`, and with which the clock is compared;
 - the one *followed*, which is used, at most `max_step_ms` away from the base;
-- the *candidate*, which the clock has had since some instant, give or take `TOLERANCE_MS`. Once it
-  has lasted for `HOLD_MS`, it becomes the base.
+- the *candidate*, the clock's newest offset: since some instant, the offset has differed from it by
+  at most `TOLERANCE_MS`. Once it has lasted for `HOLD_MS`, it becomes the base.
 
-So within any `HOLD_MS` the time of the store leaps by at most `max_step_ms`, in one step or in
-many. A larger leap is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
+So within any `HOLD_MS` the time of the store leaps by at most `max_step_ms`, all leaps together. A
+larger leap is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
 Until then, time continues as before the leap. When the clock is slewed, the base moves with it.
 
 With a `Reference`, the next process on the same boot of the same machine judges the clock like the
@@ -37,7 +37,7 @@ _log = logging.getLogger("laurels")
 
 
 class Reference(Struct, frozen=True):
-    """The offsets of a guard, as of one boot of a machine."""
+    """Offsets of a guard. They are valid until the machine is booted again."""
 
     boot_id: str
     base_ms: int
@@ -54,8 +54,9 @@ class Leap(Struct, frozen=True):
 
 
 class ClockGuard:
-    """Decides which offsets of a clock are followed. `leaps` counts the leaps beyond `max_step_ms`
-    since the start; `save` stores a reference for the next process. Not thread-safe."""
+    """Decides which changes of the wall clock's offset from the time since boot are followed.
+    `leaps` counts the leaps beyond `max_step_ms` since the start. `save` stores the guard's offsets
+    as a `Reference`, with which the next process continues. Not thread-safe."""
 
     def __init__(
         self,
@@ -87,8 +88,8 @@ class ClockGuard:
         return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
 
     def follow(self, offset_ms: int, boot_ms: int) -> int:
-        """Take a reading of the clock, its offset at `boot_ms` after the boot, and return the
-        offset to use."""
+        """Judge a reading of the clock: its offset from the time since boot, when that time was
+        `boot_ms`. Return the offset to use."""
         self._latest = boot_ms
         if not self._begun:
             self._begin(offset_ms, boot_ms)

@@ -6,7 +6,7 @@ numbers. The step of a local date that was skipped entirely is empty: it has a n
 begins, and contains no event. Every step has a label that identifies it:
 
     of days     2026-11-20             its first local date
-    others      2026-11-20T15:00Z      its start, in UTC, with seconds where it has any
+    others      2026-11-20T15:00Z      its start, in UTC, with seconds if they are not 0
 """
 
 import re
@@ -38,8 +38,8 @@ class Steps(ABC):
 
 
 class EndingSteps(Steps):
-    """The steps of another division of time, up to an end. The last step ends there at the latest.
-    `number` also returns the last step for every instant after the end."""
+    """Divides time like other steps, but only up to `ends_ms`. A step that contains this end is cut
+    short there. For an instant after the end, `number` returns the last step."""
 
     def __init__(self, steps: Steps, ends_ms: int) -> None:
         self._steps = steps

@@ -9,7 +9,7 @@ date line, and sometimes at midnight. Nevertheless, dates cover time without gap
 - a date starts at the first instant at which the local clock shows its midnight, or, where that
   midnight was skipped, at the instant of the skip;
 - the date of an instant is the greatest one that has started. Where clocks go back just after
-  midnight, the repeated minutes of the evening before count to the new date.
+  midnight, the repeated minutes of the evening before belong to the new date.
 
 A date that was skipped entirely starts together with the next one and has no duration, so no
 instant has it.
@@ -48,15 +48,15 @@ class Zone:
         self._info = info
 
     def offset_ms(self, at_ms: int) -> int:
-        """Return how far local time is ahead of UTC at an instant, in whole seconds."""
+        """Return how many milliseconds local time is ahead of UTC at an instant; whole seconds."""
         return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
 
     def local_offsets(self, local: datetime) -> tuple[int, int]:
-        """Return the two offsets, in milliseconds, with which a local time (naive) can be read.
+        """Return the two offsets from UTC with which a naive local time may be meant, in ms.
 
         They are equal except where clocks change. For a repeated time they are the offsets of its
-        first and its second pass; for a skipped time they are the offsets before and after the
-        skip.
+        first and its second occurrence. For a skipped time they are the offsets before and after
+        the skip.
         """
         first = local.replace(tzinfo=self._info)
         return _milliseconds(first.utcoffset()), _milliseconds(first.replace(fold=1).utcoffset())

@@ -36,8 +36,8 @@ LABELS = "The labels of a scope of the board, values percent-encoded: room=42, o
 
 
 class _Conversion(NamedTuple):
-    """The conversion between fields of one type and parameters, which are first decoded as the type
-    `kind`."""
+    """Converts the fields of one type to parameters (`write`) and back (`read`). A parameter is
+    decoded from the query string as the type `kind`, and `read` gets the result."""
 
     kind: Any
     read: Callable[[Any], Any]
@@ -70,7 +70,7 @@ class _Parameter(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The parameters of a query type, and the type `kind` that decodes them."""
+    """The parameters of a query type, and the record type `kind` to which they are decoded."""
 
     kind: type[Struct]
     each: list[_Parameter]
@@ -97,14 +97,14 @@ def _without_conversion(info: FieldInfo) -> _Conversion:
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the type that decodes the parameters of a query type, or of a base class of
-    queries."""
+    """Return the record type to which the parameters of a query type are decoded, or those of a
+    base class of queries."""
     return _parameters(kind).kind
 
 
 def encode_answer(query: Query[T], result: T, *, packed: bool = False) -> bytes:
-    """Encode the answer to a query from its result, as JSON or msgpack. For a result of None, raise
-    the error that is sent instead of an answer."""
+    """Encode the result of a query as its answer, in JSON or msgpack. If the result is None, raise
+    the error that the service sends instead of an answer."""
     return (to_msgpack if packed else to_json).encode(query.to_answer(result))
 
 
@@ -119,8 +119,8 @@ def _answer_decoder(kind: type[Query[Any]]) -> "msgspec.json.Decoder[Any]":
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
-    """Return the query with the fields in its parameters, and in the body if one of its fields is
-    sent there. Raises the error of an invalid field."""
+    """Make a query from its parameters, and from the body if one of its fields is sent there.
+    Raises the error of an invalid field."""
     fields = read_fields(kind, parameters)
     if kind.body is not None:
         fields[kind.body] = body

@@ -70,8 +70,8 @@ class RemoteReceipts(Receipts):
         return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
 
     def with_errors(self, errors: ErrorsByPosition, members: Mapping[int, str | None]) -> Receipts:
-        """Return these receipts, changed for the events that were refused before they were sent.
-        Their receipts get the original errors and members."""
+        """Return these receipts with the original errors and members of the events that were
+        refused before they were sent."""
         changed = list(self._receipts)
         for i, error in errors.items():
             changed[i] = replace(

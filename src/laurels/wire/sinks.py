@@ -13,10 +13,10 @@ class SinkReport(Answer, frozen=True):
     change. `wait` is the reason why the sink sends nothing at all, null if there is none. `boards`
     has, for at most 1,000 boards, the reason why the sink sends none of the board's changes.
     `failing_seconds` is how long all attempts of the sink, or of one of its boards, have failed.
-    `used` is the fraction of a board's retention that waiting changes take, for the board where it
-    is largest. `lost_boards` is the number of boards that removed changes before they were sent.
-    `restarts` counts how often all current entries of a board were sent again. With `elsewhere`
-    another process of the service runs the sink, and has not reported its state."""
+    `used` is the largest fraction of a board's retention that waiting changes take up, over all
+    boards. `lost_boards` is the number of boards that removed changes before they were sent.
+    `restarts` counts how often all current entries of a board were sent again. If `elsewhere` is
+    true, another process of the service runs the sink, and has not reported its state."""
 
     name: str
     delivered: int = 0

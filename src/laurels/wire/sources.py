@@ -10,9 +10,9 @@ class SourceReport(Answer, frozen=True):
     messages since the start of the service by outcome. `unknown` are messages for boards that do
     not exist, `foreign` those for boards that the source does not feed, `repeated` those that had
     been counted before. `lag_seconds` is the age of the newest counted message, null if the stream
-    has no times. `wait` is the reason why the source cannot read or count, null while it does;
-    `failing_seconds` is the time for which every attempt has failed. With `elsewhere` another
-    process of the service runs the source and has not reported its state."""
+    has no times. `wait` is the reason why the source cannot read or count, null while it can;
+    `failing_seconds` is the time for which every attempt has failed. If `elsewhere` is true,
+    another process of the service runs the source and has not reported its state."""
 
     name: str
     position: str = ""

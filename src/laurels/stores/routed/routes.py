@@ -1,9 +1,10 @@
-"""The boards that were moved away from the store that their names point to, kept durably.
+"""The routes of boards that were moved to another store. Routes are kept durably.
 
-The route of a board that is being moved is stored before anything is copied (`copying`), again when
-the new store has the whole board (`moved`), and a last time when the old store no longer has it
-(`settled`). The second one is the switch: before it the board is in its old store, and whatever the
-new one has of it is removed; after it the board is in the new store, and the old one deletes it.
+During a move, the route of the board is stored three times: before anything is copied (`copying`),
+when the new store has the whole board (`moved`), and when the old store has deleted it (`settled`).
+Until the route `moved` is stored, the board is in the old store, and a move that fails removes the
+incomplete copy from the new store. From then on, the board is in the new store, and the old store
+deletes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,9 @@ NOTE = "routes"
 
 
 class BoardRoute(Struct, frozen=True, omit_defaults=True):
-    """The store of a board, and the other store of a move: their identities. The other one has a
-    part of the board with this unique id, or all of it."""
+    """The identity of the store that a board is in. While the board is being moved, `other` is the
+    identity of the other store of the move, which may have all or some of the board with the unique
+    id `uid`."""
 
     store: str
     state: Literal["copying", "moved", "settled"] = "settled"
@@ -31,7 +33,7 @@ class BoardRoute(Struct, frozen=True, omit_defaults=True):
 
 
 class BoardRoutes:
-    """All routes, in one note. The methods block."""
+    """All routes, stored together as one note of a store. The methods block."""
 
     def __init__(self, notes: NoteStore) -> None:
         self._notes = notes
@@ -44,7 +46,7 @@ class BoardRoutes:
             self.all = msgspec.json.decode(text, type=dict[str, BoardRoute])
 
     def ensure_in(self, identities: Sequence[str]) -> None:
-        """Raise UnknownStore if a board was moved to another store than these."""
+        """Raise UnknownStore if the store in a route is not among these identities."""
         for board, route in self.all.items():
             if route.store not in identities:
                 raise UnknownStore(

@@ -210,7 +210,7 @@ class RoutedStore:
 
     @property
     def copies(self) -> RoutedCopies:
-        """Access to whole boards."""
+        """The interface for copying whole boards. It uses the store of each board."""
         return RoutedCopies(lambda: self._default.copies, lambda board: self._at(board).copies)
 
     def change_token(self, board: str) -> ChangeToken:
@@ -240,8 +240,8 @@ class RoutedStore:
     # All boards
 
     def definitions(self) -> list[Board]:
-        """Return the definitions of all boards, in the order of their names. Those of a store that
-        does not answer are the ones that were read last."""
+        """Return the definitions of all boards, in the order of their names. For a store that does
+        not answer, they are the definitions that were last read from it."""
         self._ensure_open()
         boards = {
             board.name: board
@@ -252,9 +252,9 @@ class RoutedStore:
         return [boards[name] for name in sorted(boards)]
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
-        """Return the boards that have changes after a cursor. The cursor consists of one for each
-        store. The cursor of a store that does not answer stays the same, and its boards are
-        missing."""
+        """Return the boards that have changes after a cursor. The cursor contains one cursor for
+        each store. If a store does not answer, its cursor stays the same, and its boards are left
+        out."""
         self._ensure_open()
         count = len(self._stores)
         cursors = decode_cursors(after, count)
@@ -287,7 +287,8 @@ class RoutedStore:
             store.rebuild()
 
     def snapshot(self) -> int:
-        """Take a snapshot of every store that has files. Return the offset of the first one.
+        """Take a snapshot of every store that has files. Return the offset of the first of these
+        snapshots.
         Raises NothingToBackUp if no store has files."""
         offsets, refused = list[int](), NothingToBackUp("no store has files")
         for store in self._all():
@@ -311,7 +312,7 @@ class RoutedStore:
         """Make every store accept its current clock."""
         self._default.accept_clock()
         for store in self._all()[1:]:
-            with suppress(InvalidClock):  # the clock of this store has no guard
+            with suppress(InvalidClock):  # raised if the store has no clock guard
                 store.accept_clock()
         return self.clock_status()
 
@@ -405,8 +406,8 @@ class RoutedStore:
                 each.opened.store.observe(observe, clock)
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read. It runs in a thread from a pool of this store, so that
-        reads that wait for a store delay only each other."""
+        """Return the result of a short read. It runs in the thread pool of the `RoutedStore`, so
+        that a read that waits for one of the stores delays only other short reads."""
         self._ensure_open()
         return await self._in_thread(lambda: read(True))
 
@@ -415,7 +416,8 @@ class RoutedStore:
         return await loop.run_in_executor(self._threads, copy_context().run, call)
 
     def start(self) -> None:
-        """Start the background work of all stores, and the watching of those on other machines."""
+        """Start the background work of all stores, and begin to watch the stores on other
+        machines."""
         self._is_started = True
         for each in self._stores:
             if each.opened is not None:
@@ -425,7 +427,7 @@ class RoutedStore:
                 self._watching.append(asyncio.get_running_loop().create_task(watching))
 
     async def _open_late(self, placed: PlacedStore) -> None:
-        """Begin to use a store that was opened after the start."""
+        """Begin to use a store that could not be opened at the start and has been opened now."""
         opened = placed.opened
         assert opened is not None
         if self._observed is not None:
@@ -490,8 +492,8 @@ class RoutedStore:
         return self._mover.move(board, number, pause_seconds)
 
     async def prepare(self) -> None:
-        """Read where boards were moved, remove what interrupted moves have left, and warn of the
-        boards that are not served."""
+        """Read the routes, clean up after interrupted moves, and warn of boards that are not
+        served."""
         await asyncio.to_thread(self._mover.load)
         await asyncio.to_thread(self._mover.recover)
         await self._find_misplaced(self._stores)
@@ -530,7 +532,8 @@ class RoutedStore:
             )
 
     def _ensure_creatable(self, board: str) -> None:
-        """Raise BoardElsewhere for the name of a board in a store that the name does not point to.
+        """Raise BoardElsewhere if a board of this name is in a store that the name does not point
+        to.
         A new board of that name would hide the scores of the existing one."""
         for number, name in list(self._misplaced):
             if name != board:
@@ -544,7 +547,8 @@ class RoutedStore:
 
 @contextmanager
 def _noted(touched: TouchedMembers, members: set[bytes] | None) -> Iterator[None]:
-    """Note members before and after they are written: a copy may read them in between."""
+    """Add the members of a write to `touched` before the write and again after it. In between, a
+    copy may take them and read rows without the write."""
     touched.add(members)
     try:
         yield
@@ -557,7 +561,7 @@ def _has(placed: PlacedStore, board: str) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the names of boards as the beginning of a sentence."""
+    """Return "the boards" and their names, at most NAMED of them, for use in a sentence."""
     more = "" if len(names) <= NAMED else f" and {len(names) - NAMED} more"
     return f"the boards {', '.join(map(quoted, names[:NAMED]))}{more}"
 

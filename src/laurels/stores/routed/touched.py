@@ -23,8 +23,8 @@ class TouchedMembers:
         self.is_spoiled = False
 
     def add(self, members: Iterable[bytes] | None) -> None:
-        """Note members that are about to be written, and again when they have been; None stands for
-        a write whose members are not known."""
+        """Add members. Call this before a write of these members and again after it. None stands
+        for a write whose members are not known."""
         with self._lock:
             if members is None:
                 self.is_spoiled = True
@@ -60,8 +60,8 @@ def members_of(command: Command[Any]) -> set[bytes] | None:
 
 
 def members_of_events(events: Iterable[Any]) -> set[bytes]:
-    """Return the members of events. Events without a proper member are left out: they are
-    refused."""
+    """Return the members of events. Events without a valid member are left out, because the store
+    refuses them."""
     members = set()
     for event in events:
         try:
