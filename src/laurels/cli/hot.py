@@ -15,9 +15,9 @@ _COLUMNS: list[tuple[str, Side]] = [("board", "left"), ("member", "left"), ("que
 def hot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Show the boards and members that a server is asked for most.
 
-    They have at least 50 queries, and 0.5 % of all, within ten seconds. Counts are of the process
-    that answers, over the current ten seconds and the ten before. A key limited to some boards sees
-    only these boards and their members.
+    Each had at least 50 queries, and 0.5 % of all queries, within ten seconds. The server process
+    that answers counts only its own queries, in the current ten seconds and the ten before. A key
+    limited to some boards sees only these boards and their members.
 
     \b
     Examples:

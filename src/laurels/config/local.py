@@ -69,10 +69,11 @@ def _compose(
     changes: ChangeFile | None = None,
     audit_log: FolderAudit | None = None,
 ) -> Service:
-    """Return a service on the requested clock, or by default on the clock that last wrote the log.
+    """Return a `Service` on the requested clock, or by default on the clock that last wrote the
+    log.
 
-    Boards can change to event time only while the log is empty. Later, this would set their time
-    back.
+    Boards can change to event time only while the log is empty. Later, such a change would set
+    their time back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return Service(
@@ -100,8 +101,8 @@ def _compose(
 
 
 def _rest() -> None:
-    """Let other threads run. Merely releasing the interpreter lock would not, since this thread
-    would take the lock again at once."""
+    """Let other threads run, by sleeping. It is not enough to release the interpreter lock, since
+    this thread would take the lock again at once."""
     time.sleep(0.0005)
 
 

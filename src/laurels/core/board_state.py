@@ -261,9 +261,9 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time.
 
-    The tuple has the next end of a period or step as the board knows it, and whether that end has
-    passed. The scores of a board with decay change all the time until the board ends; until then,
-    its tuple has the current second and True.
+    The tuple has the `due_ms` of the board and whether that time has passed. The scores of a board
+    with decay change all the time until the board ends. Until then, the tuple has the current
+    second and True.
     """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True

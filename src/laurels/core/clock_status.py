@@ -18,7 +18,7 @@ that far ahead, too.
 
 @runtime_checkable
 class GuardedSource(Protocol):
-    """A clock that follows a source only as far as its guard allows, since the source may leap."""
+    """A clock with a source that may leap. It follows the source only as far as a guard allows."""
 
     @property
     def leaps(self) -> int: ...

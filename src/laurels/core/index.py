@@ -100,7 +100,8 @@ class Slice(Struct, frozen=True, gc=False):
 
 
 class Neighbourhood(Struct, frozen=True, gc=False):
-    """A member's position, the total, and the member's entry between those of its neighbours."""
+    """A member's position, the size of the ranking, and the member's entry between those of its
+    neighbours."""
 
     total: int
     position: int
@@ -110,8 +111,8 @@ class Neighbourhood(Struct, frozen=True, gc=False):
 class Located(Struct, frozen=True, gc=False):
     """Positions of members, in the order requested; -1 for a member that is not ranked.
 
-    If ranks are estimated, `highs` has the highest possible ranks, and positions and ranks are the
-    lowest possible ones.
+    If ranks are estimated, `highs` has the greatest number that each rank may be, and `positions`
+    and `ranks` have the least.
     """
 
     positions: Sequence[int]
@@ -138,9 +139,9 @@ class Copy(Protocol):
 
 
 class Load(Protocol):
-    """Loads a copy, in five steps: call `see` with each section of a kind in `seen`; open the
-    boards that `described` returns; call `open`; call `take` with each section of another kind;
-    call `finish`.
+    """Loads a copy. Its user calls `see` with each section whose kind is in `seen`, opens the
+    boards that `described` returns, calls `open`, calls `take` with each other section, and then
+    calls `finish`.
 
     Different threads may take sections of different *lanes* concurrently. The sections of one lane
     are taken one after another.
@@ -177,8 +178,8 @@ class Index(Protocol):
         """Remove a board with all its rankings, ids and member data."""
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
-        """Count a batch as planned, event by event. The outcomes have the scores in the ranking
-        spec number `watch` of the plan."""
+        """Count a batch as planned, event by event. `watch` is the index of a ranking spec in the
+        plan; the outcomes have the members' scores in its ranking."""
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
         """Remove a member and its data from the ranking of all events and from the rankings of
@@ -223,8 +224,8 @@ class Index(Protocol):
         """
 
     def refresh_cost(self, board: int, window: str, most: int) -> int:
-        """Return about how many cells a refresh without a build would add up, over all scopes.
-        Counting stops once it exceeds `most`."""
+        """Return about how many cells of all scopes a refresh would add up if nothing was built
+        before it. A result above `most` may be too small, since the count stops there."""
 
     def refresh(self, board: int, window: str) -> bool:
         """Refresh a window in every scope from its tallies. Builds that are incomplete are

@@ -75,9 +75,8 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 
 class RollingState(NamedTuple):
-    """The state of a rolling window: the number of steps that it counts, and the ranking of the
-    running step. A refreshed window may still show an earlier step: `shown` is the step that it
-    shows."""
+    """The state of a rolling window: the number of `steps` that it spans, and the ranking of the
+    running step. A refreshed window may still show the ranking of an earlier step, `shown`."""
 
     steps: int
     ranking: Target

@@ -30,8 +30,8 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 
 def spec_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """Return the ranking spec of a window for scopes of these labels; the defaults are the board's
-    first window and first labels."""
+    """Return the ranking spec of a window and of scopes with the label names `scope`. The defaults
+    are the first window and the first of the board's `scopes`."""
     if window is None and scope is None:
         return rules.specs[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)

@@ -75,7 +75,7 @@ class NeededPlan(Struct, frozen=True):
     column: int
     requests: tuple[ReadRequest, ...]
     bounds: tuple[Bounds, ...]
-    """For each of the requests for other totals, the bounds of the total that it reads."""
+    """The bounds of the other totals, in the order of the requests that read these totals."""
 
     def needed(self, results: Sequence[ReadResult]) -> Needed | None:
         """Return the needed value; None if the member is at the position already. Raises BeyondHead

@@ -37,10 +37,11 @@ class Plan(Struct, frozen=True, dict=True):
     is an index into `targets` for all events, or one index for each event. The index is LATE if the
     window refuses the event, and NO_SCOPE if the event lacks the labels. `rolling` has, in the same
     order, the state of each rolling window for the scope of all events, and None for a window of
-    another kind. `late` are the events that are refused in every ranking for which they have the
-    labels. `outside` are those late events that are before the start or after the end of the board,
-    which takes events from `starts_ms` to just before `ends_ms`. `all_window` is the index in
-    `routes` of the window `all` in the scope of all events, -1 without such a window.
+    another kind. `late` has the indexes of the events that are refused as late in every ranking for
+    which they have the labels. `outside` has the indexes of those late events that are before the
+    start or after the end of the board, which takes events from `starts_ms` to just before
+    `ends_ms`. `all_window` is the index in `routes` of the window `all` in the scope of all events,
+    -1 without such a window.
     """
 
     specs: tuple[RankingSpec, ...]
@@ -287,8 +288,8 @@ def _route(
 
 
 def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
-    """Return whether events of a period or step are still accepted. For events from a stream, this
-    depends on the time at which the stream took them, and the window must still have the period
+    """Return whether events of a period or step are still accepted. For events from a stream, the
+    time at which the stream took them decides; besides, the window must still keep the period
     now."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)

@@ -34,8 +34,8 @@ _JSON_START = re.compile(r"\s*(\{|\[\s*[{\]])")
 
 
 class RawBoard(NamedTuple):
-    """The fields of a board as written in the file, not yet validated. Errors name the board by
-    `place`."""
+    """The fields of a board as written in the file, not yet validated. Error messages refer to the
+    board as `place`."""
 
     place: str
     fields: Mapping[str, Any]

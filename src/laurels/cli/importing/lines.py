@@ -62,10 +62,10 @@ class Lines:
         return raw
 
     def look_ahead(self, place: int) -> bytes:
-        """Return a line that is not consumed yet, or b"" if there is none. `place` 0 is the line
-        that `take` returns next, 1 the line after it. Nothing is consumed.
+        """Return a later line without consuming it, or b"" if there is none. With `place` 0 this is
+        the line that `take` returns next, with 1 the line after that, and so on.
 
-        If a line is over the limit, the lines after it cannot be seen: b"" is returned for them.
+        If a line is over the limit, the result for all lines after it is b"".
         """
         if self.end is not None and self._start_of(place) >= self.end:
             return b""

@@ -32,8 +32,8 @@ from .answers import SINK_PREFIX, ChangeKind
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send the change that reports this position. They do not if it is the
-    position of a sink: each change that a sink sends moves its position, so there would be no end.
+    """Return whether sinks send the change that reports this position. They do not send positions
+    of sinks: each change that a sink sends moves the sink's position, so there would be no end.
     """
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
@@ -287,8 +287,8 @@ def complete_block(
     added: Sequence["array[int]"] | None,
 ) -> EventBlock:
     """Return the block of the events that counted. `codes` are the outcomes of all events. `words`
-    has, for each ranking, the entries after each event, column by column. `added` has the words
-    that events with an absolute score added."""
+    has, for each ranking, the entries after each event, column by column. `added` has, as words,
+    the amounts by which events with an absolute score changed the scores."""
     if added is not None:
         signs = [column.sign for column in rules.columns]
         plain = zip(added, signs, strict=True)

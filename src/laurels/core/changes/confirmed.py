@@ -14,8 +14,9 @@ from .cursor import decode_cursor
 
 
 def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
-    """Return, for each shard, the newest block that a sink with this position has confirmed. None
-    if the position is not a cursor of changes of the board with this uid."""
+    """Return, for each shard, the number of the newest block of which a sink with this position has
+    confirmed all changes. None if the position is not a cursor of changes of the board with this
+    uid."""
     try:
         is_initial = beginning.is_initial(position)
         text = beginning.decode(position).changes if is_initial else position
@@ -28,8 +29,8 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 
 
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
-    """Return the newest block that all registered sinks have confirmed, for a board with one shard;
-    None without a sink."""
+    """For a board with one shard, return the number of the newest block that all registered sinks
+    have confirmed; None without a sink."""
     confirmed = [
         confirmed_sequences(text, uid)
         for source, text in positions.items()
