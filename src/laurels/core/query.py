@@ -35,7 +35,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     verb: ClassVar[str]
     """The method of `Leaderboards` for this query."""
     path: ClassVar[str]
-    """The end of the query's path over HTTP: `/v1/boards/{board}/…`."""
+    """The part of the query's path over HTTP that follows `/v1/boards/{board}/`."""
     returns: ClassVar[Any]
     """The type of the answer that is sent."""
     absent: ClassVar[type[LaurelsError] | None] = None
@@ -82,7 +82,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
 
 
 class ScopedQuery(Query[T], frozen=True, kw_only=True):
-    """A query about the scope of `labels`, or about the ranking `by` the values of a label."""
+    """A query about one scope, given by its `labels`, or about the ranking of the values of the
+    label `by`."""
 
     labels: LabelPairs = ()
     by: str | None = None

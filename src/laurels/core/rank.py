@@ -11,7 +11,7 @@ class Estimate(Answer, frozen=True):
 
     @property
     def middle(self) -> int:
-        """The rank in the middle of the two."""
+        """The middle of `low` and `high`, rounded down."""
         return (self.low + self.high) // 2
 
 

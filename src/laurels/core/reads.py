@@ -48,7 +48,8 @@ from .standing import (
 from .zeros import zeros_at_scale
 
 PERCENTILE_MARGIN = 10
-"""How many members a ranking may gain or lose between two reads before a third read is needed."""
+"""How many entries before and after the expected position a percentile query reads. A third read is
+needed only if the ranking has grown or shrunk by about as many members since its size was read."""
 
 _BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
 
@@ -135,7 +136,8 @@ class RankingView:
             return self._page(result, at, head, reverse=reverse)
 
         def read_index(index: Index, at: Offset) -> Page:
-            """Read a slice at known positions of an index in this process."""
+            """Read the page from an index in this process; its positions are known without a
+            search."""
             total = index.size(self.key)
             first, last = min(offset, total), min(offset + limit, total)
             part = index.slice(self.key, first, last)
@@ -288,8 +290,8 @@ class RankingView:
         return self._plan(finish, anchors=anchors)
 
     def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
-        """Plan the query for the score that at least this percentage of the members does not exceed
-        (nearest rank)."""
+        """Plan the query for the score at a percentile (nearest rank): at least this percentage of
+        the members have this score or a worse one."""
         share = percentile_share(percentile)
 
         def read_index(total: int) -> ReadPlan[Score | None]:
@@ -372,8 +374,8 @@ class RankingView:
         needs: NeededPlan | None,
         member: str,
     ) -> Standing:
-        """Return the standing of a member that is below the listed positions. `needed` is left out
-        while the entry at the position to reach is not certain."""
+        """Return the standing of a member that is below the listed positions. The standing has
+        neither a gap nor `needed` while the entry at the position to reach cannot be listed."""
         result = results[0]
         located = result.located
         assert located is not None

@@ -48,13 +48,14 @@ class Receipt(Answer, frozen=True):
     `status` is `applied`, `unchanged` (counted, but the member's score is as before), `duplicate`
     (its id was counted already) or `refused`. A refused event has the code of the error as
     `reason`. The scores are from before and after this event, the ranks from before and after its
-    commit. Both are of `window`: in the period of the event, or for a rolling window in the running
-    step. Scores and ranks are None if the member was not ranked, or if that window refused the
-    event. Ranks are also None if they were not requested. Below the head of a board a rank may be
-    an `Estimate`. In event time a commit is divided where a period, a step or a grace ends, and the
-    ranks are from before and after the part with this event. With decay, both scores are as shown
-    at the time at which the event was accepted. On a board with scopes, scores and ranks are of the
-    scope with these `labels`; they are None if the event lacks the labels.
+    commit. Scores and ranks are those in `window`: in the period of the event or, for a rolling
+    window, in the running step. They are None if the member was not ranked, or if that window
+    refused the event. Ranks are also None if they were not requested. Below the head of a board a
+    rank may be an `Estimate`. In event time a commit is counted in parts, divided where a period, a
+    step or a grace ends; the ranks are then from before and after the part that has this event.
+    With decay, both scores are as shown at the time at which the event was accepted. On a board
+    with scopes, scores and ranks are of the scope with these `labels`; they are None if the event
+    lacks the labels.
     """
 
     member: str | None
@@ -90,9 +91,9 @@ Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
 
 
 class ReceiptSegment:
-    """A counted batch of submitted events, and the ranks that were requested. `places` are the
-    positions of the segment's events among all accepted events; None if they directly follow the
-    events of the previous segment."""
+    """A counted batch of submitted events, and the ranks that were requested. For each event of the
+    segment, `places` has its position among all accepted events. It is None if the segment's events
+    directly follow those of the previous segment."""
 
     def __init__(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
@@ -353,7 +354,8 @@ def _outside_error(plan: Plan, event: int, member: str | None, at_ms: int) -> La
 
 
 class ReceiptSlice(Receipts):
-    """The receipts of a part of the events of a commit, for the caller that submitted them."""
+    """The receipts of some successive events of a commit, for the caller that submitted these
+    events."""
 
     def __init__(self, receipts: Receipts, first: int, size: int) -> None:
         self._receipts = receipts
@@ -392,9 +394,10 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
-    """Return, for each accepted event, its index among the events of all `parts`, one part after
-    another; None if every event has its own position as the index. `starts` has the index of the
-    first event of each part, and then the number of all events."""
+    """Return where each accepted event is in the `parts`: its index in the concatenation of their
+    events. Return None if the parts have the events in order, so that each index is the position of
+    the event itself. `starts` has the index of the first event of each part and, as the last item,
+    the number of all events."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [
         own if part.places is None else part.places

@@ -113,8 +113,8 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
-    """The new position of an import, committed without events because none of its events was
-    accepted."""
+    """The new position of an import after a batch in which no event was accepted, so that the
+    position is committed alone."""
 
     board: int
     version: int

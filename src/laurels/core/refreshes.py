@@ -36,7 +36,8 @@ Due = tuple[BoardState, str]
 
 
 class Build(Struct):
-    """The progress of a build: the step that it is made for, and the scope that it has reached."""
+    """The progress of a build: the step for which the ranking is built (`running`), and the scope
+    that the build has reached (`place`)."""
 
     running: int | None = None
     place: tuple[str, str] | None = None
@@ -48,8 +49,8 @@ class Refreshes:
 
     `time_of`, `advance` and `advance_scopes` are methods of the fold. `builds` has the progress of
     each refresh that is being built. In event time each board has its own time, but all refreshes
-    are in one heap. A refresh that comes up there before its own board has reached its time is set
-    aside in `_parked` until this board counts an event.
+    are in one heap. If the first refresh in the heap is later than the time of its own board, it is
+    set aside in `_parked` until this board counts an event.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class Refreshes:
                 self._set_state(state, name, replace(current, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
-        """Record that a log entry changed the lists of refreshed windows."""
+        """Record that the log entry at this offset changed the lists that refreshed windows show:
+        it removed a member or changed a member's data."""
         for name, current in state.refreshed.items():
             if current.now_ms is not None:
                 state.refreshed[name] = replace(current, offset=offset)
@@ -95,8 +97,8 @@ class Refreshes:
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
         """Refresh a window of a board that has been advanced.
 
-        This takes O(1) if the build is complete. Otherwise all scopes are refreshed here; they have
-        to be advanced before.
+        This takes O(1) if the build is complete. Otherwise all scopes are refreshed here; the
+        caller must have advanced them.
         """
         refresh = (
             self._index.switch_to_built if self.is_built(state, window) else self._index.refresh
@@ -105,7 +107,7 @@ class Refreshes:
         self._set_state(state, window, Refreshed(offset, now_ms, refresh(state.number, window)))
 
     def is_built(self, state: BoardState, window: str) -> bool:
-        """Return whether nothing is left to build in any scope."""
+        """Return whether the build of a window is complete in every scope."""
         build = self.builds.get((state.number, window))
         running = state.rules.refreshed[window].number_at(self._time_of(state))
         return build is not None and build.complete and build.running == running

@@ -1,9 +1,10 @@
 """Requests for reading a ranking, and their results.
 
-A query ("who is around ann?") becomes a `ReadRequest`. Its anchors are places between the entries
-of a ranking. Its spans are consecutive entries between two distances from an anchor. An index,
-local or remote, answers any number of requests from one state. So no answer combines a list from
-before a write with a total from after it. Positions start at 0.
+A query ("who is around ann?") becomes a `ReadRequest` with anchors and spans. An anchor is a point
+between two entries of a ranking, or at its start or end. A span is some consecutive entries, from
+one distance to another as counted from an anchor. An index, local or remote, answers any number of
+requests from one state. So no answer combines a list from before a write with a total from after
+it. Positions start at 0.
 
 Requests and results are numerous and never part of a reference cycle, so the garbage collector does
 not track them (`gc=False`).
@@ -39,8 +40,8 @@ class AtMember(Struct, frozen=True, tag="member"):
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """The anchor before the first entry that does not sort before the given leading words and
-    member. With `right`, it is before the first entry that sorts after them."""
+    """The anchor at a key, which is some leading words and, unless it is None, a member. The anchor
+    is before the entries that begin with the key, or with `right` after them."""
 
     words: tuple[int, ...]
     member: bytes | None
@@ -69,8 +70,8 @@ class Span(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """A request for the next scopes with the label names of a form (`RankingSpec.name`), after a
-    given scope.
+    """A request for the next scopes after a given one. `form` has the names of their labels
+    (`RankingSpec.name`).
     """
 
     form: str
@@ -79,17 +80,18 @@ class Listing(Struct, frozen=True):
 
 
 class Zeros(Struct, frozen=True):
-    """The bounds of the entries whose score is 0. These follow one another in a ranking: the first
-    one is after the anchor `first`, and the last one before `past`."""
+    """Where the entries whose score is 0 are in a ranking: between the anchors `first` and
+    `past`."""
 
     first: AtBound
     past: AtBound
 
 
 class Walk(Struct, frozen=True):
-    """A request for up to `limit` members of a ranking in any order. The walk continues after the
-    place that the previous result returned; an empty text begins it. `width` words decide the order
-    of the ranking. A member that is ranked during the whole walk is in at least one of the results.
+    """A request for up to `limit` members of a ranking in any order. `after` is the text `walked`
+    of the previous result, or an empty text to begin the walk. The first `width` words of an entry
+    decide its order. A member that is ranked during the whole walk is in at least one of the
+    results.
     """
 
     after: str
@@ -105,8 +107,8 @@ class ReadRequest(Struct, frozen=True, gc=False):
     `scopes` the request only lists the scopes of the board that have members. With `whole` the
     result has all stored words of the requested members, not only the words that decide the order.
     With a `head` spans end at that position, as if the ranking had no further entries. With `zeros`
-    the result is that of the ranking without these entries. With a `walk` the request only reads
-    members in any order, into a slice with all stored words."""
+    the result is that of the ranking without the entries whose score is 0. With a `walk` the
+    request only reads members in any order, into a slice with all stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -132,10 +134,10 @@ class ReadResult(Struct, frozen=True, gc=False):
     positions, and spans end there. `certain` is None if all positions are known. The returned
     position of an anchor beyond the certain positions is some number from `certain` to `total`. If
     there are `highs`, these are the greatest possible positions of the anchors, and `positions` are
-    the least possible ones.
-    `grid_age` is the number of changes since the bounds of estimates were as narrow as possible; it
-    is None if nothing is estimated. `walked` is the place from which a walk continues, empty at the
-    end of the walk. Positions and ranks in the slice of a walk have no meaning.
+    the least possible ones. `grid_age` is the number of changes since the bounds of estimates were
+    as narrow as possible; it is None if nothing is estimated. `walked` is the text with which the
+    next request continues a walk, empty at the end of the walk. Positions and ranks in the slice of
+    a walk have no meaning.
     """
 
     total: int
@@ -186,7 +188,7 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
 
 
 def without(index: Index, key: RankingKey, zeros: Zeros) -> Index | WithoutInterval:
-    """Return a ranking of an index without the entries whose score is 0."""
+    """Return an index that shows this ranking without the entries whose score is 0."""
     first, past = [
         index.bound(key, bound.words, bound.member, right=bound.right)
         for bound in (zeros.first, zeros.past)
@@ -225,7 +227,8 @@ _place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
 def _walk(index: Index, ask: ReadRequest, walk: Walk) -> ReadResult:
     """Answer a walk in the order of the ranking.
 
-    The returned place has the last entry's member and the words that decide its order.
+    The text with which the walk continues has the last entry's member and the words that decide its
+    order.
     """
     key, start = ask.key, 0
     if walk.after:

@@ -71,9 +71,8 @@ class Needed(Answer, frozen=True):
     better.
 
     `value` is the value to submit. With several columns it is a tuple, and `column` names the
-    column that was varied. `value` is None if `unreachable`. In this case no value of that column
-    reaches the position within the range of every total that the event would change, or the board
-    takes no events now.
+    column that was varied. `value` is None if `unreachable`: the board takes no events now, or
+    every value of that column that would suffice takes some total of the member out of its range.
     """
 
     rank: int
@@ -83,12 +82,12 @@ class Needed(Answer, frozen=True):
 
 
 class Standing(Answer, frozen=True):
-    """A member's place in a ranking, with its context.
+    """A member's rank and score in a ranking, with its neighbours and gaps.
 
-    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". For a member
-    below the position `to_rank`, `needed` is the value of one event that takes it there now.
-    `needed` is None in past periods, refreshed windows and rankings by a label. A score is an int
-    (scale 0) or a Decimal; with several columns it is a tuple. In a window with decay it is a
+    `percent` is the percentage of the members from the top down to this one: 1.0 is "top 1 %". For
+    a member below the position `to_rank`, `needed` is the value of one event that takes it there
+    now. `needed` is None in past periods, refreshed windows and rankings by a label. A score is an
+    int (scale 0) or a Decimal; with several columns it is a tuple. In a window with decay it is a
     Decimal with six more decimal places than the column.
 
     Below the head of a board the rank may be estimated, in which case `exact` is False: the rank
@@ -149,8 +148,8 @@ class PeriodInfo(Answer, frozen=True):
     """A period that can be read: from `start_ms` up to, not including, `end_ms`.
 
     It is `final` once no event can change its standings any more. This requires that the grace
-    after its end is over, and that every source of the board has passed this time. `waits_for` has
-    the sources that have not passed it.
+    after its end is over, and that every source of the board has passed the end of the grace.
+    `waits_for` has the sources that have not passed it.
     """
 
     label: str

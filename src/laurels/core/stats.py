@@ -18,9 +18,9 @@ from .ranking_key import RankingKey, ranking_key
 class WindowStats(Answer, frozen=True):
     """The figures of one window.
 
-    `members` is of the running period. `rankings` is the number of rankings stored for all periods,
-    and `tallies` that of a rolling window's tallies. `nbytes` is the memory of these rankings and
-    tallies.
+    `members` is the number of members in the running period. `rankings` is the number of rankings
+    stored for all periods, `tallies` the number of tallies of a rolling window. `nbytes` is the
+    memory of these rankings and tallies.
     """
 
     window: str
@@ -48,17 +48,17 @@ class BoardStats(Answer, frozen=True):
 
     `windows` has the figures of the scope of all events. `scopes` counts the other scopes that have
     members, by the names of their labels (`room`, `gender,zone`). `scopes_nbytes` is the memory of
-    these scopes' rankings and of the rankings by a label. It is estimated from a sample on an index
-    server, and for many scopes. `now_ms` is the board's time: the time of the clock, or with
-    `event_time` the latest `at` of the board's events.
+    these scopes' rankings and of the rankings by a label. On an index server it is estimated from a
+    sample; in other stores only if there are many scopes. `now_ms` is the board's time: the time of
+    the clock, or with `event_time` the latest `at` of the board's events.
 
     `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
     shards that count for their members but not for their labels, as a label's total would have left
     the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
     a registered sink had confirmed them; for a board in this process, they are counted since the
     store was opened. `changes_unsent` is the number of changes that the slowest registered sink has
-    not confirmed, in a folder rounded up to a block of up to 5,000. `changes_used` is the share of
-    `changes_max` that these changes take; at 1, further changes are lost.
+    not confirmed, in a folder rounded up to a block of up to 5,000. `changes_used` is the fraction
+    of `changes_max` that these changes take up; at 1, further changes are lost.
     """
 
     board: str
@@ -120,7 +120,7 @@ class CheckReport(Answer, frozen=True):
 
 
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
-    """Return the figures of one board; O(rankings of all events)."""
+    """Return the figures of one board; O(number of rankings in the scope of all events)."""
     keys = fold.index.keys(state.number)
     tallies = [key.window for key in fold.index.tallies(state.number)]
     windows = [
@@ -170,7 +170,7 @@ def _window_stats(
 
 
 def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> Stats:
-    """Return the figures of the whole store. O(rankings without labels)."""
+    """Return the figures of the whole store. O(number of rankings in the scopes of all events)."""
     index = fold.index
     numbers = [state.number for state in fold.boards.values()]
     keys = [key for number in numbers for key in index.keys(number)]
@@ -213,8 +213,8 @@ class StoreFigures(Struct, frozen=True):
     these changes.
     """
     changes_used: Sequence[tuple[str, float]] = ()
-    """For each board with changes that a sink has not sent yet, the share of `changes_max` that
-    these changes take.
+    """For each board with changes that a sink has not sent yet, the fraction of `changes_max` that
+    these changes take up.
     """
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""

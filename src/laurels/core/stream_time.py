@@ -8,8 +8,8 @@ everything that the stream took before that time has been counted. Two rules fol
 - A period is therefore final not at the end of its grace, but only when every source of the board
   has passed that end (`finality`).
 
-The board's `close_wait` bounds both rules: when it has passed after the end of its grace, a period
-is final, whatever the sources do.
+The board's `close_wait` bounds both rules: a period is final at the latest when this much time has
+passed since the end of the period's grace, whatever the sources do.
 """
 
 from collections.abc import Mapping
@@ -46,16 +46,17 @@ def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: i
     """Return the time as of which the lateness of events is judged.
 
     The stream took the first of these events at `arrived_ms`. They are counted at `now_ms`, after
-    the position `before`. The result is `arrived_ms`, but not before the time that the source has
-    passed, nor more than `close_wait_ms` before `now_ms`, since earlier periods may be final."""
+    the position `before`. The result is `arrived_ms`, but at least the time that the source has
+    passed, and at least `now_ms - close_wait_ms`, since periods whose grace ended before these
+    times may be final. It is at most `now_ms`."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))
 
 
 class Finality(Struct, frozen=True):
-    """The state of the end of a period: whether the period is final, so that no event can change
-    its standings any more, and which sources it waits for."""
+    """Whether a period is final, so that no event can change its standings any more, and which
+    sources it still waits for."""
 
     final: bool
     waits_for: tuple[str, ...] = ()

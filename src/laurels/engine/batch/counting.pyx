@@ -330,9 +330,10 @@ cdef void hint_event(const Job *job, Py_ssize_t event, EventHints *hints,
 
 cdef inline void prefetch_ahead(const Job *job, Py_ssize_t event, HintRing *hint_ring,
                                 Part *parts) noexcept nogil:
-    """Prefetch memory for three later events. The prefetch for an event has three steps, each of
-    which needs the memory of the step before. This makes the first step for the farthest of the
-    three events, the second step for the next, and the last step for the nearest."""
+    """Prefetch memory for three later events. The prefetch for one event consists of three actions,
+    each of which needs the memory that the previous one has prefetched. Each call does the first
+    action for the farthest of the three events, the second for the next one, and the third for the
+    nearest."""
     cdef EventHints *hints = &hint_ring.hints[event % NEXT][0]
     if event + FAR < job.stop:
         prefetch_event(job, event + FAR, False)

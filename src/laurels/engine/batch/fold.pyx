@@ -42,7 +42,7 @@ cdef enum:
 
 
 cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
-    """Set the tree of a store that is a ranking."""
+    """Let a `Store` (a target of events) refer to the tree of its ranking."""
     if ranking.stepped:
         raise ValueError("expected tallies for a rolling window, got one of its rankings")
     if ranking.stamped != job.rule.stamped:
@@ -52,8 +52,7 @@ cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
-    """Set the rolling set of a store: the one that its tally belongs to. `item` is None if the
-    store is a ranking."""
+    """Let a `Store` refer to the rolling set of its tally; `item` is None if it has a ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
     if item is None:
@@ -103,7 +102,8 @@ cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
 
 cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t number,
                    int window) except -1:
-    """Check that the store in a window's route exists, and that no other window uses it."""
+    """Check that the ranking or tally in a window's route exists, and that no other window uses
+    it."""
     cdef char *owner
     cdef const Store *store
     if number < 0:
@@ -152,7 +152,7 @@ cdef int set_routes(Job *job, BufferViews *buffers, object routes) except -1:
 
 
 cdef int check_routes(const Job *job) except -1:
-    """Check every store that a route refers to."""
+    """Check every ranking and tally that a route refers to."""
     cdef const Route *route
     cdef bytearray owners = bytearray(job.store_count)
     cdef dict rollings = {}

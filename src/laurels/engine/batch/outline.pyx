@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The outline of a body: the number and places of its list's elements, before it is decoded.
+"""The outline of a body that has not been decoded yet: how many elements its list has, and where.
 
 Decoding holds the GIL for its whole duration, and can allocate up to 70 times the bytes it reads (8
 MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
@@ -67,14 +67,15 @@ def outline_json(
     """Outline a JSON document, or with `lines` a text with one document in each line.
 
     Return (verdict, place, is_list, count, pieces). `count` is the number of elements, 1 if the
-    document is not a list. Each piece is (start, end, count): some successive elements, in at least
-    `piece` bytes, except for the last piece. The separators between pieces belong to none.
+    document is not a list. Each piece is (start, end, count): the positions and the number of some
+    successive elements. Every piece but the last has at least `piece` bytes. The separators between
+    pieces belong to none.
 
     The verdict is WHOLE if no fault was found. Otherwise `place` is the position of the fault in
     bytes, and the verdict is MALFORMED; TOO_MANY_VALUES if the element with the number `count` has
-    more than `most_values` values; TOO_DEEP if such an element has them in deeply nested lists; or
-    TOO_MANY_IN_ALL if all elements together have more than `most_in_all` values. O(bytes), without
-    the GIL.
+    more than `most_values` values; TOO_DEEP instead if the first value beyond this limit is in
+    deeply nested lists; or TOO_MANY_IN_ALL if all elements together have more than `most_in_all`
+    values. O(bytes), without the GIL.
     """
     return _outlined(raw, most_values, most_in_all, piece, 2 if lines else 1)
 

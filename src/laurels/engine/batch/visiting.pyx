@@ -85,8 +85,8 @@ cdef bint are_members_distinct(const Job *job) noexcept nogil:
 
 
 cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
-    """Return the events of a job in the order of their first values. `visits` must have room for
-    two visits of each event."""
+    """Return a visit of each event of a job, sorted by the events' first values. `visits` must have
+    room for two visits of each event, since the sort moves them between two arrays."""
     cdef Py_ssize_t count = job.stop - job.start
     cdef Py_ssize_t i
     for i in range(count):

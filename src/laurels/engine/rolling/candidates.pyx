@@ -9,14 +9,14 @@ the window, with the least stamp among equals, since stamps ascend with steps. W
 next candidate is the best. The newest step with an event is always the last candidate, and the live
 entry names it.
 
-A cell has the best tuple of its step, the least stamp with which that was reached, and two links:
-the number of steps back to the previous candidate and on to the next one, 0 for none. A link back
-to a step that has left the window counts as none.
+A cell has the best tuple of its step, the least stamp with which this tuple was reached, and two
+links: the number of steps back to the previous candidate and on to the next one, 0 for none. A link
+back to a step that has left the window counts as none.
 
 **Cost.** An event of the newest step drops the candidates that it beats, beginning with the newest;
 each candidate is dropped once, so this is O(1) amortised. For an event of an older step in which
-the member has no cell, the place among the candidates is searched from the newest one back:
-O(newer candidates).
+the member has no cell, its position among the candidates is searched from the newest candidate
+back: O(newer candidates).
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy

@@ -167,7 +167,8 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
 
 
 cdef bint continue_pass(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Visit about `limit` of the members left in the pass; return False if out of memory."""
+    """Visit about `limit` of the members that the pass has not visited yet; return False if out of
+    memory."""
     cdef uint32_t ids[BLOCK + BUCKET_MOST]
     cdef Cells *cells
     cdef uint64_t *place

@@ -199,8 +199,9 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
 
 
 cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree) noexcept nogil:
-    """Check the entries of one ranking. Each entry of `live` is checked in both rankings. A member
-    only in `prepared` must be one that the pass will still remove."""
+    """Check the entries of one ranking. For each entry of `live`, the member's entries in both
+    rankings are checked. A member that is in `prepared` alone must be one that the pass will still
+    remove."""
     cdef int64_t entry[WORDS_MOST]
     cdef const char *fault = NULL
     cdef Spot spot, other
@@ -243,7 +244,8 @@ cdef const char *count_all(Rolling *rolling, Count *count) noexcept nogil:
 
 
 cdef const char *recount(Rolling *rolling) noexcept nogil:
-    """Check that the rankings are the totals of the tallies; return the first fault found, or NULL.
+    """Check that the rankings have the totals of the tallies; return the first fault found, or
+    NULL.
 
     The structures of the rankings and tallies must have been checked before. O(cells).
     """

@@ -9,9 +9,10 @@ tally, of step i-n+1, *leaves*. Entries of `prepared` are assigned, never decrem
                    or absent if m has no event newer than that tally
 
 Every event of m makes this assignment, and so does the *pass* over the members of two tallies: the
-one that *left* when step i began (prepared was live until then and still counts it) and the one
-about to leave. All other entries are right already: prepared was live in step i-1. When the pass is
-complete, the rankings can swap roles (`rotate_step`). The cost of an event does not depend on n.
+one that *left* when step i began (`prepared` was `live` until then, so it still counts this tally)
+and the one about to leave. All other entries are right already: prepared was live in step i-1. When
+the pass is complete, the rankings can swap roles (`rotate_step`). The cost of an event does not
+depend on n.
 
 **Cells.** A member's cell in a tally is the entry that the step's events alone would make in an
 empty ranking, by the same rule (`rule.pyx`). An entry of a ranking has one word more than in other

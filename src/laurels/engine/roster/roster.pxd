@@ -31,7 +31,8 @@ cdef inline Group *group_of(const Names *names, uint32_t member) noexcept nogil:
 
 cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
                                    uint32_t *length) noexcept nogil:
-    """Return the bytes of a member of the roster, and set their number. O(1)."""
+    """Return a pointer to the bytes of a member of the roster, and set `length` to their number.
+    O(1)."""
     cdef const Group *group = group_of(names, member)
     cdef uint32_t place = member % GROUP
     cdef uint32_t start = group.ends[place - 1] if place else 0

@@ -11,8 +11,8 @@ single insert rebuilds more than one segment (tens of microseconds), however lar
 **Segments** come in two forms, chosen anew whenever one is rebuilt:
 - *hashed*: open addressing with linear probing, 8 bytes a slot, 62 to 80 % of the slots taken.
   A removal shifts later slots back, so there are no tombstones.
-- *dense*: an array indexed by the bits of the tag that the directory does not use, 4 bytes a place.
-A segment is dense if at least two in five places are used, because it is then smaller, and also
+- *dense*: an array indexed by the bits of the tag that the directory does not use, 4 bytes an item.
+A segment is dense if at least two in five items are used, because it is then smaller, and also
 faster. Only tables of unique tags have dense segments.
 
 **Tags.** The roster's tags are hashes and may repeat. So the roster itself walks the slots with the
@@ -22,8 +22,8 @@ most of the ids with its low bits is dense, whatever form other segments have.
 
 **Invariants** (`table_check`): the indexes of directory entries that share a segment have the same
 low bits, as many as its depth; every tag is in the segment of its low bits, reachable from its home
-without crossing a free slot; `used` counts the taken slots; a hashed segment has a free slot;
-unique tags occur once.
+(the slot where its search begins) without crossing a free slot; `used` counts the taken slots; a
+hashed segment has a free slot; unique tags occur once.
 """
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc

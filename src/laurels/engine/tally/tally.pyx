@@ -206,10 +206,10 @@ cdef class Tally:
             release_buffers(&buffers)
 
     def scan(self, position: int, limit: int) -> tuple[array.array, list[array.array], int]:
-        """Return ids and words of cells in hash order, from a position (0 to 2**32) on.
+        """Return ids and words of cells in hash order, from a place (`position`, 0 to 2**32) on.
 
         Whole buckets are returned, until there are `limit` cells or more. The last item is the
-        position from which to continue, 2**32 at the end. Between calls cells may be added, changed
+        place from which to continue, 2**32 at the end. Between calls cells may be added, changed
         and removed; a cell that exists during the whole scan is returned exactly once. O(cells +
         buckets).
         """

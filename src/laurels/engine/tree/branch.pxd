@@ -51,7 +51,8 @@ cdef inline int slot_of(Page *page) noexcept nogil:
     return slot
 
 cdef inline uint32_t total_of(const uint32_t *numbers, int count) noexcept nogil:
-    """Return the sum of the first `count` numbers of entries, which is less than 2**32."""
+    """Return the sum of the first `count` items of `numbers`, the numbers of entries (or of runs)
+    under children. The sum is less than 2**32."""
     cdef uint32_t total = 0
     cdef int i
     for i in range(count):

@@ -7,8 +7,8 @@ the leaf is split next to this entry, so that appending fills leaves. A full bra
 is split first, so a parent always has room. Since a leaf's memory follows its size, no entries are
 moved to neighbours to save memory. A leaf less than a quarter full is joined with a neighbour under
 the same parent if both together fill at most three quarters, and so are branches. Empty pages are
-dropped, and a root with one child is replaced by the child. Joining only saves memory and steps: if
-there is no memory for it, it is skipped.
+dropped, and a root with one child is replaced by the child. Joining pages only saves memory and
+time, so it is skipped if there is no memory for it.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free

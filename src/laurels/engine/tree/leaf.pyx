@@ -140,8 +140,8 @@ cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
 
 
 cdef void leaf_breaks(const Leaf *leaf, int columns, uint8_t *marks) noexcept nogil:
-    """Set the mark of each entry to 1 if its columns differ from those of the previous entry, else
-    to 0; the mark of the first entry is 0."""
+    """Set the item of each entry in `marks` to 1 if the entry's columns differ from those of the
+    previous entry, else to 0; the item of the first entry is 0."""
     cdef int column
     cdef char *packed
     memset(marks, 0, leaf.size)

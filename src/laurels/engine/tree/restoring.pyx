@@ -153,8 +153,8 @@ cdef void free_copied_segments(Table *to, const Table *table, uint64_t stop) noe
 
 
 cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
-    """Copy a tree into an empty one of the same form; return False if out of memory, leaving it
-    empty. O(leaves)."""
+    """Copy a tree into an empty one whose entries have the same words; return False if out of
+    memory, leaving it empty. O(leaves)."""
     cdef bint done = True
     if tree.root == NULL:
         return True

@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Totals with decay, as two words, and additions to them; see `laurels.model.windows.weighing`.
 
-The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, both negative for a
-negative total, both 0 for zero, so the words sort like the totals. An amount is a value times the
-weight of its time, rounded once to 53 bits, and a sum is rounded once. All computations use IEEE
-doubles with separate exponents, so every platform, and Lua, computes the same bits.
+A positive total m * 2^e, with m an integer of 53 bits, has the words e + BIAS and m. A negative
+total has the words of its absolute value, both negated; a total of 0 has two words 0. So the words
+sort like the totals. An amount is a value times the weight of its time, rounded once to 53 bits,
+and a sum is rounded once. All computations use IEEE doubles with separate exponents, so every
+platform, and Lua, computes the same bits.
 """
 from libc.stdint cimport int64_t
 

@@ -37,7 +37,8 @@ cdef inline uint64_t high(uint64_t one, uint64_t other) noexcept nogil:
 
 
 cdef inline int64_t mantissa_of(const uint64_t *powers, uint64_t share) noexcept nogil:
-    """Return the double nearest to 2^(share / 2^64), times 2^52; 0 if it cannot be determined."""
+    """Return the double nearest to 2^(share / 2^64), times 2^52; 0 if it cannot be determined.
+    `share` is rest / H in units of 2^-64."""
     cdef uint64_t found, low
     cdef int part
     found = powers[share >> 56]

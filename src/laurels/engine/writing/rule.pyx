@@ -10,9 +10,10 @@ nor scales. The new word of a column depends on its operator:
   the better one is kept.
 
 The tie word is tie * stamp. The stamp is the time at which the score was reached: for sum and last
-the greatest one of the counted events, for best the least among those equal to the best tuple. If a
-`last` column needs the exact `at` and the tie word does not have it (ties by member, or a coarser
-resolution), one more word, which does not affect the order, has the greatest `at`.
+columns the greatest stamp of the counted events, for best columns the least stamp of the events
+with the best tuple. If a `last` column needs the exact `at` and the tie word does not have it (ties
+by member, or a coarser resolution), one more word, which does not affect the order, has the
+greatest `at`.
 """
 from libc.stdint cimport int64_t
 

@@ -1,9 +1,9 @@
 """Move the sinks of a board to its copy.
 
-A copy has only the changes since it was made. No sink's position is that late: storing a position
-is itself a change, which follows the position. So a sink that has sent everything is moved to the
-point from which the copy has changes. Any other sink is reported, since only the source has its
-unsent changes.
+A copy has only the changes since it was made. The position of a sink is always before these, even
+if the sink has sent everything: storing the position is itself a change, which comes after this
+position. So a sink that has sent everything is moved to the point from which the copy has changes.
+Any other sink is reported, since only the source has its unsent changes.
 """
 
 from laurels.api.leaderboards import Leaderboards

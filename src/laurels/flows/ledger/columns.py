@@ -14,13 +14,13 @@ from laurels.model.validation import safe_repr
 from .rows import COLUMNS, RankingName
 
 SCORES = slice(4, 4 + COLUMNS)
-"""The place of the scores in a row, after member, window, period and scope."""
+"""The slice of a row that has the scores, after member, window, period and scope."""
 
 
 class LedgerEntries(Struct, frozen=True):
     """Entries of one ranking, in columns: the members in the form of the ledger, concatenated, with
     their lengths in bytes; the scores in units of 10^-scale, column by column; and two columns of
-    times. A column of times is None if the ledger lacks the time of any entry."""
+    times. A column of times is None if the ledger lacks this time of one or more entries."""
 
     name: RankingName
     members: bytes

@@ -2,8 +2,8 @@
 
 Both are read once. The members are divided into buckets by a hash of their ids; for each bucket the
 entries are counted, and their hashes added up. Only the entries of buckets that differ are read
-again and compared one by one, so only the entries of such buckets are in memory. Both sides change
-meanwhile, so each difference is checked again before it is reported.
+again, into memory, and compared one by one. Both sides change meanwhile, so each difference is
+checked again before it is reported.
 """
 
 import asyncio

@@ -55,7 +55,8 @@ class Dialect(Protocol):
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
         """Insert rows, or update those that exist and do not have a higher version. `types` has the
-        types of the columns by name, `version` last; the first `key` columns are the key."""
+        type of each column by name. The first `key` columns are the key, and the last column is
+        `version`."""
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         """Delete the rows that have one of the given combinations of values in these columns."""

@@ -48,7 +48,7 @@ class PostgreSQL:
             parameters = self._driver.conninfo.conninfo_to_dict(url)
         except self._driver.ProgrammingError:  # its message may contain the password
             parameters = None
-        # If a password has an unescaped '/', its beginning is parsed as the port.
+        # If a password has an unescaped '/', the text before the '/' is parsed as the port.
         if parameters is None or not all(map(_is_port, str(parameters.get("port", "")).split(","))):
             raise InvalidTarget(
                 "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters "
@@ -181,9 +181,9 @@ class PostgreSQL:
 def _until_silent(
     steps: Generator[Any, Any, T], driver: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
-    """Run the generator of a driver's call. At each check the generator receives the operations for
-    which the connection is ready, or 0 if there are none. Raises OperationalError after `checks`
-    consecutive checks with 0."""
+    """Run `steps`, the generator of a driver's call. After each check of the connection it receives
+    the operations for which the connection is ready, or 0 if there are none. Raises
+    OperationalError after `checks` consecutive checks with 0."""
     idle = 0
     try:
         awaited = next(steps)
@@ -201,7 +201,7 @@ def _until_silent(
 
 
 def _columns_of(table: str, scales: Sequence[int]) -> str:
-    """Return the part before WHERE of the statement that reads entries as columns."""
+    """Return the statement that reads entries as columns, up to its WHERE."""
     units = [f"score_{i + 1} * {10**scale}" for i, scale in enumerate(scales)]
     columns = [
         "convert_to(member, 'UTF8')",

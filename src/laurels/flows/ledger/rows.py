@@ -111,8 +111,8 @@ def labels_in(scope: str) -> dict[str, str]:
 
 
 def version_of(change: Change, generation: int) -> int:
-    """Return the version of the rows that a change writes. It does not replace rows of a higher
-    version."""
+    """Return the version of the rows that a change writes. These rows do not replace rows of a
+    higher version."""
     parts = change.id.split("/", 3)
     sequence = 0 if parts[1] == "initial" else int(parts[2])
     return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)
@@ -156,7 +156,8 @@ def flush_of(
 
 
 def _add_board_change(flush: Flush, change: Change) -> None:
-    """Add a change that is not one of a member."""
+    """Add a change that concerns no member: of the definition, of the position of a source, or the
+    end of the initial load."""
     if change.kind in ("create", "change"):
         flush.defines = True
     elif change.kind == "initial_end":

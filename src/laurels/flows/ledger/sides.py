@@ -26,8 +26,9 @@ from .rows import RankingName, is_member
 
 
 class EntrySnapshot(Struct, frozen=True):
-    """Entries of both sides as of one position. `settled` are the keys of members without changes
-    after it, which can be compared; `waiting` are those of members with such changes."""
+    """Entries of both sides as of `position`. `settled` are the keys of entries that can be
+    compared, since their members have no changes after the position; `waiting` are the keys of all
+    others."""
 
     position: SinkPosition
     settled: list[Key]

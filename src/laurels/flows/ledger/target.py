@@ -2,7 +2,7 @@
 
 Each page is one transaction: it writes the last row for each member and ranking, and moves the
 sink's position, provided that this is still the position before the page. So an interrupted page
-leaves no trace, and a runner that resumes after another one took over changes nothing.
+leaves no trace. If another runner has taken over, a paused runner that resumes changes nothing.
 """
 
 import asyncio
@@ -75,8 +75,8 @@ class LedgerTarget:
         try:
             await self._in_thread(lambda: self._deliver(page, board_state))
         except BaseException:
-            # If the transaction was rolled back, `board_state` is wrong: it has the definition as
-            # written and the periods as deleted.
+            # If the transaction was rolled back, `board_state` is wrong: according to it, the
+            # definition was written and the periods were deleted.
             self._boards.pop(page.board, None)
             raise
 

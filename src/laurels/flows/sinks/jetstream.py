@@ -119,7 +119,7 @@ class JetStreamTarget:
             self._client = await nats.connect(
                 self._server,
                 allow_reconnect=False,
-                max_reconnect_attempts=1,  # otherwise a failure is reported after two minutes
+                max_reconnect_attempts=1,  # otherwise a failure is reported only after two minutes
                 reconnect_time_wait=0,
                 connect_timeout=CONNECT_SECONDS,
                 error_cb=_ignore,

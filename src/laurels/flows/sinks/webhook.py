@@ -168,7 +168,8 @@ class WebhookTarget:
 
 
 def _is_private(address: str) -> bool:
-    """Return whether an address is any other than that of a single host on the public internet."""
+    """Return False for the address of a single host on the public internet, True for any other
+    address, such as a private, loopback or multicast one."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         embedded = _embedded_address(ip)
