@@ -1,9 +1,10 @@
-"""The most expensive boundary of a window: every member has a total in the step that leaves it.
+"""The most expensive boundary of a rolling window: every member has a total in the step that leaves
+the window.
 
 In a window of a week by the hour, the four oldest steps have totals of a quarter of the members, of
 all members, of another quarter, and of none, in this order. Every member also has a total in a
-later step. So each of the two passes after the first boundary visits five quarters of the members,
-and no member leaves the window.
+later step. So each of the two passes after the first boundary visits the totals of all members in
+one step and of a quarter of them in another, and no member leaves the window.
 """
 
 from array import array

@@ -23,7 +23,7 @@ _TIMEOUT_SECONDS = 300
 
 
 class ProcessMemory:
-    """The owner of figures about the memory of a whole process, including the interpreter."""
+    """The row of the tables for the memory of a whole process, including the interpreter."""
 
     ours = True
     name = "laurels API"

@@ -82,8 +82,8 @@ class Folded:
 
 
 def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
-    """Return a text with the cost of a refresh. It is done several times, and the fastest time of
-    each share counts, so that interruptions by other programs are left out."""
+    """Return a text with the cost of a refresh. Several refreshes are done, and of the times of
+    each share the shortest is used, to leave out interruptions by other programs."""
     rounds = [board.refresh(now_ms + i * HOUR_MS, between) for i in range(REFRESHES)]
     *shares, record = map(min, zip(*rounds, strict=False))
     total = sum(shares) + record
@@ -96,7 +96,8 @@ def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
 
 
 def fill(boards: list[Folded], population: Population, random: Random) -> None:
-    """Give every member an event on one of the days, and half of them another one."""
+    """On each day, give one event to each of some random members, so that there are one and a half
+    events per member in total."""
     members = [member for entries in population.batches() for member, *_ in entries]
     for day in range(DAYS):
         chosen = random.sample(members, len(members) // DAYS * 3 // 2)

@@ -34,7 +34,7 @@ Spent: TypeAlias = tuple[int, str, float]
 
 
 class Stage(NamedTuple):
-    """A stage of a submit, as the owner of its figures."""
+    """A stage of a submit. Each stage has a row in the tables."""
 
     name: str
     settings: str = "zipf"

@@ -133,8 +133,8 @@ class Size:
             self._write(f"Durable events/s, {SUBMITTERS} submitters", together, ("zipf",))
 
     def _load_engine(self) -> EngineBoard:
-        """Measure the memory of an engine without ties by arrival, and then load one that has
-        them."""
+        """Measure the memory of an engine that does not store which of two equal scores was reached
+        first, and of one that does. Return the second one."""
         for board in (EngineBoard(tie=False), EngineBoard()):
             self._load(board)
             self._weigh(board, "ranking", board.ranking.nbytes)
@@ -192,8 +192,8 @@ class Size:
 def _redis(
     stack: ExitStack, server: RedisServer, fsync: Fsync, drives: Sequence[Drive]
 ) -> list[RawRedis | ClientRedis]:
-    """Return the Redis peers with one connection: one that sends prepared bytes, with the faster
-    placement, and redis-py."""
+    """Return the Redis peers with one connection: one that sends prepared bytes for each way and
+    placement in `drives`, and redis-py with one placement."""
     placement: Placement = "any core" if fsync == "always" else "one core"
     client = ClientRedis(server, Setting(fsync, placement))
     return [*_raw(stack, server, fsync, drives), client]

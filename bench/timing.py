@@ -17,7 +17,8 @@ Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
 class Peer(Protocol):
-    """The owner of a figure: one way to use one store, with its settings."""
+    """The owner of a figure, whose row of a table shows it: one way to use one store, with its
+    settings."""
 
     @property
     def name(self) -> str: ...
@@ -70,8 +71,9 @@ class Sample(msgspec.Struct, frozen=True):
     safety: Safety
     figures: list[float]
     rival: str = ""
-    """The name of the contender, as a rival of ours, in the rows of ratios. It is empty for ours,
-    and for a Redis server, of which only the best one with the same safety is compared."""
+    """The contender's name in the rows of ratios, if ours are compared with it. It is empty for
+    ours. It is also empty for a Redis server, because ours are compared only with the best Redis of
+    the same safety."""
 
     @property
     def middle(self) -> float:

@@ -2,10 +2,11 @@
 
 Members are numbered 0..n-1, and have names of 8 bytes. Each has a position in the order of activity
 (1 is the most active), computed by multiplication with a prime modulo n, so that scores are related
-neither to the ids nor to the order of loading. A member begins with the total of a month of Zipf
-traffic (s = 1), which is inversely proportional to its position, reached at the time of its last
-event. Without this history, an event would move either no member or all of them, and all members
-would have reached their scores at the same time, which compresses better than any real board.
+neither to the ids nor to the order of loading. A member begins with its total after a month of Zipf
+traffic (s = 1), which is about inversely proportional to its position. It reached this total at the
+time of its last event. Without this history, an event would move either no member or all of them,
+and all members would have reached their scores at the same time, which compresses better than any
+real board.
 """
 
 from array import array

@@ -20,10 +20,11 @@ LEAST_MINUTES = 40
 """The shortest run whose growth is judged. In a shorter run, windows of ten minutes would still be
 filling after the warm-up."""
 GROWTH = 1.10
-"""How many times as large a figure may be in the last part as in the two parts after the
+"""The greatest allowed ratio of a figure in the last part to its median in the two parts after the
 warm-up."""
 SPARE_MIB = 8
-"""The growth that is allowed in addition to `GROWTH`, in MiB, or as a number of descriptors."""
+"""The growth that is allowed in addition to `GROWTH`: this many MiB of memory or disk, and this
+many descriptors."""
 MIB = 1 << 20
 
 

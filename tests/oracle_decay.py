@@ -1,8 +1,8 @@
 """Decayed scores, computed in the plain way of the oracle: sums of exact integers, rounded to 53
 bits.
 
-A number is a pair of a mantissa and an exponent of two, because 2^(at / half-life) is too large for
-all built-in numeric types.
+A number is a pair of a mantissa and an exponent of two, because 2^(at / half-life) is far too large
+for a float.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.definitions import Counted
 
 PLACES = 6
 FAR = 300
-"""The number of binary digits after which an addend is lost: if its exponent is smaller by more
-than this, the sum does not change."""
+"""If the exponents of two addends differ by more than this, the sum is the addend with the larger
+exponent."""
 
 Number = tuple[int, int]
 ZERO = (0, 0)
@@ -53,7 +53,8 @@ def weight(at_ms: int, half_life_ms: int) -> Number:
 
 
 def total(events: Iterable[Counted], half_life_ms: int) -> Number:
-    """Return the sum of weighted events, added in the order of the log."""
+    """Return the sum of the values of these events, each times its weight, added in the order of
+    the log."""
     total = ZERO
     for event in sorted(events, key=lambda event: event.order):
         m, e = weight(event.at_ms, half_life_ms)
@@ -68,15 +69,15 @@ def _shift(value: int) -> int:
 
 
 def place(number: Number) -> tuple[int, int]:
-    """Return a pair of integers that sorts in the same way as the number."""
+    """Return a pair of integers as a sort key: such pairs have the same order as their numbers."""
     mantissa, exponent = number
     high = exponent + 2**50
     return (high, mantissa) if mantissa > 0 else (-high, mantissa) if mantissa else (0, 0)
 
 
 def value_at(number: Number, half_life_ms: int, now_ms: int) -> int:
-    """Return the decayed value of a total at `now_ms`. Its unit has PLACES more decimal places than
-    the column."""
+    """Return the decayed value of a total at `now_ms`, as an integer with PLACES more decimal
+    places than the column."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)
     if exponent - e < -FAR:

@@ -32,8 +32,8 @@ def text_of(text: object, what: str) -> str:
 
 
 def ensure_label_texts(labels: object) -> None:
-    """Refuse labels of a wrong type or with invalid Unicode. All other errors in labels depend on
-    the board."""
+    """Refuse labels of a wrong type or with invalid Unicode. Whether other labels are wrong depends
+    on the board."""
     for part in [*labels, *labels.values()] if isinstance(labels, Mapping) else [labels]:
         if isinstance(part, str):
             try:
@@ -70,7 +70,7 @@ def value_of(value: object) -> str:
 
 
 def scope_text(labels: Sequence[tuple[str, str]]) -> str:
-    """Return the text by which lists of scopes are sorted."""
+    """Return the text of a scope. Lists of scopes are in the order of these texts."""
     return ",".join(f"{name}={''.join(map(_quoted, value))}" for name, value in labels)
 
 
@@ -138,8 +138,8 @@ def ensure_numbers(value: object) -> None:
 
 
 def units_of(value: object, column: ColumnDef) -> int:
-    """Return a number in exact units of its column. The range of a sum limits its total, not this
-    number."""
+    """Return a number in exact units of its column. In a `sum` column the range limits only the
+    total of the member, so it is not checked here."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise Refusal("invalid_value")
     if isinstance(value, str) and (len(value) > 64 or not NUMBER.fullmatch(value)):

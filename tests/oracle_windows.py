@@ -1,7 +1,7 @@
 """The windows of the oracle: which events count together, at which time, and for how long.
 
-A window keeps every event it ever counted, by the period or step that contains the event. Each
-query computes the content of a ranking again.
+A window keeps every event that it ever counted, in a list for each period or step. Each query
+computes the content of a ranking anew from these lists.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
 
 
 def ranks(counted: Sequence[Counted], member: str) -> bool:
-    """Return whether these events make a ranking that contains the member."""
+    """Return whether the member is in the ranking that is computed from these events."""
     return any(
         event.member == member and any(scope.by is None for scope in event.scopes)
         for event in counted
@@ -74,8 +74,8 @@ class OracleWindow:
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value that stays the same as long as the window accepts events of the same
-        times."""
+        """Return a value that identifies the times whose events the window accepts at `now_ms`:
+        while the value does not change, these times do not change either."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:
@@ -88,14 +88,15 @@ class OracleWindow:
         return self.ends_ms is not None and now_ms - self.ends_ms > self.grace_ms
 
     def cut_off(self, span: Span) -> Span:
-        """Return a period or step. If the board ends within it, let it end with the board."""
+        """Return this period or step. If the board ends within it, return only its part before the
+        end of the board."""
         if self.ends_ms is None or not span.start_ms < self.ends_ms < span.end_ms:
             return span
         return replace(span, end_ms=self.ends_ms)
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
         """Return whether the window counts an event of `at_ms` that arrives at `now_ms`. The event
-        must be after the board's start, before its end, and not late."""
+        must not be before the board's start, at or after its end, or late."""
         return self.misses(at_ms) is None and not self.is_over(now_ms)
 
     def label(self, at_ms: int, now_ms: int) -> str | None:
@@ -294,7 +295,7 @@ class RollingWindow(OracleWindow):
 
     def kept(self, now_ms: int) -> list[Span]:
         """Return the only ranking of the window. Its label is that of the running step, and it
-        begins where the oldest counted step begins."""
+        begins at the start of the oldest counted step."""
         numbers = self.numbers(now_ms)
         oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
         return [Span(running.label, oldest.start_ms, self.cut_off(running).end_ms)]

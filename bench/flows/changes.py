@@ -12,8 +12,8 @@ PAGE = 10_000
 
 
 class Rates:
-    """Events counted per second, in batches of 1,000, each of which is durable when it is counted,
-    and changes read per second."""
+    """Two rates: the events counted per second, and the changes read per second. Events come in
+    batches of 1,000, and each batch is durable when it is counted."""
 
     def __init__(self, folder: Path, population: Population, batches: list[Batch]) -> None:
         self._folder = folder
@@ -63,5 +63,5 @@ def measure(
 
 
 def ratio(kept: list[float], none: list[float]) -> float:
-    """Return the median of the ratios of two rates, run by run."""
+    """Divide in each run the first rate by the second, and return the median of these ratios."""
     return median([mine / other for mine, other in zip(kept, none, strict=True)])

@@ -61,7 +61,7 @@ Work = tuple[int, Callable[[int], Task]]
 
 
 def _works(board: EngineBoard, population: Population, calls: int) -> dict[str, Work]:
-    """Return for each operation how many a run does, and the prepared run."""
+    """Return for each operation how often a run does it, and the function that prepares a run."""
 
     def ranks(run: int) -> Task:
         return board.rank(population.sample(calls, seed=100 + run))

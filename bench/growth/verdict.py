@@ -2,10 +2,10 @@
 memory.
 
 The allowed cost of an operation has two parts. The first is its cost on the smallest board, which
-may grow with the logarithm of the number of members. The second is the cost of one random read, in
-a block of the board's size, for each binary digit of the number of members: as much as a search in
-which every step misses the cache. The measured cost divided by the allowed one must not exceed 1 at
-any size.
+may grow with the logarithm of the number of members. The second is the cost of random reads in a
+block of the board's size: one read for each binary digit of the number of members, as in a search
+that never finds anything in the cache. The measured cost divided by the allowed one must not exceed
+1 at any size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,8 @@ Costs = Mapping[int, float]
 
 
 def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
-    """Return the medians of each line by the number of members, in ascending order."""
+    """Return for each line of the picture its median costs, by the number of members in ascending
+    order."""
     lines: dict[str, dict[int, float]] = {}
     for sample in samples:
         if sample.question.group == TABLE:
@@ -46,8 +47,8 @@ def shares(costs: Costs, reads: Costs) -> dict[int, float]:
 
 
 def _work(costs: Costs) -> dict[int, float]:
-    """Return the first part of the allowed cost by size: the cost on the smallest board, grown with
-    the logarithm."""
+    """Return for each size the first part of the allowed cost: the cost on the smallest board,
+    times the ratio of the logarithms of the two sizes."""
     smallest = next(iter(costs), 0)
     return {size: costs[smallest] * log(size) / log(smallest) for size in costs}
 

@@ -4,11 +4,11 @@
 and prints `ready` when all streams have their list. After the next line of input it writes at a
 steady pace, until its time is over or its input ends. Then it prints the result (`Heard`).
 
-A new member for every crowd, the *marker*, is at the top of the board. It gets a point with every
-batch, so that its score is the number of the batch. The delay of a batch at a stream is the time
-from sending the POST to the arrival of the first change in which the marker's score is that of this
-batch or of a later one. The same process sends, receives and reads the clock, so no delay includes
-a switch between two interpreters.
+Every crowd has a new member, the *marker*, at the top of the board. The marker gets a point with
+every batch, so its score tells the number of the batch. The delay of a batch at a stream is the
+time from sending the POST to the arrival of the first change in which the marker's score is that of
+this batch or of a later one. The same process sends, receives and reads the clock, so no delay
+includes a switch between two interpreters.
 """
 
 import asyncio

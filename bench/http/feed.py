@@ -114,8 +114,8 @@ class Assembled:
 
 
 def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) -> Beside:
-    """Return a function that returns a context manager. During it, a peer receives events at a
-    steady pace."""
+    """Return a function from a peer to a context manager, during which the peer receives events at
+    a steady pace."""
 
     @contextmanager
     def beside(peer: HttpPeer) -> Iterator[None]:

@@ -1,5 +1,6 @@
-"""Hot reads: one list and one standing that all clients read, over a folder, over an index server
-without `max_age`, and over one with it; and how old the answers are.
+"""Hot reads: all clients read the same list or the same standing. The service has its boards in a
+folder, on an index server without `max_age`, or on one with `max_age`. In the last case, the age of
+the answers is measured, too.
 
     python -m bench.http.hot [--rounds 5] [--seconds 3]
 

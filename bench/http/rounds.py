@@ -16,13 +16,13 @@ from bench.timing import Question, Sample, Unit
 Beside: TypeAlias = Callable[[HttpPeer], AbstractContextManager[object]]
 Figure: TypeAlias = tuple[str, Unit, float]
 
-# At half load, a connection waits before each request, so that request and wait together take twice
-# as long as a request at maximum load. The length of the wait depends on the latency at half load,
-# which is a guess until the first round has measured it.
+# At half load, a connection waits before each request. A wait and the request after it shall take
+# twice as long as a request at maximum load. So the length of the wait depends on the latency at
+# half load, which is guessed for the first round and then measured.
 _FIRST_GUESS = 0.25
 _LEAST_WAIT = 0.5
 _BUSY_SECONDS = 5.0
-"""The length of a load, in seconds, after a shorter one has ended without any answer."""
+"""If a load has ended without any answer, it is repeated for this many seconds."""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -87,7 +87,7 @@ class Pulse:
 
 
 def bodies() -> Iterator[tuple[str, str, str, bytes]]:
-    """Return the requests as a description, the method, the path and the body."""
+    """Yield large requests: the description, method, path and body of each."""
     scores = "/v1/boards/b/scores"
     out_of_range = [{"member": f"m{i}", "value": 2**60} for i in range(EVENTS)]
     pairs = [{"member": f"m{i}", "value": [1, 2]} for i in range(EVENTS)]
@@ -183,8 +183,8 @@ async def feed_delays(
 
 
 async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[tuple[str, Any]]:
-    """Return the delays of a feed alone, and beside 900 feeds with different limits that one token
-    has opened."""
+    """Return the delays of a feed, first without other feeds, and then beside 900 feeds that were
+    opened with one token. Each of the 900 has another limit."""
     alone = await feed_delays(port, caller, reader_key)
     fields = {"boards": ["b"], "subject": "greedy"}
     token = (await asyncio.to_thread(caller.made, "POST", "/v1/tokens", fields))["token"]

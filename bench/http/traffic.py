@@ -40,8 +40,8 @@ class Requests:
         return self._files[begin]
 
     def events(self, sent: int) -> Counter[str]:
-        """Return the sum of each member after this many lines, if the lines repeat from the
-        beginning."""
+        """Return for each member the sum of its values in the first `sent` lines that are sent.
+        After the last line of the file, sending starts again with the first."""
         whole, rest = divmod(sent, len(self.batches))
         total = {member: whole * value for member, value in totals(self.batches).items()}
         return Counter(total) + totals(self.batches[:rest])
@@ -58,7 +58,7 @@ class Requests:
 
 
 def totals(batches: Iterable[Batch]) -> Counter[str]:
-    """Return the sum for each member of these events."""
+    """Return for each member the sum of its values in these events."""
     total: Counter[str] = Counter()
     for member, value in chain.from_iterable(batches):
         total[member] += value

@@ -53,5 +53,6 @@ class Reader(Ranker, Protocol):
 
 class Loaded(Peer, Protocol):
     def load(self, population: Population) -> float:
-        """Load every member; return the seconds, without those to prepare the input."""
+        """Load every member. Return how many seconds that took, without the time to prepare the
+        input."""
         ...

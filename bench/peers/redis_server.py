@@ -132,8 +132,8 @@ class RedisServer:
         return run
 
     def use(self, fsync: Fsync) -> None:
-        """Change the setting of the append-only file. Switching it on writes the file from the
-        beginning."""
+        """Change the setting of the append-only file. If this switches the file on, the server
+        first writes all its data to the file."""
         if fsync == self._fsync:
             return
         if fsync != "off":

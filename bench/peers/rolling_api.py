@@ -24,7 +24,8 @@ def shape(windows: Sequence[str]) -> str:
 class RollingApi:
     """The board, its clock, and its part of the index.
 
-    `place` is the folder of the log, which is kept completely, or None for a store in memory.
+    `place` is the folder of the store, or None for a store in memory. In a folder, the log is never
+    trimmed.
     """
 
     ours = True
@@ -47,8 +48,8 @@ class RollingApi:
         self.boards.create(laurels.Board(BOARD, windows=forms, dedupe="100d"), exist_ok=True)
 
     def load(self, batches: Iterable[list[Entry]]) -> float:
-        """Load a history, during which no snapshot is taken. Return the seconds, without those to
-        prepare the input."""
+        """Load a history, during which no snapshot is taken. Return how many seconds that took,
+        without the time to prepare the input."""
         elapsed = 0.0
         with local(self.boards)._snapshot_scheduler.exclusive():
             for events in batches:

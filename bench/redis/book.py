@@ -12,8 +12,8 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of a figure. `rival` is its name in the report's rows of ratios; it is empty for
-    laurels itself."""
+    """The owner of a figure: whose row of a table shows it. `rival` is the owner's name in the
+    report's rows of ratios. It is empty for laurels itself."""
 
     name: str
     settings: str
@@ -32,7 +32,8 @@ class Book:
         self._figures.setdefault((group, owner, case, unit), []).append(figure)
 
     def keep_best(self, group: str, owner: Owner, case: str, unit: Unit) -> None:
-        """Add a copy of the case with the greatest median, under another name."""
+        """Find the case of this group and owner that has the greatest median. Add a copy of its
+        figures under the name `case`."""
         kept = [
             figures
             for (of_group, whose, _, _), figures in self._figures.items()

@@ -10,7 +10,8 @@ from bench.workload import Steep, Traffic
 Scores: TypeAlias = Literal["lognormal", "uniform", "zipf"]
 """The distribution of the first scores on a board with a head."""
 HUGE_HEAD = 10_000_000
-"""The number of members of a board with a head whose memory is measured only on request."""
+"""The number of members on the largest board with a head. Only its memory is measured, and only on
+request."""
 
 
 class RedisEffort(msgspec.Struct, frozen=True):
@@ -20,12 +21,12 @@ class RedisEffort(msgspec.Struct, frozen=True):
     """The number of members on the boards for writes and reads."""
     rounds: int
     events: int
-    """The number of events in a run of each writer, at least one batch for each batch in flight."""
+    """The least number of events in a run of each writer. If more events are needed for all batches
+    in flight, the run has as many as these."""
     read_rounds: int
     read_seconds: float
     small_members: int
-    """The number of members on the boards with one window, with shards, and with few and many
-    steps."""
+    """The number of members on each board of `small_boards` and `steps`."""
     step_rounds: int
     step_events: int
     pass_members: int
@@ -41,7 +42,8 @@ class RedisEffort(msgspec.Struct, frozen=True):
     head_scores: tuple[Scores, ...] = get_args(Scores)
     """The scores for which the widths of estimates are measured."""
     head_memory: tuple[int, ...] = ()
-    """More sizes of boards with a head of which only the memory is measured."""
+    """The numbers of members on further boards with a head. Only the memory of these boards is
+    measured."""
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16, 64)
     kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))

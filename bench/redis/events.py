@@ -12,7 +12,7 @@ from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
 WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
-"""The targets of the packed layout: by how much it should exceed the events per second of a
+"""The targets of the packed layout: the least ratio of its events per second to those of a
 handwritten script."""
 RATE, BEST = "Events/s", "its best"
 _CHECKED = 50

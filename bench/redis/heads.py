@@ -89,8 +89,8 @@ async def measure_heads(
     say: Callable[[str], None],
     done: Callable[[], None],
 ) -> None:
-    """Measure everything for both ways to order equal scores, then the widths of estimates. Call
-    `done` after each of these, and `say` before."""
+    """Measure everything for both ways to order equal scores, and then the widths of estimates for
+    each kind of scores. Call `say` before each of these measurements, and `done` after it."""
     for tie in TIES:
         say(f"head, tie {tie}")
         with serving(core) as server:
@@ -138,7 +138,8 @@ class _Heads:
         self._ratios = [(each, Owner("laurels", f"tie {tie}, head {by}")) for each, by in names]
 
     def _keep(self, group: str, case: str, unit: Unit, figures: dict[Owner, float]) -> None:
-        """Keep the figures of one round, and the ratios of the board with a head."""
+        """Keep the figures of one round, and the ratios of the figure of the board with a head to
+        the others."""
         for owner, figure in figures.items():
             self._book.keep(group, owner, case, unit, figure)
         for other, ratio in self._ratios:

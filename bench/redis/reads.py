@@ -19,8 +19,8 @@ from bench.workload import Population
 
 _MEMBERS = 20_000
 _PLACES = range(TOP)
-"""The offsets at which pages begin. There are more of them than readers, so that no two readers
-read the same page."""
+"""The positions at which pages begin. There are more of them than readers, so that no two readers
+read the same page at the same time."""
 _PAGES = f"Pages of {TOP}, each from another place"
 _STANDING = """
 local rank = redis.call('ZREVRANK', KEYS[1], ARGV[1])

@@ -81,7 +81,8 @@ class _Run:
                 self._book.keep(_EVENT, self._owner, "batches of 1,000, Zipf", "µs", figure)
 
     async def refreshes(self) -> None:
-        """Run two refreshes. The second one begins by removing an older list."""
+        """Run two refreshes. The second one begins by removing an older ranking, which is no longer
+        shown."""
         for case in ("first", "next"):
             self._deployment.clock.advance(HOUR_MS)
             with blocked_ms(self._server) as shares:

@@ -5,7 +5,7 @@ from bench.workload import Population
 
 
 class Owner:
-    """The owner of a figure."""
+    """The owner of a figure: whose row of a table shows it."""
 
     def __init__(
         self, name: str, settings: str, *, ours: bool = True, safety: Safety = "memory"

@@ -33,8 +33,8 @@ _SOURCE = "\n".join([*[script_of(part).source for part in ("shard", "zeros", *HE
 
 
 class Layout(NamedTuple):
-    """A layout of scores on the server: how it stores the words of a member. When words are packed
-    into one number, the first word counts as its distance from `low`, times `unit`."""
+    """A layout of scores on the server: how it stores the words of a member. In a layout that packs
+    all words into one number, the first word adds its distance from `low`, times `unit`."""
 
     name: str
     scored: bool
@@ -53,9 +53,9 @@ LAYOUTS = (
 
 
 class View(NamedTuple):
-    """The server's answers about a ranking. They include the position, the rank and the greatest
-    possible rank of each member. For a member that is not ranked, because its score is 0, all three
-    are -1."""
+    """The server's answers about a ranking. `members` has three numbers for each member: the least
+    possible position, the least and the greatest possible rank. If a member is not ranked, because
+    its score is 0, all three are -1."""
 
     total: int
     certain: int
@@ -147,8 +147,8 @@ class HeadRanking:
         )
 
     def _zeros(self) -> list[list[Any]]:
-        """Return the two bounds that enclose all members whose score is 0, in the form of a
-        request."""
+        """Return where the members whose score is 0 begin and end in the order, as two bounds in
+        the form of a request."""
         if self.layout.scored:
             first = -self.layout.low * self.layout.unit
             return [["count", first], ["count", first + self.layout.unit]]
@@ -196,8 +196,8 @@ class HeadRanking:
         assert list(entries) == [member for _, member in self.order[:certain]]
 
     def _is_listed(self, member: bytes) -> bool:
-        """Return whether a member is ranked. Members whose score is 0 may still be in the head,
-        although they are no longer ranked."""
+        """Return whether a member in the head is ranked. The head may still contain members whose
+        score is 0 and who are no longer ranked."""
         return any(member == other for _, other in self.order)
 
     def check_structure(self) -> None:
@@ -286,7 +286,8 @@ def _digest(salt: bytes, member: bytes) -> int:
 
 
 class Crowd:
-    """Members whose scores change in a way that is difficult for the layout."""
+    """Members whose scores change in one of several ways (`way`), each of which is difficult for
+    the layout."""
 
     def __init__(self, ranking: HeadRanking, way: str, rng: Random, members: int) -> None:
         self.ranking, self.way, self.rng = ranking, way, rng
@@ -294,7 +295,7 @@ class Crowd:
         self.steps = 0
 
     def entries(self) -> dict[str, Words | None]:
-        """Return the entries to write in the next step."""
+        """Return the entries of the next write. Each call chooses other members and scores."""
         rng, ranking = self.rng, self.ranking
         self.steps += 1
         entries: dict[str, Words | None] = {}
@@ -308,7 +309,7 @@ class Crowd:
         return entries
 
     def many(self, count: int) -> dict[str, Words | None]:
-        """Return new scores of a number of members, to write in one batch."""
+        """Return new scores for `count` members, to be written in one batch."""
         self.steps += 1
         return {member: self._words(member) for member in self.rng.sample(self.names, count)}
 

@@ -19,12 +19,14 @@ MAX_AGE_NS = 1_000_000_000
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 Position = tuple[int, tuple[int, ...]]
-"""The number of a board among those of the same name, and its version."""
+"""A version of the board in a form that can be ordered: how many boards of this name were created
+before this one, and the offsets of the version."""
 
 
 class State(Struct, frozen=True):
-    """A state of the board: the scores in `all` and in each day, and the times of both clocks when
-    the state began. If `version` is None, the board did not exist."""
+    """A state of the board: the scores in `all` and in each day. It began at `began_ms` by the
+    boards' clock and at `began_ns` by the clock for ages. If `version` is None, the board did not
+    exist."""
 
     version: BoardVersion | None
     scores: Mapping[str, int]
@@ -34,9 +36,9 @@ class State(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True):
-    """A request. `states` is the number of states of the history when the request was sent,
-    `now_ms` and `elapsed_ns` are the times of both clocks then, and `sent` is the version that the
-    client sent."""
+    """A request. When it was sent, the history had `states` states, the boards' clock showed
+    `now_ms`, and the clock for ages showed `elapsed_ns`. `sent` is the version that the client
+    sent."""
 
     path: str
     states: int
@@ -64,7 +66,7 @@ class History:
         self._refresh = len(self.states), self.position(version)
 
     def position(self, version: BoardVersion) -> Position:
-        """Return a value by which versions are ordered."""
+        """Return a version in the form in which it can be compared with others."""
         return self._tags.index(version.tag), version.offsets
 
     def ensure_allowed(
@@ -101,9 +103,9 @@ class History:
         return version
 
     def _ensure_young(self, asked: Asked, at: int) -> None:
-        """Assert that the state was still the current one at some moment less than `max_age` before
-        the request was sent. If the last boundary had passed by then, this moment must also be
-        after the boundary."""
+        """Assert that state number `at` was still the current one less than `max_age` before the
+        request was sent. If the request was sent after the last boundary, the state must not have
+        ended before this boundary."""
         if at + 1 == len(self.states):
             return
         successor = self.states[at + 1]

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     inside: str = ""
     """The name of the program in the Python package."""
     below: tuple[int, int] = (4, 0)
-    """The first version of Python without such a package."""
+    """The lowest version of Python for which the Python package does not exist."""
     system: str = ""
     """The package of the operating system that contains the server, if there is one."""
 

@@ -386,8 +386,8 @@ class Cluster:
         return len(keys)
 
     def end_migration(self, slot: int, target: Server) -> None:
-        """Make the target the owner of the slot. Other nodes then redirect (MOVED) requests to
-        it."""
+        """Make the target the owner of the slot. If a request for the slot reaches another node,
+        that node then redirects it to the target (MOVED)."""
         for node in [target, *(node for node in self._owners() if node is not target)]:
             node.call("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
 

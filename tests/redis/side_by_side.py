@@ -233,8 +233,8 @@ async def _count(pair: Pair) -> None:
         due_ms=due_ms,
         call=CallId("side by side", pair.calls),
     )
-    # forget that an earlier batch had to be sent as single events, so that this call tries the sums
-    # first
+    # If an earlier batch had to be sent as single events, the index remembers this. Let it forget,
+    # so that this call tries the sums first.
     if random.random() < 0.7:
         pair.redis._each.clear()
     applied = await advanced(pair, count)

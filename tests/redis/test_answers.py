@@ -1,8 +1,8 @@
 """Several stores of one process use the same server. When one store is closed, the other stores
 continue without delay.
 
-A store whose answers nobody reads raises IndexUnavailable when its time limit is over. So these
-tests would fail with that error, and need not measure time.
+If nobody read the answers of the other stores any more, their calls would fail with
+IndexUnavailable when their time limit is over. So these tests need not measure time.
 """
 
 from __future__ import annotations

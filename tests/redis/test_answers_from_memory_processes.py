@@ -97,8 +97,8 @@ def ensure_own_writes(own: str, result: Any) -> None:
 
 def ensure_young(reading: Any, writes: dict[str, list[int]]) -> None:
     """Assert that a reading is not older than `max_age`. A write is certainly acknowledged when the
-    same process begins its next write. So if this happened more than `max_age` before the reading,
-    the reading must show that write or a later one."""
+    same process begins its next write. So if the next write began more than `max_age` before the
+    reading, the reading must show the first of the two writes or a later one."""
     began, _, _, scores = reading
     for member, score in scores.items():
         later = writes[member][bisect_right(writes[member], score) :]

@@ -1,5 +1,5 @@
-"""Changes of boards with a head: all current entries are read while members move between buckets
-and writes continue, and what follows from changes is complete, such as ledgers and copies."""
+"""Changes, ledgers and copies of boards with a head are complete. They begin with all current
+entries, which are read while members move between buckets and writes continue."""
 
 from __future__ import annotations
 

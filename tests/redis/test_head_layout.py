@@ -1,5 +1,6 @@
-"""The layout of a ranking with a head. After any change, and at any stage of its passes, the rank
-of every member is within the returned bounds, and the positions that are certain are right."""
+"""The layout of a ranking with a head. Its passes refill the head and make new grids. After any
+change and at any stage of a pass, the rank of every member is within the returned bounds, and the
+positions that are certain are right."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Boards with a head in several shards. After any change and at any stage of the passes, the rank
-of every member is within the returned bounds, and lists are right as far as they are certain."""
+"""Boards with a head in several shards, whose passes refill the heads and make new grids. After any
+change and at any stage of a pass, the rank of every member is within the returned bounds, and lists
+are right as far as they are certain."""
 
 from __future__ import annotations
 
@@ -217,8 +218,8 @@ def test_a_head_can_be_added_grown_shrunk_and_removed(
 def test_deep_positions_of_a_long_head_are_found(
     lb: laurels.Leaderboards, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Positions that are far from any known place are searched for in the heads of the shards, even
-    if one shard has all of the best members."""
+    """If no known bound is near a position, the position is searched for in the heads of the
+    shards. It is found even if one shard has all of the best members."""
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
     monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)
     head, members = 2_000, [f"m{i:05}" for i in range(9_000)]

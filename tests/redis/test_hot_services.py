@@ -50,8 +50,9 @@ ASK_ANEW = "none.1:0"
 class Service:
     """A service in a process of its own. `events` gets each line that the process prints, and
     `ended` for each finished request of a `Late` thread. `removal` is about the last removal of a
-    member by this service: the number of states in the history after it, and the position of the
-    board's version. Everybody who asks this service later must see at least that version."""
+    member by this service: the number of states in the history after it, and the board's version
+    then, as a `Position`. Everybody who asks this service later must see that version or a later
+    one."""
 
     def __init__(self, url: str, clocks: Path) -> None:
         program = [sys.executable, "-W", "ignore", "-m", "tests.redis.hot_service"]
@@ -205,8 +206,9 @@ class World:
         self.write_on(self.rng.choice(self.connections), removes=removes)
 
     def write_on(self, connection: Connection, *, removes: bool = False) -> None:
-        """Write an event or remove a member. From then on, readers of the same connection and one
-        of the clients, which is told the version of the write, must see it."""
+        """Write an event or remove a member. The version of this write is given to one of the
+        clients. From then on, this client and all readers of the same connection must see the
+        write."""
         member = self.rng.choice(sorted(self.state.scores) if removes else MEMBERS)
         http, scores = connection.http, dict(self.state.scores)
         days = {day: dict(each) for day, each in self.state.days.items()}
@@ -294,8 +296,9 @@ class World:
         self.hold(self.rng.choice(free), self.rng.choice([None, *self.clients]))
 
     def hold(self, service: Service, client: Client | None, query: str | None = None) -> None:
-        """Send a question whose answer is held back. Without a client, it carries a version that no
-        answer in memory has, so the service must ask the index server."""
+        """Send a question whose answer is held back. If no client or no version is known, the
+        question carries a version that no answer in memory has, so the service must ask the index
+        server."""
         sent = None if client is None else client.seen.newest("b")
         text = ASK_ANEW if sent is None else sent.text()
         asked, http = self.asked(sent, query), self.connect(service)
@@ -363,8 +366,8 @@ class World:
         self.history.note_refresh(included)
 
     def overtake(self) -> None:
-        """Hold an answer, remove a member on the same service, and deliver the answer. Then nobody
-        sees the member there."""
+        """Hold an answer that has a member, remove the member on the same service, and then deliver
+        the answer. Later answers of this service must not have the member."""
         self.deliver_all()
         connection, query = self.rng.choice(self.connections), QUERIES[0]
         self.write_on(connection)
@@ -375,8 +378,8 @@ class World:
         self.read_on(fresh, self.asked(query=query))
 
     def delay(self) -> None:
-        """Deliver an answer that is almost `max_age` old, and ask again when it is older. Meanwhile
-        another service has written."""
+        """Hold an answer while another service writes. Deliver the answer when it is almost
+        `max_age` old. Ask again when it is older than `max_age`."""
         self.deliver_all()
         one, other = self.rng.sample(self.connections[::2], 2)
         self.hold(one.service, None, QUERIES[0])
@@ -441,7 +444,7 @@ class World:
         return http.get("/readyz").is_success
 
     def memory_share(self) -> float:
-        """Return which share of the answers came from memory."""
+        """Return the fraction of the answers that came from memory."""
         counts = dict.fromkeys(["memory", "index_server"], 0.0)
         for connection in self.connections[::2]:
             for line in connection.http.get("/metrics").text.splitlines():

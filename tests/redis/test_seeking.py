@@ -1,4 +1,5 @@
-"""A place near any listed position is found, however the entries are divided over the shards."""
+"""`seek` finds a point in the order near any listed position, however the entries are divided among
+the shards."""
 
 from __future__ import annotations
 

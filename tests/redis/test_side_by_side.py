@@ -18,8 +18,8 @@ from tests.redis.servers import Server
 from tests.redis.side_by_side import Pair, play, some_board
 
 FIRST_SEEDS = (1_000, 2_003)
-"""The first seed of each part. Six boards with successive seeds have all layouts. Different test
-workers may run the parts."""
+"""The test runs in parts, on different test workers. Each part begins with one of these seeds. Six
+boards with successive seeds have all layouts."""
 _SHARES = (100, 4, 7)
 """The number of members that one call of a pass covers at most. The first number covers all
 members."""

@@ -69,8 +69,8 @@ def _modules() -> list[Path]:
 
 def _compiler(folder: Path, compiled: int) -> str:
     """Return a compiler that compiles only the first `compiled` modules of the engine, without
-    optimization. For each other module, it copies the binary that the tests use, and no translation
-    from Cython is needed."""
+    optimization. For each other module, it copies the binary that the tests use. So Cython need not
+    translate this module."""
     made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in _modules()[:compiled]]
     path = folder / "cc"
     path.write_text(_CC.format(made="\n".join(made), engine=ENGINE))

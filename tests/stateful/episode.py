@@ -47,7 +47,8 @@ def shares(rng: Random) -> Iterator[None]:
 def begin(
     rng: Random, implementation: Implementation, folder: Path, combinations: Sequence[Combination]
 ) -> World:
-    """Return a world with one board for each of these combinations."""
+    """Return a world with one board for each of these combinations of columns, tie rule and rank
+    style."""
     tz, start_ms = choices.start(rng)
     clock = laurels.ManualClock(start_ms)
     world = World(Deployment(implementation, folder, clock), clock, tz)

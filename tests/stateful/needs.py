@@ -130,5 +130,6 @@ class Needs:
 
 
 def as_it_is(column: ColumnDef, part: int) -> Decimal:
-    """Return the value of an event that does not change a column."""
+    """Return the value with which an event leaves the column as it is. `part` is the member's
+    present value."""
     return Decimal(0 if column.op == "sum" else part).scaleb(-column.scale)

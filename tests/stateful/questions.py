@@ -169,8 +169,8 @@ class Questions:
         return None if rng.random() < 0.2 else type(score)(score[:width])
 
     def between(self, rng: Random) -> None:
-        """Compare `count` and `range` between two bounds. A bound is the score of a member or the
-        first columns of it."""
+        """Compare `count` and `range` between two bounds. A bound is the score of a member, or the
+        first columns of such a score."""
         if not self.places:
             return
         width = rng.randint(1, len(self.definition.columns))

@@ -1,5 +1,5 @@
-"""Versions of a board: which versions a version covers, and when a lower number replaces a higher
-one."""
+"""Versions of a board: when one covers another, and when a lower version in an answer replaces a
+higher one that was seen before."""
 
 from __future__ import annotations
 

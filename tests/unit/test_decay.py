@@ -214,8 +214,8 @@ def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
 
 
 def test_the_error_stays_small() -> None:
-    """The test has a hundredth of the events of the benchmark `bench.decay`, over as many
-    half-lives."""
+    """The test has a hundredth of the events of the benchmark `bench.decay`, but they extend over
+    the same number of half-lives."""
     random = Random(7)
     half_life_ms, events, half_lives = HOUR_MS, 10_000, 3_000
     words, exact, bound = (0, 0), 0, 0

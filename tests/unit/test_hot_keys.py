@@ -1,4 +1,4 @@
-"""Hot keys are found among many keys within one window. If all keys are requested equally often,
+"""Hot keys are found among many keys within ten seconds. If all keys are requested equally often,
 none is hot."""
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ scoped = st.sampled_from(RULES.scopes).flatmap(
 
 
 def gathered(*events: dict[str, str] | None) -> Labels:
-    """Return the labels of a batch. For each of these dicts, the batch has one event with these
+    """Return the labels of a batch that has one event for each argument, with the argument as its
     labels."""
     columns = READER.gather([("ann", 1, None, None, labels) for labels in events])
     assert not columns.errors

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused
 
 ROOMS = 300
 BUSY = 150
-"""How many times other operations and shares of due work happen before and during the snapshots of
-a test."""
+"""How many times a test does other operations and shares of due work before and during its
+snapshots."""
 WINDOW = "3h=rolling:3h/1h,refresh=30m"
 
 
@@ -174,8 +174,8 @@ def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
 
 
 def waits(rooms: Rooms) -> bool:
-    """Return whether another refresh of the window becomes due later. None does if the last refresh
-    found no members and no event was counted since then."""
+    """Return whether the window will be refreshed again without another event. It will not if the
+    last refresh found no members and no event was counted since then."""
     return rooms.fold.boards["b"].refreshed["3h"].waiting
 
 

@@ -1,4 +1,5 @@
-"""The parts of a store with boards in several stores."""
+"""What makes one store of several: the placement of boards, cursors, routes of moved boards, and
+the gate that lets writes wait."""
 
 from __future__ import annotations
 

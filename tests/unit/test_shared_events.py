@@ -247,8 +247,8 @@ def test_a_shared_ticket_holds_at_most_one_group() -> None:
 
 
 class _Taking(deque[SharedEvent]):
-    """The entries of a ticket. While an event is appended, they seal the ticket, as another thread
-    could: before the event is among the entries or, with `drained`, right afterwards."""
+    """The entries of a ticket. Each append also seals the ticket, as another thread could do at
+    this moment: before the event is added or, with `drained`, after that."""
 
     def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""A copy contains the log entries that are written between its rounds, and none of its pieces is
-large."""
+"""The copy for a snapshot is made in rounds, and each round in pieces of some rows. The copy
+contains the log entries that are written between its rounds, and all its pieces are small."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def engine(board: VectorBoard, case: WriteCase) -> Outcome:
 
 
 def lua(name: str, *before: str) -> Script:
-    """Return a script of this folder. Before it come the files of the scripts under test that it
+    """Return a script of this folder, preceded by those scripts under test whose functions it
     calls."""
     own = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
     source = "\n".join([*(script_of(each).source for each in before), own])

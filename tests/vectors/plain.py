@@ -57,8 +57,8 @@ def sign(column: ColumnDef) -> int:
 
 
 def shaped(board: VectorBoard) -> Shaped:
-    """Return the properties for the write rule. If a higher value is better in a column, its range
-    is negated, as it is stored."""
+    """Return the properties for the write rule. If a higher value is better in a column, its values
+    are stored negated, so its range is negated, too."""
     ends = [sorted((sign(c) * c.low, sign(c) * c.high)) for c in board.columns]
     tie, resolution_ms = TIES[board.tie], duration_ms(board.tie_resolution)
     last = any(column.op == "last" for column in board.columns)
