@@ -61,8 +61,8 @@ class PassesNotReady(Exception):  # noqa: N818
 
 
 class FeedConflict(Exception):  # noqa: N818
-    """Other processes have counted entries of the feeds meanwhile. `places` has the place, for each
-    feed, from which the caller has to continue."""
+    """Other processes have counted entries of the feeds meanwhile. `places` has for each feed the
+    entry that was counted last; the caller has to continue after it."""
 
     def __init__(self, places: Iterable[FeedPlace]) -> None:
         self.places = list(places)
@@ -146,9 +146,9 @@ class Applied(Struct, frozen=True):
 
 
 class ShardChanges(Struct, frozen=True):
-    """Blocks of changes of a shard, in order. `floor` is the place before the oldest kept block,
-    `newest` the place after the newest block. `waiting` is the number of changes that sinks have to
-    send, from the first of these blocks to the newest block of the shard."""
+    """Blocks of changes of a shard, in order. `floor` is the `BlockPlace` just before the oldest
+    kept block, `newest` the one at the end of the newest block. `waiting` is the number of changes
+    for sinks in the first of these blocks and in all later blocks of the shard."""
 
     floor: BlockPlace
     newest: BlockPlace
@@ -203,8 +203,8 @@ class RemoteIndex(Protocol):
         """Return the results of all requests, from one state."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if more work than that of
-        `limit` members is needed."""
+        """Rotate a rolling window to the running step. Do at most the work of about `limit`
+        members; return False if more is needed."""
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Prepare about `limit` members for a window's next step. Return how many members are
@@ -241,16 +241,16 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store the sequence number of the newest block that a registered sink has confirmed, for
-        each shard. None means that the sink is no longer registered."""
+        """Store for a registered sink the sequence number of the newest block of each shard that it
+        has confirmed. None means that the sink is no longer registered."""
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the newest sequence number of a change to any board, and the numbers of the boards
-        that have changes after the sequence number `after`. The boards may be incomplete; they are
-        None if they are not known."""
+        that have changes after the sequence number `after`. Some of these boards may be missing. If
+        the boards are not known, the result has None instead."""
 
     async def ensure_current(self, board: Opened) -> None:
         """Raise DefinitionOutdated unless the board exists with this version of its definition.
@@ -273,8 +273,8 @@ class RemoteIndex(Protocol):
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Rotate the rolling windows of scopes. With `full` also drop the scopes' expired periods,
-        and prepare their next steps. Return False if more work than that of `limit` members is
-        needed."""
+        and prepare their next steps. Do at most the work of about `limit` members; return False if
+        more is needed."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
         """Advance stale scopes until this has cost as much as `limit` members of a pass. Return
@@ -401,12 +401,12 @@ class ShardIndex(RemoteIndex, Protocol):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned. In the same step, append `feed` to the shard's feed, and store
+        """Count a batch as planned. The same call appends `feed` to the shard's feed, and stores
         `positions` instead of the batch's position. Raises PositionMoved."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed after a place, and delete the entries up to
-        this place."""
+        """Return the next entries of a shard's feed after the entry `after`. Delete this entry and
+        all earlier ones."""
 
     async def follow(
         self,
@@ -418,12 +418,13 @@ class ShardIndex(RemoteIndex, Protocol):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made from entries of feeds, and in the same step store which entries are
-        counted. An item of `spans` is (shard, place before its entries, place of its last entry).
-        Raises FeedConflict if another process has counted any of the entries."""
+        """Count a batch made from entries of feeds, and store which entries are counted, both in
+        one atomic call. `spans` has an item for each shard with entries in the batch: (shard, the
+        entry before them, the last one of them). Raises FeedConflict if another process has counted
+        any of the entries."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return the place of the last counted entry of each feed."""
+        """Return which entry of each feed was counted last."""
 
     async def left_out(self, board: Opened) -> int:
         """Return how many events from feeds were not counted because a total would have been out of

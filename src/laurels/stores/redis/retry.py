@@ -117,8 +117,8 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
 
 
 def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
-    """Raise an error that says that the write may have counted. It is `error` itself if that can
-    say so; otherwise `error` is its cause."""
+    """Raise an error that says that the write may have counted. If `error` can say so, raise
+    `error` itself. Otherwise raise another error, with `error` as its cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True
         error.what += addition

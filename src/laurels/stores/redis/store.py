@@ -505,7 +505,7 @@ class RedisStore(Paced):
         elif isinstance(command, SubmitMany):
             events = batch_list(
                 command.events
-            )  # made a list here, since an iterator could be read only once
+            )  # as a list, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember | Mend):

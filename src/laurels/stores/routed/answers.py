@@ -40,7 +40,7 @@ class RoutedAnswers:
         return self._store_of(board).ready.answers.answer(board, query, floor, packed=packed)
 
     def keeps(self, board: str) -> bool:
-        """Return whether answers about a board may be out of date."""
+        """Return whether answers about a board may be cached, so that they may be out of date."""
         opened = self._store_of(board).opened
         return opened is not None and opened.answers.keeps(board)
 

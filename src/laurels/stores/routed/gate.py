@@ -15,8 +15,8 @@ MOST_HOLD_SECONDS = 1.0
 """How long writes wait at most. If a board is held for longer, further writes are refused at
 once."""
 MOST_WAITING = 500
-"""The most writes to a board that wait; others are refused at once. A waiting write takes one of
-the places for all writes of a service."""
+"""The most writes to a board that wait; others are refused at once. They also count towards the
+limit on the waiting writes of the whole service, and must leave room for writes to other boards."""
 
 
 class _HeldBoard:
@@ -92,8 +92,8 @@ class WriteGate:
         held.released.set_result(None)
 
     def _enter(self, board: str) -> _HeldBoard | None:
-        """Count a write and return None. If the board is held, return it. Raises BoardMoving if the
-        write may not wait."""
+        """Count a write in progress and return None. If the board is held, count the write as
+        waiting instead, and return the held board. Raises BoardMoving if the write may not wait."""
         with self._lock:
             held = self._held.get(board) if self._held else None
             if held is None:

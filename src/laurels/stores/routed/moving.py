@@ -4,9 +4,9 @@ A board is copied while its writes go on. Then its writes are held, the copy is 
 and compared, the route is stored, and the writes go on in the new store. Reads are answered by the
 old store until then. How the copy is completed depends on the board:
 
-- If its members can be read alone (`MovableCopies.scan`), those that are written are noted from the
-  beginning of the copy on, and copied again in rounds until few are left. The last ones are copied
-  while the writes are held.
+- If single members of the board can be read (`MovableCopies.scan`), the members that are written
+  after the copy was begun are noted. They are copied again, in rounds, until few of them are left.
+  These few are copied while the writes are held.
 - Otherwise the copy is complete if nothing was written since it began. If something was, and the
   copy took only a part of a second, it is made again while the writes are held. If it took longer,
   it is begun anew.
@@ -41,8 +41,8 @@ from .touched import TouchedMembers
 ATTEMPTS = 5
 """How many times a board that is written meanwhile is copied."""
 SHARE_SECONDS = 0.4
-"""A copy that took no longer is made again while the writes are held, unless they may be held for
-longer."""
+"""A copy that took at most this long can be made again while the writes are held. If they may be
+held for longer than usual, a longer copy can be, too."""
 _WORKING_SECONDS = MOST_HOLD_SECONDS * 0.7
 """How long a copy may be worked on while the writes are held; the switch takes the rest."""
 _PAUSE_SECONDS = 0.5
@@ -54,9 +54,9 @@ _COMPARISONS = 3
 
 
 MoveSinks = Callable[[PortableStore, PortableStore, str], list[str]]
-"""A function that is called with a store, another store with a copy of a board, and the board. It
-moves the sinks that have sent all changes of the board to the end of the copy, and returns a
-sentence about each other sink."""
+"""A function that is called with a store, another store with a copy of a board, and the board. A
+sink that has sent all changes of the board is set to the cursor at which the changes of the copy
+begin. The result has a sentence about each sink that has not."""
 
 
 class _Copy(Struct, frozen=True):
@@ -156,7 +156,8 @@ class Mover:
     def _copy_whole(
         self, board: str, source: Servable, target: Servable, pause_seconds: int
     ) -> _Copy:
-        """Copy a board that does not change meanwhile."""
+        """Copy a board without noting what is written meanwhile. `_complete` makes sure that
+        nothing was, or has the copy made again."""
         began = self._clock()
         origin, rows = _copied(source, target, board, source.copies.pieces(board))
         seconds = self._clock() - began
@@ -220,7 +221,8 @@ class Mover:
         route = BoardRoute(own, "moved", other, uid)
         try:
             self._routes.store(board, route)
-        except Unavailable:  # it may have been stored, so the board is in neither store until then
+        except Unavailable:
+            # it may have been stored nevertheless; hold the writes until the outcome is known
             self._store_patiently(board, route)
         self._placement.move(board, to)
 
@@ -246,8 +248,9 @@ class Mover:
             held.end()
 
     def _give_up(self, board: str, number: int, to: int, uid: str) -> None:
-        """Remove what a move that failed has left. If that fails, `recover` does it. The route is
-        stored first, since nobody may know whether it says that the board was moved."""
+        """Remove what a move that failed has left. If that fails, `recover` does it. First store
+        the route of an unfinished move again: if storing that of the finished move failed, it may
+        have been stored nevertheless."""
         own, other = self._stores[number].identity, self._stores[to].identity
         with suppress(LaurelsError):
             self._routes.store(board, BoardRoute(own, "copying", other, uid))
@@ -260,7 +263,8 @@ class Mover:
             self._settle(board)
 
     def _settle(self, board: str) -> None:
-        """Remove a board from the other store of its move, if its own store has it."""
+        """End the move of a board: remove it from the other of the two stores, if its own store has
+        it."""
         route = self._routes.all[board]
         number, other = self._number(route.store), self._number(route.other)
         if number is None or other is None:
@@ -276,7 +280,8 @@ class Mover:
         return BoardRoute(self._stores[number].identity)
 
     def forget(self, board: str) -> None:
-        """Note that a board was deleted, so that one of its name is created where it points."""
+        """Note that a board was deleted. A new board of that name is then created in the store that
+        the name points to."""
         route = self._routes.all.get(board)
         if route is not None and route.state == "settled":
             with suppress(LaurelsError):
@@ -301,7 +306,7 @@ class Mover:
                     self._settle(board)
 
     def stop(self) -> None:
-        """Let nothing wait any longer. What is left is done at the next start."""
+        """End all waiting. What is then still to be done is done at the next start."""
         self._stopping.set()
 
     def _number(self, identity: str) -> int | None:
@@ -324,7 +329,7 @@ class Held:
             raise BoardMoving("the last share of the copy took too long")
 
     def end(self) -> None:
-        """Note how long it took."""
+        """Note for how long the writes were held."""
         self.seconds = self._clock() - self._began
 
 

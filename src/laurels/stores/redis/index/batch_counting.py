@@ -67,8 +67,8 @@ class BatchCounting(ShardCalls):
         positions: PositionWrite | None = None,
     ) -> Applied:
         """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
-        scores and ranks are returned. In the same step, append `feed` to the shard's feed, and
-        store `positions` or, without them, the position of the batch."""
+        scores and ranks are returned. The same call appends `feed` to the shard's feed, and stores
+        `positions` or, without them, the position of the batch."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
@@ -108,8 +108,8 @@ class BatchCounting(ShardCalls):
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed after a place, and delete the entries up to
-        this place."""
+        """Return the next entries of a shard's feed after the entry `after`. Delete this entry and
+        all earlier ones."""
         arguments = {"after": entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = decode_answer(packed)
@@ -143,7 +143,7 @@ class BatchCounting(ShardCalls):
         await self._call(COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return the place of the last counted entry of each feed."""
+        """Return which entry of each feed was counted last."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         ids = await self._command(board, b"HMGET", b"m", *fields)
         return [FEED_START if id is None else feed_place(bytes(id).decode()) for id in ids]

@@ -1,5 +1,5 @@
-"""Writes to a board other than events: removing members, replacing entries, and setting member data
-and the positions of sources."""
+"""The writes to a board that are not events: removing members, replacing entries, and setting
+member data and the positions of sources."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -70,7 +70,7 @@ class BoardWrites(Upkeep):
         await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store which block of each shard is the newest one that a registered sink has
+        """Store for a registered sink which block of each shard is the newest one that it has
         confirmed."""
         sequence = None if confirmed is None else confirmed[board.shard]
         await self._operate(

@@ -57,7 +57,7 @@ class ShardCalls:
 
     head_sizes = HEAD_SIZES
     share = 100
-    """The number of members of a pass that one call processes, if they have few candidates. It is
+    """How many members one call processes in a pass, if they have few candidates. The number is
     small, since a call blocks the server."""
 
     def __init__(
@@ -83,8 +83,9 @@ class ShardCalls:
         return encoding
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence of changes of any board, and the numbers of the boards that
-        have changes after the sequence `after`. The numbers are None if they are not known."""
+        """Return the sequence number of the newest change to any board, and the numbers of the
+        boards that have changes after the sequence number `after`. If the boards are not known, the
+        result has None instead."""
         return await self.latest.since(after)
 
     async def _operate(self, op: str, board: Opened, **more: Any) -> Any:

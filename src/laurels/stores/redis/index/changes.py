@@ -61,13 +61,15 @@ def _encoded(rules: Rules, block: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode the blocks of a shard, its floor, and the place of its newest block."""
+    """Decode blocks of changes of a shard. `ends` says which block is the newest, which removed
+    block is the newest, and how many changes for sinks were ever added."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    # `waiting` is the number of changes to be sent by sinks in the first block and after it. `sent`
-    # is the number in all blocks ever added, and each block has this number as of its own end.
+    # `waiting` counts the changes for sinks in the first of these blocks and in all later blocks.
+    # `sent` counts those in all blocks ever added; each block was stored with this count as of its
+    # own addition.
     waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 

@@ -61,8 +61,8 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""By how many milliseconds longer than needed a period is stored. This is because the clock of a
-promoted replica, or of another cluster node, may differ from the clock that processes follow."""
+"""Periods are stored this many milliseconds longer than needed, since the clock of a promoted
+replica, or of another cluster node, may differ from the clock that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
@@ -148,8 +148,8 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Encode the state at `now_ms` of a board's rolling windows: those that rank all events, and
-    those of `keys` in scopes."""
+    """Encode the running steps of a board's rolling windows at `now_ms`: one item for each window
+    in the scope of all events, and one for each of `keys` that is in another scope."""
     encoded = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and encoded:
         running = {each["name"]: each for each in encoded}
@@ -170,8 +170,9 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode the work that is due in scopes. The item `windows` replaces the one that `_operate`
-    sends by default."""
+    """Encode what an operation needs to find the due work in scopes: the time, which scopes are
+    stale, which periods are kept, and the running steps. The item `windows`, with these steps,
+    replaces the one that `_operate` sends by default."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,

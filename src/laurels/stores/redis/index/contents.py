@@ -250,7 +250,7 @@ def _form_of(scope: str) -> str:
 
 
 def _candidate(packed: bytes, step: int, width: int) -> bytes:
-    """Return the packed words of the candidate of a step, from a member's packed candidates."""
+    """Find a step's candidate among the packed candidates of a member. Return its packed words."""
     size = 8 * (width + 1)
     rows = [packed[at : at + size] for at in range(0, len(packed), size)]
     (steps,) = unpack_rows(rows, 1)

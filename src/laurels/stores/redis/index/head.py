@@ -13,10 +13,12 @@ HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.
 
-    - `slack`, `slack_share`: the number of entries after the head that are also stored in order, as
-      a number and as a fraction of the head; the greater one applies.
+    - `slack`, `slack_share`: how many entries after the first positions that the board lists are
+      also stored in order: as a number, and as a fraction of these positions; the greater one
+      applies.
     - `capacity`: the maximum average number of members in a bucket.
-    - `sample`: the number of sampled members that are kept for each level.
+    - `sample`: the number of sampled members that are kept for each level (see
+      `head_new_grid.lua`).
     - `edges`: the maximum number of edges of a grid.
     - `step`: the number of members between two edges is `step` times the rank, but at least `step`
       times the head and at least a quarter of `least`.

@@ -27,7 +27,7 @@ def key_of(board: int, name: str) -> RankingKey:
 
 
 def feed_place(id: str) -> FeedPlace:
-    """Return the place of an entry in a feed, parsed from the entry's id in the stream."""
+    """Return the `FeedPlace` of an entry, parsed from the id of the entry in the stream."""
     time, _, number = id.partition("-")
     return FeedPlace(int(time), int(number))
 

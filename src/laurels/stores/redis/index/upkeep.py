@@ -22,8 +22,8 @@ class Upkeep(ShardCalls):
     """The calls of the index that do due work."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if more work than that of
-        `limit` members is needed."""
+        """Rotate a rolling window to the running step. Do at most the work of about `limit`
+        members; return False if more is needed."""
         arguments = {"window": encode_rolling_state(roll), "now": now_ms, "limit": self.share}
         for _ in range(0, limit, self.share):
             if await self._operate("rotate_step", board, **arguments):
@@ -55,8 +55,8 @@ class Upkeep(ShardCalls):
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes to the current time. Return False if more work than that of `limit`
-        members is needed."""
+        """Advance scopes to the current time. Do at most the work of about `limit` members; return
+        False if more is needed."""
         arguments = {**encode_due(due), "full": full, "limit": self.share}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, self.share):

@@ -12,7 +12,7 @@
 -- check 'cells': the same for members that have a cell in one step's tally and are not in the ranking
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
--- check 'distinct_scores': on a dense board, the set of distinct scores has no other scores
+-- check 'distinct_scores': on a dense board, each stored distinct score is the score of a member
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
 -- differ, the smallest damage that explains the difference is repaired. If the sorted set has the entry
 -- that belongs to the form in the hash, any other entry of the member is removed. If it only has another

@@ -41,8 +41,8 @@ local members, event_members = A.members, A.event_members
 local events = event_members and #event_members or #members
 local ids = P .. 'q'
 
--- Only the members with events in a scope are read and written in that scope. Each scope numbers
--- its slots separately.
+-- Only the members with events in a scope are read and written in that scope. They are numbered
+-- separately in each scope; the number of a member is its slot.
 local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
 for w, window in ipairs(windows) do
   slots_of[w] = window.form and forms[window.form].event_members

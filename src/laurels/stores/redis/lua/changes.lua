@@ -1,22 +1,22 @@
 -- The changes that a board keeps. Each call that changes the board adds one block to a stream of
--- the shard.
+-- the shard. The changes that sinks have to send are called changes for sinks.
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
 --               encoded it before the call (begun), the result of the call (result), and hsent after the
 --               call (sent)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
---               this count is of the changes that sinks send
+--               here `count` is the number of changes for sinks in the block
 --   P m hseq    the sequence of the newest block; its tag is htag
 --   P m hfloor  sequence:tag of the newest block that was removed
---   P m hcount  the number of changes in the stream that sinks send
---   P m hsent   the number of changes that sinks send in all blocks ever added; the difference from
---               `sent` of a block is the number of these changes after the block
+--   P m hcount  the number of changes for sinks in the blocks of the stream
+--   P m hsent   the number of changes for sinks in all blocks ever added. So hsent minus `sent` of
+--               a block is the number of changes for sinks in all later blocks
 --   P hs        hash: registered sink -> sequence of the newest block it has confirmed. Blocks
 --               that a sink has not confirmed stay, up to `most` changes; P m hlost counts the
 --               changes that were removed unconfirmed
 -- A call to be recorded has A.changes: tag, block, count (the number of changes other than events),
--- unsent (the number of changes of the block that no sink sends), keep (milliseconds), most
+-- unsent (the number of changes in the block that are not for sinks), keep (milliseconds), most
 -- (changes); for a batch also windows (indices of A.windows) and absolute.
 local TRIMMED = 16  -- the maximum number of blocks that one call removes; it adds only one
 

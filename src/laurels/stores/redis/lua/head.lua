@@ -15,7 +15,7 @@
 --   P b:<r>:<id>   a bucket: member -> form
 --   P g:<r>        hash: the state, see FIELDS
 --   P ge:<r>       the edges of the grid: first every 64th edge, then all, each as `size` doubles
---   P gc:<r>       the counts of members: first by segment, then by 64 segments, each as 4 bytes
+--   P gc:<r>       the counts of members: by segment, then by 64 segments in a row, 4 bytes each
 --   P ne:<r>, nc:  the same two of the grid that is being made
 --   P gs:<r>:<l>   sorted set: the best members in every 2^l-th bucket, while a grid is being made
 --
@@ -72,7 +72,7 @@ do
   -- salt      put before members in digests      check    number of changes at which segments are measured
   -- floor     see invariant 2                    phase    of the grid being made: sample, edges or count
   -- refill    cursor of the refill               cursor   of that phase
-  -- raised    floor of the members it visited    build    see `begin_grid`
+  -- raised    the floor after the refill         build    see `begin_grid`
   -- junk      see invariant 2                    counted  number of edges of that grid
   -- moving    where members are moved from the layout without a head into buckets, see `move`
   -- zeros     number of zeros in the buckets     hides    whether zeros are hidden

@@ -19,7 +19,8 @@ do
   --   last     the level whose sample is not cut
   --   visits   the number of buckets visited so far
   --   seen     by level: the number of members in the sampled buckets
-  --   cuts     by level: members with a greater first word are left out; false: no member is left out
+  --   cuts     by level: the greatest first word in a sample that was cut; members with a greater
+  --            one are not sampled any more; false if the sample was not cut
   --   changes  the number of changes when the grid was begun
   -- In the phase `count`, `build` is only the number `changes`.
   local function begin_grid(ranked, s)
@@ -151,7 +152,8 @@ do
     edges[#edges + 1] = chosen
   end
 
-  -- Ends the choice of edges: puts every 64th edge before all of them, and sets all counts to 0.
+  -- Ends the choice of edges: stores every 64th edge in front of the list of all edges, and sets
+  -- all counts to 0.
   local function begin_count(ranked, s, build)
     local name = P .. 'ne:' .. ranked.name
     unlink_samples(ranked)

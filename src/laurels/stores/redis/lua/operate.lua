@@ -16,7 +16,7 @@
 local op = A.op
 local RANKINGS_MOST = 100  -- the maximum number of rankings that one call removes
 
--- Returns the number and the unique id of the board in a stored version.
+-- Returns the two parts of a stored version: its number, and the unique id of the board.
 local function number_and_id(version)
   local number, id = string.match(version, '^(%d+)(.*)$')
   return tonumber(number), id

@@ -1,7 +1,8 @@
 -- pending(board, after, limit) -> {'done', last, ids}, batch, but, batch, but…
--- Returns the entries of a shard's feed after the id `after`, as feed.lua wrote them: each is a batch
--- and, as `but`, its events that did not count. `last` is the id of the feed's last entry. Entries up
--- to `after` are deleted, since the label replica has counted them.
+-- Returns the entries of a shard's feed after the id `after`, as feed.lua wrote them: each is a
+-- batch and, as `but`, its events that did not count. `ids` are the ids of the returned entries,
+-- `last` is the id of the feed's last entry. Entries up to `after` are deleted, since the label
+-- replica has counted them.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
 
 local feed = P .. 'f'

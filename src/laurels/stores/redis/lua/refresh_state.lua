@@ -5,8 +5,8 @@
 -- parity of the number of refreshes so far, gen:<w>, is the instance that is shown in all scopes. So a
 -- refresh takes effect by incrementing one number, however many scopes there are. P m also has, for a window:
 --   shown:<w>   the time of the last refresh; absent before the first one
---   moved:<w>   the number of the last change to the list: of the last refresh or, since then, of the
---               removal of a member or a change of member data
+--   moved:<w>   the number of the last change that the shown ranking reflects: of the last refresh
+--               or, if that was later, of the last removal of a member or change of member data
 --   noted:<w>   the time at which a refresh was last done, or skipped since `waits` was not set
 --   waits:<w>   set if the list has members, or if an event was counted since the last refresh
 --   build:<w>   the number of the current build and its step

@@ -28,8 +28,8 @@ local function weight_of(names, weigh)
   return weight
 end
 
--- Returns the names after a digest, as many as their limit of weight allows, but at least one if
--- there is any. Also returns the next cursor, and the weight of the returned names.
+-- Returns the names after a digest, up to a total weight of `limit`, but at least one name if there
+-- is any. Also returns the next cursor, and the weight of the returned names.
 local function names_after(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do

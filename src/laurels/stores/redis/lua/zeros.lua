@@ -1,6 +1,7 @@
 -- Positions and ranks on boards that do not rank members whose score is 0. The sorted set has these
--- members, too, and there they follow one another. So a position after them in the sorted set is
--- their number greater than the position among the ranked entries; see core/zeros.py.
+-- members, too, and there they follow one another. For an entry after them, the position in the
+-- sorted set is greater than the position among the ranked entries; the difference is the number of
+-- these members. See core/zeros.py.
 do
   -- Returns how many entries of a sorted set precede a bound. The bound has a form or, in the
   -- prefixed layout, words, and says whether it is after all entries with these words.

@@ -87,7 +87,8 @@ class LabelReplicator:
         return all(place >= last for place, last in zip(places, goal, strict=True))
 
     async def _pending(self, board: Opened) -> list[Pending]:
-        """Return the entries of the feeds after the last known places."""
+        """Return the next entries of each feed, after the one that this process knows as the last
+        counted entry."""
         parts = shards(board)
         places = self._places.get(board.number)
         if places is None:
@@ -98,8 +99,8 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Count the next entries of the feeds. If other processes have counted them already, only
-        note how far the label replica has counted each feed."""
+        """Count the next entries of the feeds. If other processes have counted any of them already,
+        count nothing, and only note how far the label replica has counted each feed."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))

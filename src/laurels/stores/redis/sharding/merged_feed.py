@@ -25,8 +25,8 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 
 
 class MergedFeed(Struct, frozen=True):
-    """A planned batch for the rankings by a label. `spans` says which entries are in the batch; an
-    item is (shard, place before its entries, place of its last entry). `baselines` has the previous
+    """A planned batch for the rankings by a label. `spans` has an item for each shard with entries
+    in the batch: (shard, the entry before them, the last one of them). `baselines` has the previous
     totals if totals were set."""
 
     batch: Batch
@@ -77,8 +77,8 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Merge entries into one batch, accepted at `now_ms`. For each feed, `after` has the place
-    before its entries."""
+    """Merge entries into one batch, accepted at `now_ms`. For each feed, `after` is the entry
+    before those that are merged."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     entry_rows = [(entries[event.entry], event.row) for event in events]

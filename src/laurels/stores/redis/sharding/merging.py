@@ -5,11 +5,12 @@ the results of several rounds of reads are never combined. Each round sends one 
 shard, based on a guess of where the entries are. If its results confirm the guess, the answer is
 made from that round alone. Otherwise they give a better guess, and another round follows.
 
-Two things are guessed: the words of each member, by which every shard can find its place in the
-order, but which only its own shard has; and a *pivot* for each span: a place near the span's
-entries that every shard can find. The position of a pivot on the whole board is the sum of its
-positions in the shards. Each of the n entries after the pivot on the whole board is among the first
-n entries after the pivot in its own shard.
+Two things are guessed. One is the words of each member: only the member's own shard has them, and
+the other shards need them to find where the member is in their order. The other is a *pivot* for
+each span: a point in the order that every shard can find, near the entries of the span. The
+position of a pivot on the whole board is the sum of its positions in the shards. Each of the n
+entries after the pivot on the whole board is among the first n entries after the pivot in its own
+shard.
 
 On a board with a head a shard may know only its first n positions for certain. The first n
 positions of the whole board are then certain as well, since each of their entries is among the
@@ -51,8 +52,9 @@ SLACK = 8
 """The number of additional entries that are read because the pivot may have moved since the
 previous round. It doubles with each round."""
 FIT = 200
-"""The greatest length of a span for which as many entries are read on the other side of its pivot.
-They are needed if the span has to be moved to fit into the ranking."""
+"""A span of up to this many entries may have to be moved to fit into the ranking. Therefore as many
+entries are also read on the other side of its pivot. For a longer span they are not read in
+advance."""
 
 
 class Pivot(NamedTuple):
@@ -67,8 +69,9 @@ class Pivot(NamedTuple):
 
 
 class Coverage:
-    """How many entries the whole board has, at how many of its first positions the entries are
-    certain, and how many entries can be listed."""
+    """What is known of the order of the whole board: `total` is the number of its entries. The
+    entries at the first `certain` positions are known for certain; if `certain` is None, all
+    entries are. The first `listed` entries can be listed."""
 
     def __init__(self, parts: Sequence[ReadResult], head: int) -> None:
         self.total = sum(part.total for part in parts)
@@ -91,7 +94,7 @@ class Coverage:
 
 
 def certain_in(part: ReadResult) -> int:
-    """Return at how many of its first positions a shard knows the entries for certain."""
+    """Return the number n for which a shard knows its first n entries for certain."""
     return part.total if part.certain is None else part.certain
 
 
@@ -288,8 +291,8 @@ class Merging:
         return before + self._shares_ranks, after
 
     def _part(self, entries: int) -> int:
-        """Return how many of the next `entries` entries are in any one shard at most. This bound
-        holds almost certainly."""
+        """Return how many of the next `entries` entries of the whole board one shard has at most.
+        The members are spread evenly, so this bound is almost certainly not exceeded."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 

@@ -125,8 +125,8 @@ class ShardedIndex:
         return self._merged(board, requests, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Rotate a rolling window to the running step. Return False if more work than that of
-        `limit` members is needed."""
+        """Rotate a rolling window to the running step. Do at most the work of about `limit`
+        members; return False if more is needed."""
         each = max(1, limit // board.rules.shards)
         rotated = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
@@ -150,8 +150,8 @@ class ShardedIndex:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes in every shard, and rankings by a label in the label replica. Return False
-        if more work than that of `limit` members is needed."""
+        """Advance scopes in every shard, and rankings by a label in the label replica. Do at most
+        the work of about `limit` members in each; return False if more is needed."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
@@ -295,7 +295,7 @@ class ShardedIndex:
             raise not_ready(error, source) from error
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store which block of each shard is the newest one that a registered sink has
+        """Store for a registered sink which block of each shard is the newest one that it has
         confirmed."""
         parts = shards(board)
         blocks = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
@@ -393,8 +393,8 @@ class ShardedIndex:
         )
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
-        """Return the newest sequence, and the numbers of the boards that have changes after the
-        sequence `after`; see `RemoteIndex`."""
+        """Return the sequence number of the newest change to any board, and the numbers of the
+        boards that have changes after the sequence number `after`; see `RemoteIndex`."""
         return await self._index.latest_changes(after)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
@@ -476,8 +476,8 @@ class ShardedIndex:
         """Return the ranks of a batch's members in the window whose ranks were asked for (`watch`).
         The rank of a member that is not ranked is -1.
 
-        Read also the rolling windows in which the batch will count. So if one of them is not at the
-        running step in some shard, this is detected before any shard has counted.
+        Also read the rolling windows of the scopes in which the batch will count. So if one of them
+        is not at the running step in some shard, this is detected before any shard has counted.
         """
         members = [member.decode() for member in batch.member_list()]
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
@@ -514,8 +514,8 @@ class ShardedIndex:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """Return the keys of the rankings, of rolling windows and in scopes, in which the events of a
-    batch will count."""
+    """Return the keys of the live rankings of rolling windows, in the scopes in which the events of
+    a batch will count. The scope of all events is not among these scopes."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key
