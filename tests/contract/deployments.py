@@ -156,9 +156,9 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment. It says how to run it with a folder, whether its data remains after
-    closing, whether only one process may open it, whether it divides boards into shards, whether
-    only writes refresh windows, and whether boards with a head can keep changes."""
+    """A kind of deployment. `run` starts one with a folder and a clock. `lasting`: its data remains
+    after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
+    shards. `refreshes`: it has no event loop of its own, so only writes refresh windows."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -178,8 +178,7 @@ STORES = (
     *EMBEDDED,
     Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
 )
-"""The implementations with one offset for all boards, which counts the operations on all of them
-together."""
+"""The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True),

@@ -62,8 +62,8 @@ def whole_folder(folder: Path, work: Path) -> object:
 
 
 def damages(folder: Path, many: int, random: Random) -> Iterator[Damage]:
-    """Yield a flipped bit and a cut at each of `count` offsets of each file, spread over the
-    file."""
+    """For each file, yield a flipped bit and a cut at each of `many` random bytes, or at every byte
+    if the file has no more."""
     for path in sorted(folder.iterdir()):
         size = path.stat().st_size
         if path.name in UNREAD or not size:

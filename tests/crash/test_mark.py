@@ -17,7 +17,7 @@ EVENTS = 20
 
 @pytest.fixture
 def open_copy(tmp_path: Path) -> Path:
-    """Open a copy of a folder that was copied while it was open, as a power cut would leave it."""
+    """Return a copy of an open folder, which is what a power cut would leave."""
     made, copy = tmp_path / "made", tmp_path / "copy"
     with laurels.open(made) as lb:
         lb.create(laurels.Board("gifts"))

@@ -335,8 +335,8 @@ def test_file_sources_report_no_time(tmp_path: Path) -> None:
 
 
 class LateReader(MemoryReader):
-    """A stream in which each message was taken some time ago; `lags_ms` has this time for each
-    message."""
+    """A stream whose source lags. For each message, `lags_ms` has the time from its arrival in the
+    stream until the source reads it."""
 
     def __init__(self, clock: laurels.ManualClock, lags_ms: Sequence[int]) -> None:
         super().__init__(clock)

@@ -44,8 +44,8 @@ def folder(tmp_path: Path) -> KeyFolder:
 
 
 def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
-    """Return a replacement of `os.write` that writes `whole` bytes in total and then raises an
-    error."""
+    """Return a replacement of `os.write`. All its calls together write `whole` bytes; every later
+    call raises the error `number`."""
     real, left = os.write, [whole]
 
     def write(file: int, content: bytes) -> int:

@@ -71,8 +71,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 
 
 class EventRefused(Exception):  # noqa: N818 (the outcome of an event)
-    """A single event was refused. The response has the status 422, whatever the status of the
-    error."""
+    """Raised if a single event was refused. The response then has the status 422, even if the error
+    has another status."""
 
     def __init__(self, error: LaurelsError) -> None:
         super().__init__(error)

@@ -66,8 +66,8 @@ def page_of(
 
 
 def about(board: str | None) -> Callable[[AuditEntry], bool]:
-    """Return a predicate for `page_of`: whether an entry is about the board. For None it is true
-    for all entries."""
+    """Return a predicate for `page_of`, which is true for the entries about a board or, if `board`
+    is None, for all entries."""
     return lambda entry: board in (None, entry.board)
 
 

@@ -70,8 +70,8 @@ class KeySet(Struct, frozen=True):
 
 
 Edit: TypeAlias = Callable[[KeySet], KeySet]
-"""A function from the stored keys to those that are to replace them. It is called again if another
-process has changed the keys meanwhile. If it raises an error, nothing is changed."""
+"""A function that gets the stored keys and returns the keys that replace them. It is called again
+if another process has changed the keys meanwhile. If it raises an error, nothing is changed."""
 
 
 class KeyStore(Protocol):
@@ -101,7 +101,8 @@ class KeyStore(Protocol):
 
 
 class SharedKeyStore(KeyStore, Protocol):
-    """A key store that several processes share. The coroutines run on its own event loop."""
+    """A key store that several processes share. Its coroutines run on the event loop of the
+    store."""
 
     async def load(self) -> tuple[str | None, KeySet]:
         """Return the stored keys with their version."""

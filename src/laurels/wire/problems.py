@@ -55,9 +55,10 @@ _decode = msgspec.json.Decoder(_Problem).decode
 
 
 def error_of(status: int, content: bytes) -> LaurelsError:
-    """Return the error in a response. For a code that this version does not know, it is an error of
-    the family that belongs to the status. For a response that does not come from laurels it is
-    UnknownAnswer, or ServerUnreachable if a proxy reports that it cannot reach the server."""
+    """Return the error in a response. If this version does not know its code, return an error of
+    the class for its status, such as Conflict for 409. If the response does not come from laurels,
+    return UnknownAnswer, or ServerUnreachable if a proxy reports that it cannot reach the
+    server."""
     try:
         document = _decode(content)
     except ValueError:

@@ -64,7 +64,7 @@ def query_of(raw: str, form: type[Q]) -> Q:
 
 
 def _message(message: str, parameters: Mapping[str, str], form: type[Struct]) -> str:
-    """Return a message about an invalid parameter that has the parameter's name."""
+    """Return the message about an invalid parameter, in which the parameter is named."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
         hint = (
@@ -89,8 +89,9 @@ class EventFields(Struct, forbid_unknown_fields=True):
     """An event in a body.
 
     `value` is a number, decimal text, an array of these for several columns, or an object with
-    measures of the board. `at` is in milliseconds since 1970 UTC or RFC 3339, by default the time
-    of acceptance. `labels` decide in which of the board's scopes the event counts.
+    measures of the board. `at` is a number of milliseconds since 1970 UTC, or a time in RFC 3339;
+    by default, it is the time of acceptance. `labels` decide in which of the board's scopes the
+    event counts.
     """
 
     member: str

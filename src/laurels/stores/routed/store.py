@@ -53,7 +53,7 @@ NAMED = 20
 
 
 class RoutedStore:
-    """Several stores as one. `warn` is called with each sentence for the operator."""
+    """Several stores as one. `warn` is called with each warning for the operator."""
 
     def __init__(
         self,
@@ -215,7 +215,8 @@ class RoutedStore:
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed. While the store
-        does not answer, it stays the same, so that feeds wait. Tokens of two stores differ."""
+        of the board does not answer, the token stays the same, so that feeds wait. Tokens of two
+        stores always differ."""
         self._ensure_open()
         place = self._placement.number_of(board)
         opened = self._stores[place].opened
@@ -301,8 +302,8 @@ class RoutedStore:
         return offsets[0]
 
     def clock_status(self) -> ClockStatus:
-        """Return the time of the first store whose clock has a problem; if there is none, that of
-        the default store."""
+        """Return the clock status of the first store whose clock has a problem or, if no clock has
+        one, of the default store."""
         statuses = [
             each.opened.store.clock_status() for each in self._stores if each.opened is not None
         ]
