@@ -28,7 +28,7 @@ class Deadlines:
         self._due[task] = self._clock() + seconds
 
     def extend(self, task: Task, seconds: float) -> None:
-        """Extend a task's deadline, unless it has passed."""
+        """Extend a task's deadline by a number of seconds, unless it has passed."""
         if task in self._due:
             self._due[task] += seconds
 

@@ -54,11 +54,11 @@ class Replays:
         compute: Callable[[], Awaitable[Answered]],
     ) -> tuple[Answered, bool]:
         """Return the answer to a request, and whether the answer had been computed before. `place`
-        is (caller, path, key).
+        identifies the request: its caller, path and Idempotency-Key.
 
-        A repeat that comes while the first request is in progress waits for its answer. A failed
-        request is forgotten, so it may be sent again. Raise IdempotencyMismatch if the same key was
-        used for another request.
+        A repeat that comes while the first request is in progress waits for the answer to the first
+        one. A failed request is forgotten, so it may be sent again. Raise IdempotencyMismatch if
+        the same key was used before with another `request`: its query string, body and Accept.
         """
         digest = hashlib.blake2b(b"\0".join(request), digest_size=16).digest()
         while (kept := self._kept.get(place)) is not None:

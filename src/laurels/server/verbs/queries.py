@@ -15,11 +15,11 @@ from laurels.wire.queries import parameters_of, read_query
 
 ROUTES = Routes()
 BODY_VALUES = 10_100
-"""The most values in a body. These are the members that a query takes, and the object that contains
-them."""
+"""The most values in a body: more than enough for the 10,000 members that a query takes at most,
+and the object that contains them."""
 BODY_BYTES = 4 << 20
-"""The greatest size of a body in bytes. A member has at most 128 bytes, and three times as many if
-it is escaped."""
+"""The greatest size of a body in bytes. A member has at most 128 bytes, and up to three times as
+many if its characters beyond ASCII are escaped."""
 
 
 def _endpoint(kind: type[Query[Any]]) -> Handler:

@@ -64,9 +64,9 @@ async def accept_clock(context: RequestContext, _: NoQuery) -> object:
 
 
 class KeyDescription(Struct, frozen=True):
-    """A key without its secret. `made_by` is the name of the key that made it; it is null if the
-    operator made it or if that key is gone. After a rotation, the previous secret is accepted until
-    `previous_until_ms`."""
+    """A key without its secret. `made_by` is the name of the key that made this one; it is null if
+    the operator made this key, or if the key that made it is gone. After a rotation, the previous
+    secret is accepted until `previous_until_ms`."""
 
     name: str
     scope: Scope

@@ -142,7 +142,8 @@ def _position_of(query: ScoresQuery) -> SourcePosition | None:
 
 
 def _counted(context: RequestContext, receipts: Receipts, place: int) -> Receipt:
-    """Return the receipt of a single event, and count its outcome. Raises EventRefused."""
+    """Return the receipt of a single event, and add its outcome to the metrics. Raises
+    EventRefused."""
     context.show_written(receipts.offset)
     receipt = receipts[place]
     context.server.metrics.counted(receipt.status)
@@ -158,8 +159,8 @@ class BoardEventFields(EventFields):
 
 
 def _board_events(raw: bytes, kind: str) -> tuple[list[tuple[str, Any]], bool]:
-    """Return the events of several boards, each with the name of its board, and whether the body is
-    a single event."""
+    """Return the events of several boards, each with the name of its board. The second value is
+    False: the body is always a list."""
     read = requests.document(raw, kind)
     if not isinstance(read, list):
         raise InvalidBody(f"expected a list of events, got {safe_repr(read)}")
@@ -332,8 +333,8 @@ class Mended(Struct, frozen=True):
 async def mend(context: RequestContext, _: NoQuery) -> object:
     """Replace whole entries of rankings, including the times that decide between equal scores. With
     `expected`, an entry is replaced only if the current entry is the expected one. This is for
-    entries that were read from another system, such as a ledger. Unlike an event, it changes no
-    other window."""
+    entries that were read from another system, such as a ledger. An event counts in all windows,
+    but a replaced entry changes only its own ranking."""
     read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
     fields = requests.typed(read, MendFields)
     with context.server.admission.writing():

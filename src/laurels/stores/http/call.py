@@ -26,7 +26,7 @@ class Call(Generic[T]):
       both times.
     - `no_timeout`: whether the answer has no time limit.
     - `extra_headers`: additional headers.
-    - `board`: the board of the request, if its answers have a version.
+    - `board`: the board whose version the answer may report; None if it reports no version.
     """
 
     method: str

@@ -204,9 +204,9 @@ def successive(tickets: Iterable[Ticket]) -> list[list[Ticket]]:
 def ensure_position(position: SourcePosition | None, arrived_ms: int | None = None) -> None:
     """Raise InvalidPosition unless a position is None, (source, text), (source, text, before) or
     (source, text, before, "behind"), with texts of up to 4,096 characters. `before` is the position
-    that must be stored before the batch; None means that none may be stored. For events with an
-    arrival time, `before` is required, since it shows how far the stream has been counted. With
-    "behind", shards that store another position skip the batch."""
+    that must be stored for the batch to be counted; None means that no position may be stored. For
+    events with an arrival time, `before` is required, since it shows how far the stream has been
+    counted. With "behind", shards that store another position skip the batch."""
     if position is None and arrived_ms is None:
         return
     if position is not None:

@@ -62,7 +62,8 @@ class LocalCommits(LocalReads):
         return max(left, int(ready)), until_ms
 
     def _commit(self, tickets: list[Ticket]) -> None:
-        """Append a group of writes to the log as one entry, and fold it."""
+        """Append the writes of tickets to the log, and fold them. They become one entry of the log,
+        or several, as `successive` divides them."""
         if self._unusable_reason is not None:
             raise Closed(self._unusable_reason)
         began = 0.0 if self._observed is None else self._observed[1]()

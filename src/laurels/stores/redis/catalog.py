@@ -110,7 +110,7 @@ class BoardCatalog:
             self.registry.set_gone(self.now())
 
     async def remove_gone(self) -> None:
-        """Remove the data of boards that are no longer retained from the server. Skip boards that
+        """Remove from the server the data of boards that are no longer retained. Skip boards that
         another process has already removed."""
         self.set_gone()
         if not self.registry.gone:
@@ -337,8 +337,8 @@ class BoardCatalog:
         return left
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Continue the passes of a board that are not known to be complete, by one share of work.
-        Return how many members are left."""
+        """Continue the passes of a board, by one share of work for each window whose pass is not
+        known to be complete. Return how many members are left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)

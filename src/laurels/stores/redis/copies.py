@@ -103,7 +103,8 @@ class ServerCopies:
         self._run(self._put(board, pieces))
 
     def scan(self, _board: str, _until_ms: int) -> Iterator[Piece] | None:
-        """Return None: other processes may write to the board as well."""
+        """Return None. The members written during a scan have to be read again, and this process
+        does not know them all, since other processes may write to the board as well."""
         return None
 
     def member_pieces(

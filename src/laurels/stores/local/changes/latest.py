@@ -28,7 +28,8 @@ class LatestChanges:
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
         """Return the numbers of the boards that have changes after the offset `after`; None if
-        these boards are not known. `offset` is the current offset. O(boards returned)."""
+        these boards are not known. `offset` is the current offset. O(boards returned or noted
+        since the last call)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

@@ -172,8 +172,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def schedule(self, window: str, scope: str) -> None:
-        """If a window's next refresh is being built, record whether it will have members in a
-        scope. Must be called when the scope gets its first cell or loses cells. O(steps)."""
+        """If a window's next refresh is being built, record whether that refresh will have members
+        in a scope. Must be called when the scope gets its first cell or loses cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)

@@ -57,9 +57,9 @@ class Directory:
         return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        """Return up to `limit` scopes of all forms after `place`, each as (form, scope). The last
-        returned pair is the `place` for the next call. A scope that is added before this place in
-        the meantime is not returned."""
+        """Return up to `limit` scopes of all forms, each as a pair (form, scope), in order. Begin
+        after the pair `place`; this is the last pair of the previous call. A scope that is added
+        before this pair between the calls is not returned."""
         places: list[tuple[str, str]] = []
         first_form, after = place or ("", "")
         for form in sorted(self._forms):

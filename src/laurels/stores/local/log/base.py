@@ -14,8 +14,8 @@ class Log(Protocol):
 
     @property
     def first(self) -> int:
-        """The offset of the oldest entry that was not trimmed. If all entries were trimmed, the
-        next offset."""
+        """The offset of the oldest entry that was not trimmed. For an empty log, the offset of its
+        first entry."""
 
     @property
     def doubt(self) -> str | None:
