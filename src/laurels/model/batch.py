@@ -1,4 +1,5 @@
-"""Batches of events, as columns: the form in which events are planned, logged and counted. Pure."""
+"""Batches of events, stored field by field, as columns of values. In this form events are planned,
+logged and counted. Pure."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +18,8 @@ class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
     In event time each event has its own time of acceptance, in `nows`. These times never decrease
-    and end with `now_ms`. They are so close together that each window accepts the same events of
-    the batch at all of them.
+    and end with `now_ms`. They are so close together that, for each event of the batch, every
+    window decides the same at all these times.
 
     `position` is the progress of an import after these events: the name of its source and a text.
     `follows` is the position that must be stored before the events are counted: "" for none, None

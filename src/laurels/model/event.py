@@ -1,9 +1,9 @@
 """Events, as callers report them, and the only code that validates their form.
 
-An event comes as a tuple, a named tuple, a mapping or an `Event`, and becomes a row of columns: the
-member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds and
-the id's bytes. Plain tuples of plain numbers are read in Cython (`engine.batch.intake`). All other
-events are read by `EventReader.parse`, which has the rules.
+An event comes as a tuple, a named tuple, a mapping or an `Event`, and becomes a row: the member's
+UTF-8 bytes, one exact integer for each column of the board (in units of 10^-scale), `at` in
+milliseconds and the id's bytes. Plain tuples of plain numbers are read in Cython
+(`engine.batch.intake`). All other events are read by `EventReader.parse`, which has the rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ class EventReader:
         self._highs = [LIMIT if c.adds_up else c.high for c in rules.columns]
 
     def gather(self, events: Sequence[object]) -> Columns:
-        """Return the events as columns, with the errors of refused ones; see
+        """Return the events field by field, with the errors of refused ones; see
         `engine.batch.intake`."""
         groups = Groups(self._labels, self._ensure_counted, ignores=self._ignores)
         columns = gather(
@@ -193,8 +193,9 @@ class EventReader:
                 raise
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
-        """Raise an error with the same code as `error`, and with the column's name in its message.
-        If there is no such column, do nothing."""
+        """Check a part of a value again, by the rules of its column. If this raises an error with
+        the same code as `error`, raise that error, whose message has the column's name. Otherwise
+        do nothing."""
         if place < len(self._columns):
             try:
                 to_units(part, self._columns[place])

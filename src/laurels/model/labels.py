@@ -27,7 +27,7 @@ ALL = ""
 """The scope of all events."""
 
 LabelPairs = tuple[tuple[str, str], ...]
-"""Labels and their values, in the order of the labels."""
+"""Pairs of the name and the value of a label, sorted by name."""
 
 LabelNames = tuple[str, ...]
 """The labels of a scope without their values."""
@@ -195,7 +195,7 @@ def labels_of(scope: str) -> dict[str, str]:
 
 
 def ensure_label_form(labels: object) -> None:
-    """Raise InvalidLabel for labels that no board accepts and JSON cannot represent."""
+    """Raise InvalidLabel for labels that JSON cannot represent. No board accepts such labels."""
     parts = chain(labels, labels.values()) if isinstance(labels, Mapping) else (labels,)
     for part in parts:
         is_text = isinstance(part, str) and is_unicode(part)

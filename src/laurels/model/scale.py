@@ -1,4 +1,5 @@
-"""Scales: how the words of a window's entries are shown as scores. Pure.
+"""Scales convert the words of a window's entries to the scores that are shown. Pure. (The `scale`
+of a column is something else: its number of decimal places.)
 
 In most windows the words of a score are its columns, each times its sign. With decay they are the
 two words of a total (see `windows/weighing.py`), both times the sign of the only column. The score
@@ -22,7 +23,7 @@ MOST_UNITS = 10**60
 
 
 class Scale(Protocol):
-    """Converts words to scores."""
+    """Converts the words of one window's entries to scores."""
 
     def score(self, words: Sequence[int]) -> Score:
         """Return the score that an entry's words represent."""
@@ -42,7 +43,7 @@ class Scale(Protocol):
 
 
 class Whole(Struct, frozen=True, gc=False):
-    """The scale of windows that count in whole units."""
+    """Converts the words of entries in windows without decay."""
 
     rules: Rules
 
@@ -76,7 +77,7 @@ class Whole(Struct, frozen=True, gc=False):
 
 
 class DecayedScale(Struct, frozen=True):
-    """The scale of a window with decay, at an instant."""
+    """Converts the words of entries in a window with decay to the scores shown at one instant."""
 
     totals: DecayedTotals
     sign: int
@@ -119,14 +120,14 @@ class DecayedScale(Struct, frozen=True):
 
 
 def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
-    """Return the scale of a window at an instant."""
+    """Return what converts the words of a window to the scores shown at `now_ms`."""
     decayed = decayed_scale(rules, window, now_ms) if rules.weighings else None
     return Whole(rules) if decayed is None else decayed
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the scale of a window with decay, None for other windows. After the end of the board,
-    scores stay as they were at the end."""
+    """Return what converts the words of a window with decay to the scores shown at `now_ms`; None
+    for other windows. After the end of the board, these are the scores at that end."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

@@ -3,9 +3,9 @@
 A column holds an integer count of its units, 10^-scale. Values are never converted to binary
 floats, and never rounded to the precision of a decimal context.
 
-Inside, order is always ascending. An entry's order key is a tuple of integers, its *words*. There
-is one word for each column: the units times the column's sign. If times decide ties, one more word
-follows: the tie stamp times the sign of the tie rule. The entry with the smaller words ranks
+Internally, the order is always ascending. An entry's order key is a tuple of integers, its *words*.
+There is one word for each column: the units times the column's sign. If times decide ties, one more
+word follows: the tie stamp times the sign of the tie rule. The entry with the smaller words ranks
 higher; entries with equal words are ordered by member id.
 """
 
@@ -195,10 +195,11 @@ def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
     """Return the bounds of a member's total within one of `steps` steps, for a `sum` from low to
     high.
 
-    A sum over steps within these bounds stays in the range when the oldest steps leave. If totals
-    of both signs are allowed, a leaving step may take the sum away from zero, so each step gets an
-    equal part of the range. If all totals have one sign, a leaving step only takes the sum towards
-    zero, so the bounds of a step only ensure that no sum exceeds LIMIT.
+    As long as the total of each step is within these bounds, the sum over the steps stays in the
+    range when the oldest steps leave. If totals of both signs are allowed, a leaving step may take
+    the sum away from zero, so each step gets an equal part of the range. If all totals have one
+    sign, a leaving step only takes the sum towards zero, so the bounds of a step only ensure that
+    no sum exceeds LIMIT.
     """
     share = LIMIT // steps
     if low >= 0:

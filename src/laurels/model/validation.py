@@ -105,9 +105,10 @@ def safe_repr(value: object, most: int = 60) -> str:
 
 
 def _beginning(value: object, most: int, left: list[int] | None = None) -> object:
-    """Return the beginning of a value, so long that the first `most` characters of its text are
-    those of the text of the whole value. An item takes at least one character in any notation, so
-    no more than `most` items are included. `left` has the number of items that may still follow."""
+    """Return the beginning of a value, long enough that its text and the text of the whole value
+    begin with the same `most` characters. An item takes at least one character in any notation, so
+    at most `most` items are included. `left[0]` is the number of items that may still be
+    included."""
     # Not an inner function: an inner function that calls itself would create a reference cycle in
     # each call.
     if left is None:

@@ -2,8 +2,8 @@
 
 A request to the API is authorized by its path, key and rate. Its query and body are read, the
 handler of its route is called, and the result is written. `responses.problem_response` turns every
-error into a problem document. The interface is granian's RSGI: a scope with the request, and a
-protocol object for the answer.
+error into a problem document. The interface is granian's RSGI. It passes an object with the
+request, which it calls scope, and a protocol object for the answer.
 """
 
 from collections.abc import Awaitable, Callable

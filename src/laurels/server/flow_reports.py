@@ -95,8 +95,8 @@ class ReportFile:
 
 
 class _Stored(Struct, frozen=True):
-    """The state, and the time at which it was written, by the clock since boot that all processes
-    of a machine share."""
+    """The state, and the time at which it was written, in seconds since boot. All processes of a
+    machine share this clock."""
 
     written: float
     reports: FlowReports

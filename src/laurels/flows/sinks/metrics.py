@@ -44,8 +44,8 @@ class BoardMetrics(FlowAttempts):
         return max(0, now_ms - self.waiting_since_ms) / 1_000
 
     def used(self, now_ms: int) -> float:
-        """Return the share of the board's retention that undelivered changes take up; see
-        `Retention`."""
+        """Return which fraction of the board's retention the undelivered changes take up; see
+        `Retention.used`."""
         if self.waiting_since_ms is None or self.retention is None:
             return 0.0
         age_ms = now_ms - self.waiting_since_ms
@@ -91,12 +91,12 @@ class SinkMetrics(FlowAttempts):
         return min((each for each in waits if each), key=lambda wait: wait.since_ms, default=None)
 
     def failing_seconds(self, now_ms: int) -> float:
-        """Return for how many seconds all attempts of the sink, or of one of its boards, have
-        failed."""
+        """Return for how many seconds `reason` has lasted, 0 if there is none. In this time all
+        attempts of the sink, or all attempts for one of its boards, have failed."""
         return seconds_failing(self.reason, now_ms)
 
     def report(self, name: str, now_ms: int) -> SinkReport:
-        """Return the state of the sink for an answer."""
+        """Return the state of the sink, as the service reports it."""
         failing = [(board, each.wait) for board, each in self.boards.items() if each.wait]
         return SinkReport(
             name,
@@ -113,7 +113,7 @@ class SinkMetrics(FlowAttempts):
         )
 
     def used(self, now_ms: int) -> float:
-        """Return the largest share of any board's retention that undelivered changes take up."""
+        """Return the largest value of `used` of any board."""
         return max((board.used(now_ms) for board in self.boards.values()), default=0.0)
 
     def lag_seconds(self, now_ms: int) -> float:

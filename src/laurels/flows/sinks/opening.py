@@ -33,8 +33,8 @@ class DeliveryOptions(Struct, frozen=True):
 
 
 def webhook_secret(secret: str | None, file: Path | None) -> str | None:
-    """Return the key that signs webhooks, read from a file if one is named; None if there is none.
-    Raises InvalidTarget."""
+    """Return the secret that signs webhooks. If the options name a file, read the secret from it.
+    Return None if there is no secret. Raises InvalidTarget."""
     if file is None:
         return secret
     if secret is not None:

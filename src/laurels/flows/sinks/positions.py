@@ -13,12 +13,12 @@ from laurels.model.validation import is_name, is_unicode, safe_repr
 from .target import POSITION_PREFIX
 
 MAX_CHARACTERS = 4_096
-"""The maximum length of the name of a position that a store accepts."""
+"""The maximum length that a store accepts for the name of a position."""
 
 
 async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
-    """Raise InvalidName for a name that is not well-formed, unless a board has a position of that
-    sink: earlier versions accepted any name, and such a sink continues."""
+    """Raise InvalidName for a name that is not well-formed. Earlier versions accepted any name, so
+    do not raise it if a board already has a position of a sink with this name."""
     if is_name(name):
         return
     source = POSITION_PREFIX + name
@@ -43,7 +43,7 @@ async def move_position(
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        if await boards.position(board, source) != cursor:  # if equal, an earlier attempt did this
+        if await boards.position(board, source) != cursor:  # else an earlier attempt moved it
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 
 

@@ -1,12 +1,12 @@
-"""Compute the share of a board's retention that the undelivered changes of a sink take up, to warn
-before changes are lost."""
+"""Compute which fraction of a board's retention the undelivered changes of a sink take up, so that
+an operator can be warned before changes are lost."""
 
 from msgspec import Struct
 
 from laurels.model.board import Board
 
 WARNED_AT = 0.5
-"""The share at which an operator is warned."""
+"""The fraction from which on an operator is warned."""
 
 
 class Retention(Struct, frozen=True):
@@ -16,10 +16,10 @@ class Retention(Struct, frozen=True):
     max_changes: int
 
     def used(self, waiting: int, age_ms: int, *, is_registered: bool) -> float:
-        """Return the share of the retention that the unsent changes of a sink take up: `waiting` is
-        their number, `age_ms` the age of the oldest. At 1 or more, the board removes unsent
-        changes. For a registered sink the board keeps changes of any age, so only the number of
-        changes is used."""
+        """Return which fraction of the retention the unsent changes of a sink take up. `waiting` is
+        the number of these changes, `age_ms` the age of the oldest of them. At 1 or more, the board
+        removes unsent changes. For a registered sink the board keeps changes of any age, so the
+        fraction depends only on their number."""
         by_number = waiting / self.max_changes
         return by_number if is_registered else max(by_number, age_ms / self.keep_ms)
 

@@ -5,9 +5,9 @@ it, and only then moves the position: in the target, together with the page, if 
 positions; otherwise in the store, after the target has confirmed. So after a kill at any moment a
 page may be sent again, and none is left out.
 
-At the end of a board's changes the task waits until the store reports new changes of the board. As
-long as nothing changes, each poll of the store is one small query, however many boards it has. The
-report may lack boards with changes, so each board is also read once in a round over all boards.
+At the end of a board's changes the task waits until the store reports new changes of the board. One
+small query asks for all boards with new changes, however many boards the store has. The answer may
+lack some boards with changes, so each board is also read once in a round over all boards.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ REPORT_SECONDS = 10.0
 """The time between two reports of the position to the store, if the target stores the position."""
 
 MEASURED_AT_ONCE = 100
-"""The maximum number of boards whose waiting changes are counted in one second while a page is
-being delivered."""
+"""While pages are being delivered, the waiting changes of their boards are counted again. This is
+the maximum number of boards for which this is done in one second."""
 
 
 class Parking(Protocol):
@@ -275,7 +275,7 @@ class SinkRunner:
                 self._report(f"{board}: {error}")
             self.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.has_progressed:  # `wait` has the time of the first failure
+            if not reader.has_progressed:  # `last_wait` has the time of the first failure
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._now_ms(), seconds)
@@ -385,7 +385,7 @@ class _BoardReader:
             return None
 
     async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
-        self.has_changes.clear()  # before the read: changes during it set it again
+        self.has_changes.clear()  # before the read, since changes during the read set the event
         return await self._sink._boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )
@@ -417,8 +417,9 @@ class _BoardReader:
             metrics.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove unsent changes. The report is repeated only after
-        the share of the retention in use was below the limit again."""
+        """Report that the board will soon remove unsent changes, as soon as they take up the
+        fraction `WARNED_AT` of the retention. Report it again only after the fraction was lower in
+        between."""
         retention = self._sink._retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
         used = self._metrics.used(self._sink._now_ms())
@@ -474,8 +475,8 @@ class _BoardReader:
         await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
 
     async def _report_position(self, *, at_end: bool) -> None:
-        """Report the position to the store from time to time if the target stores it, so that the
-        store can show it and keep the changes after it."""
+        """If the target stores the position, report the position to the store from time to time.
+        The store can then show it, and keep the changes after it."""
         if not self._target.keeps_positions or self._stored is None:
             return
         now_ms = self._sink._now_ms()

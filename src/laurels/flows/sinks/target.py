@@ -16,8 +16,8 @@ class SinkPage(Struct, frozen=True):
     """Changes of one board in order, with the cursors before and after them.
 
     `before` is the sink's current position, in the target or in the store; None at first. If
-    `restarts` is True, this is the first page of all current entries, which replace everything that
-    the target has of the board.
+    `restarts` is True, this is the first of the pages with all current entries. These entries
+    replace everything that the target has of the board.
     """
 
     board: str

@@ -38,7 +38,7 @@ class WebhookOptions(Struct, frozen=True):
     """The options of a webhook."""
 
     secret: str | None = None
-    """The key of the signature; without one nothing is signed."""
+    """The secret with which requests are signed; without a secret they are not signed."""
     allows_private: bool = False
     """Whether the address may be of a private network or of this machine."""
     authorities: str | None = None

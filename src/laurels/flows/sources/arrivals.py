@@ -1,9 +1,9 @@
 """Divide batches by the times at which their messages arrived at the stream.
 
 A commit carries only the arrival time of its first message. From this time the board decides for
-all events of the commit whether they are late. So a batch is divided at each instant from which a
-window refuses a period. The decision for each event is then the same as if the event had a commit
-of its own.
+all events of the commit whether they are late. So a batch is divided at each instant at which a
+window begins to refuse the events of a period. The decision for each event is then the same as if
+the event had a commit of its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,14 +34,14 @@ R = TypeVar("R", bound=HasArrivalTime)
 
 
 def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
-    """Return the first instant after `at_ms` from which any window refuses a period or step that it
-    accepts at `at_ms`."""
+    """Return the first instant after `at_ms` at which any of the windows begins to refuse the
+    events of a period or step."""
     return min((window.next_refusal(at_ms)[1] for window in windows), default=MAX_MS)
 
 
 def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Divide rows into consecutive parts. From the first to the last arrival in a part, no window
-    begins to refuse a period."""
+    """Divide rows into consecutive parts, such that no window begins to refuse the events of a
+    period between the first and the last arrival in a part."""
     if not windows:
         return [rows] if rows else []
     parts: list[Sequence[R]] = []
@@ -80,7 +80,7 @@ class EndingWindows:
             self.set_boards(await self._lb.boards())
 
     async def of(self, board: str) -> tuple[Window, ...]:
-        """Return the windows of a board. Raises UnknownBoard."""
+        """Return those windows of a board whose periods or steps end. Raises UnknownBoard."""
         if (cached := self._windows.get(board)) is None:
             definition = self._boards.get(board) or await self._lb.get(board)
             windows = definition.rules().windows.values()
@@ -89,7 +89,7 @@ class EndingWindows:
         return cached
 
     def close_wait_ms(self, board: str) -> int:
-        """Return the longest time for which a period of a board stays open for sources that lag."""
+        """Return how long the end of a period of a board waits at most for sources that lag."""
         definition = self._boards.get(board)
         return 0 if definition is None else definition.rules().close_wait_ms
 

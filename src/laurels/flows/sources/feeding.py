@@ -51,8 +51,8 @@ class BoardFeed:
         self._reread_lock = asyncio.Lock()
 
     async def feed(self, board: str, rows: list[Row], end: TimedPosition) -> None:
-        """Submit the events of a board, with the end of the batch as the new position. They are
-        divided into commits such that each window refuses the same periods for a whole commit."""
+        """Submit the events of a board, with the end of the batch as the new position. The events
+        are divided into commits by `divide_by_refusals`."""
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:

@@ -29,8 +29,9 @@ class LagWarnings:
         passed_ms: int,
         now_ms: int,
     ) -> None:
-        """Report the board if one of its windows would refuse the next messages, were the lag twice
-        as long. `passed_ms` is the time up to which the source has counted the stream."""
+        """Report the board if one of its windows would refuse the next messages as too late if the
+        lag were twice as long. `passed_ms` is the time up to which the source has counted the
+        stream."""
         lag_ms = now_ms - passed_ms
         refusing = None
         if lag_ms >= MIN_LAG_MS:

@@ -23,7 +23,7 @@ from .reader import MESSAGE_LIMIT, ZERO, Message, StoredPosition, StreamPosition
 POLL_SECONDS = 0.2
 """The time between two checks of a file without new lines."""
 _POLLS = 5
-"""The number of checks after which `read` returns no messages."""
+"""The number of checks without new lines after which `read` returns an empty list."""
 _CHUNK = 1 << 18
 _HEAD = 1_024
 """The number of bytes at the beginning of a file that identify it."""
@@ -31,9 +31,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class LineBuffer:
-    """Received bytes, divided into lines. `offset` is the beginning of the next line.
+    """Received bytes, divided into lines. `offset` is the number of bytes before the next line.
 
-    A line that exceeds MESSAGE_LIMIT is cut to one byte more than the limit.
+    A line that exceeds MESSAGE_LIMIT is cut to one byte more than the limit, so that it is still
+    refused as too long.
     """
 
     def __init__(self, offset: int = 0) -> None:
@@ -43,7 +44,7 @@ class LineBuffer:
 
     @property
     def end(self) -> int:
-        """The offset after the last received byte."""
+        """The number of bytes from the beginning of the file or pipe to the last received one."""
         return self.offset + len(self._bytes) + self._dropped
 
     def feed(self, chunk: bytes) -> None:
@@ -182,8 +183,9 @@ class FileReader:
 class PipeReader:
     """Lines from a pipe, which cannot be read again.
 
-    `read` waits for bytes and returns up to a given number of them. `read` is called in a thread of
-    its own, and only when the previous bytes have been consumed. `run` identifies this run.
+    The argument `read` is a function that waits for bytes and returns up to a given number of them.
+    It is called in a thread of its own, and only when the bytes it returned before have been
+    consumed. The argument `run` is a text that identifies this run.
     """
 
     resumes = False

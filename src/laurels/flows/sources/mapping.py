@@ -5,7 +5,8 @@ same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScor
 of `=` is a part of the event: `board`, `member`, `value` (once for each column), `at`, `id`,
 `labels` or `labels.NAME`; a part that ends with `?` is optional. On the right is a field, whose
 name may have dots for nested objects; text in double quotes; or text with fields in braces. In a
-JSON object every value is text with fields in braces.
+JSON object every value is text with fields in braces; `value` may also be a list of such texts, and
+`labels` an object with such texts.
 
 `{field|pattern}` is the part of a field's text that the `*` of the pattern matches:
 `board={KeyPrefix|lb:*:all}`. For `at` the text after the bar is a unit: s, ms, us, ns.
@@ -88,9 +89,9 @@ class Expression(Struct, frozen=True):
     """The name of the field, if the expression is a single top-level field without a pattern."""
 
     def evaluate(self, fields: Fields) -> object:
-        """Return the value of a single field unchanged, or the concatenated text of several pieces.
-        Return None if a field of an optional expression is missing. Raises MissingField,
-        ForeignMessage."""
+        """Return the value of a single field unchanged, or the concatenation of several texts and
+        fields. Return None if a field of an optional expression is missing or empty. Raises
+        MissingField, ForeignMessage."""
         if self.field_name and (value := fields.get(self.field_name)):
             return value
         values = [_evaluate(piece, fields) for piece in self.pieces]

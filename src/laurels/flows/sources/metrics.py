@@ -25,7 +25,7 @@ class SourceMetrics(FlowAttempts):
     events that were too late for a window, by window, whether or not other windows accepted them.
     `recounted` counts events that shards of boards had lost and that were counted there again; they
     are in no other count. Everything that the stream took before `passed_ms` has been counted. The
-    recorded attempts are those to read the stream and to count its messages.
+    attempts that `FlowAttempts` records are those to read the stream and to count its messages.
     """
 
     read: int = 0
@@ -60,7 +60,7 @@ class SourceMetrics(FlowAttempts):
             self.unknown_boards[board] += messages
 
     def report(self, name: str, now_ms: int) -> SourceReport:
-        """Return the state of the source for an answer."""
+        """Return the state of the source, as the service reports it."""
         return SourceReport(
             name,
             self.position,

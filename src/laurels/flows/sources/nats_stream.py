@@ -192,7 +192,7 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             info = await self._stream_info()
-            if (at := info.ts) is None:  # NATS before 2.10; `created` is the server's time
+            if (at := info.ts) is None:  # NATS before 2.10: a new consumer has the server's time
                 at = (await self._create_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
@@ -324,7 +324,7 @@ class NatsReader:
                 nats.connect(
                     servers=[self._url],
                     allow_reconnect=False,
-                    max_reconnect_attempts=1,  # with more, `_await_call` ends before any error
+                    max_reconnect_attempts=1,  # with more, `_await_call` times out before the error
                     reconnect_time_wait=0,
                     connect_timeout=TIMEOUT_SECONDS,
                     error_cb=_ignore,

@@ -34,7 +34,8 @@ class MessageOutcomes:
         self._rejects = rejects
 
     def count(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
-        """Count the outcomes of events; write those that the board refused to the rejects."""
+        """Count the outcomes of events. Events that the board refused are also written to
+        `rejects`."""
         metrics = self.metrics
         if receipts is None:
             metrics.repeated += len(rows)

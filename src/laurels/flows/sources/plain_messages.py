@@ -88,8 +88,8 @@ class EventParser:
     def _decode_lines(
         self, decoder: PlainDecoder, messages: Sequence[Message]
     ) -> Sequence[PlainMessage] | None:
-        """Join the messages to lines, one line for each, and decode all lines in one call. Return
-        the parts of the messages; None if the messages have to be decoded one by one.
+        """Join the messages with line breaks, and decode all these lines in one call. Return the
+        parts of the messages; None if the messages have to be decoded one by one.
 
         The decoder would also accept one object in several lines, or several objects in one line.
         But every line break here is between `}` and `{`, so no object extends over several lines.

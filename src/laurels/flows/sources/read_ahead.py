@@ -25,13 +25,13 @@ class ReadAhead:
         if ahead is not None and ahead[0] == after:
             if messages := await ahead[1]:
                 return messages
-            # The read in advance was empty, but messages may have arrived since: read again.
+            # The read that was begun in advance found no messages, but some may have arrived since.
         elif ahead is not None:
             await _cancel(ahead[1])
         return await self._reader.read(after, self._limit, wait=wait)
 
     async def drop(self) -> None:
-        """Cancel the read in advance."""
+        """Cancel the read that was begun in advance, if any."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             await _cancel(ahead[1])

@@ -34,7 +34,7 @@ ZERO = StreamPosition(0)
 
 
 def parse_position(text: str) -> StreamPosition:
-    """Parse a position in the form that its `str` has. Raises ValueError."""
+    """Parse the text that `str` returns for a position. Raises ValueError."""
     major, _, minor = text.partition("-")
     return StreamPosition(int(major), int(minor or 0))
 

@@ -53,10 +53,10 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """The numbers of entries of a stream up to its positions, as far as they are known. This is the
-    case for some single positions and for each message of the last two batches. `before` is the
-    number of entries before `messages`, the last batch, and `earlier` has the counts of the batch
-    before it."""
+    """Tells how many entries a stream has up to a position. This is known for some single
+    positions, and for each message of the last two batches. `messages` is the last batch, and
+    `before` the number of entries before this batch. `earlier` has the counts of the previous
+    batch."""
 
     def __init__(
         self,

@@ -35,9 +35,9 @@ class RowReader:
         those for boards that the source does not feed as foreign."""
         rows: dict[str, list[Row]] = {}
         board_positions: dict[str, StreamPosition | None] = {}
-        # The rows of each board that already has a message after its position in this batch. All
-        # further messages for such a board are after its position, too, so a plain message with
-        # only a member and a value is added without a check.
+        # The rows of each board for which an earlier message of this batch was after the board's
+        # position. All further messages for such a board are after this position, too, so a plain
+        # message with only a member and a value is added without a check.
         past_position: dict[str, list[Row]] = {}
         now_ms = self._now_ms()
         malformed = []

@@ -321,8 +321,8 @@ class SourceRunner:
         self.metrics.passed_ms = timed_position.passed_ms
 
     async def _report_progress(self) -> None:
-        """Tell boards how far the run has read the stream. Only boards that may be waiting for
-        this, before they make a period or step final, get a report."""
+        """Tell boards how far the run has read the stream. A board gets a report only if it may be
+        waiting for the source before it makes a period or step final."""
         self._progress.record_report()
         timed_position = self._progress.timed_position
         if not self._reader.resumes or timed_position.passed_ms is None:

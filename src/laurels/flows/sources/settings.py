@@ -26,7 +26,7 @@ class SourceSettings(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The key under which boards store this source's positions."""
+        """The name under which boards store this source's positions."""
         return POSITION_PREFIX + self.name
 
     def feeds(self, board: str) -> bool:

@@ -210,7 +210,7 @@ class DecayedTotals(Struct, frozen=True):
 
 
 def _ceiling(above: int, below: int, shift: int) -> int:
-    """Return the least integer that is not less than above / below * 2^shift."""
+    """Return (above / below) * 2^shift, rounded up to an integer."""
     if shift < 0:
         return -(-above // (below << -shift))
     return -((-above << shift) // below)

@@ -28,7 +28,7 @@ CHECK_SECONDS = 0.02
 MOST_CHECK_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""The position of `tcpi_bytes_acked` in Linux's `tcp_info`."""
+"""The bytes of Linux's `tcp_info` that hold `tcpi_bytes_acked`."""
 
 
 class Flow:

@@ -1,10 +1,12 @@
-"""The boards and members that are asked for most, in constant memory.
+"""The boards and members that are asked for most, in constant memory. Here a *key* is a board or a
+member that queries ask for.
 
 Each query is counted in a *frequency sketch* (count-min, Cormode and Muthukrishnan 2005): a few
-rows of counters, of which a key has one in each row, chosen by its hash. The smallest of its
-counters is never below the true count of the key, and seldom far above it. A key is *hot* if it has
-at least `LEAST` queries and `SHARE` of all queries of a window. Only keys that were hot when they
-were last counted are remembered by name; there are at most 1 / `SHARE` hot keys at a time.
+rows of counters. A key has one counter in each row, chosen by the key's hash. The smallest of the
+key's counters is never below the true count of the key, and seldom far above it. A key is *hot* if,
+in a window of `SECONDS`, it has at least `LEAST` queries and at least the fraction `SHARE` of all
+queries. Only keys that were hot when they were last counted are remembered by name; there are at
+most 1 / `SHARE` hot keys in a window.
 
 There are two windows: when the current one is over, it becomes the previous one, and a new one
 begins. So old traffic is forgotten, and hot keys are found within one window.

@@ -93,7 +93,7 @@ class Keys:
         """A number that grows whenever a key or token that was accepted may have become invalid."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # on failure, the next change of the keys does this
+            with suppress(LaurelsError):  # on failure, the next change of keys repeats this call
                 store.set_needs_keys()
 
     # Callers
@@ -338,7 +338,7 @@ class Keys:
     ) -> tuple[str, int]:
         """Return a token that expires after `seconds`, and the time of its expiry. The token
         permits reading `boards`, or submitting by a rule. Raise InvalidKey. Raise Forbidden if the
-        caller has only a token, or may not do itself what the token permits."""
+        caller has only a token, or if the caller itself may not do what the token permits."""
         if caller.subject is not None:
             raise Forbidden("a token cannot issue another token: use a key")
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)

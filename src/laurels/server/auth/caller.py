@@ -56,8 +56,9 @@ class Caller(Struct, frozen=True):
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
 
     def own_id(self, id: str) -> str:
-        """Return an event id that no other key or token subject can use. On an open server, where
-        nobody has a key, return the id unchanged."""
+        """Return the event id `id`, extended by a hash of the caller's identity, so that no other
+        key or token subject can use it. On an open server, where nobody has a key, return `id`
+        unchanged."""
         if not self.key_id:
             return id
         owner = hashlib.blake2b(self.identity.encode(), digest_size=8).hexdigest()
@@ -73,9 +74,9 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{quoted(self.name)} lacks access to the board {quoted(board)}")
 
     def ensure_submits(self, board: str | None) -> None:
-        """Raise Forbidden unless the call submits to `board`, and this is one of the caller's
-        boards. A token for one member permits nothing else. `board` is None if the call does not
-        submit."""
+        """For a token that may only submit for one member: raise Forbidden unless the call submits
+        to one of the token's boards. `board` is the board to which the call submits; None if the
+        call does not submit."""
         if board is None:
             raise Forbidden(f"{quoted(self.name)} may only submit for one member")
         self.ensure(NO_LEVEL, board)
@@ -92,9 +93,9 @@ class Caller(Struct, frozen=True):
         return reaches(self.boards, board)
 
     def holds(self, key: Key, default_rate: float) -> bool:
-        """Return whether a key permits no more than this caller in any respect: scope, boards, rate
-        and expiry. `default_rate` is the rate of keys that have no rate of their own; 0 means no
-        limit."""
+        """Return whether a key stays within the limits of this caller in every respect: scope,
+        boards, rate and expiry. For a caller with a token, return False. `default_rate` is the rate
+        of keys that have no rate of their own; 0 means no limit."""
         return (
             self.subject is None
             and LEVEL[key.scope] <= self.level

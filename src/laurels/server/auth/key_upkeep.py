@@ -16,7 +16,7 @@ RELOAD_SECONDS = 5.0
 """How often the keys are read, in seconds, even if their version is unchanged, since older releases
 of laurels do not change the version."""
 STALE_SECONDS = 5.0
-"""For how many seconds after the last successful read keys are still accepted."""
+"""The number of seconds after the last successful read during which the keys are still accepted."""
 USED_SECONDS = 60.0
 
 

@@ -4,9 +4,9 @@ A server without keys listens on loopback, but a request on loopback need not co
 the machine. A web page of any origin can make the user's browser send requests; a name that
 resolves to 127.0.0.1 (DNS rebinding) makes such a page count as the same origin; and a reverse
 proxy forwards requests of a whole network. Each of these requests can be recognized by a header or
-a version that its sender cannot change. Browsers set Host, Origin and Sec-Fetch-Site themselves.
-Proxies add a header, keep the requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds
-no header cannot be recognized, so an open server must not be run behind a proxy.
+an HTTP version that its sender cannot change. Browsers set Host, Origin and Sec-Fetch-Site
+themselves. Proxies add a header, keep the requested Host, or use HTTP/1.0. A proxy that rewrites
+Host and adds no header cannot be recognized, so an open server must not be run behind a proxy.
 """
 
 import re
@@ -90,7 +90,8 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
         if origin.lower() != f"http://{hosts[0].lower()}":
             raise NotLocal(f"the request comes from a page of another origin, {safe_repr(origin)}")
     # A request without an Origin may load an embedded resource, prefetch a page or follow a link.
-    # If it comes from a page of another site, only following a link to the page is allowed.
+    # If the request comes from a page of another site, it is allowed only if the browser follows a
+    # link.
     is_foreign = bool(_FOREIGN_SITES.intersection(sent.get("sec-fetch-site", ())))
     is_link = (sent.get("sec-fetch-mode"), sent.get("sec-fetch-dest")) == _LINK
     if is_foreign and not is_link:

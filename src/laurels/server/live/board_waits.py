@@ -23,8 +23,8 @@ class BoardWaits:
         return self._waiting.keys()
 
     async def wait(self, board: str, seen: object, seconds: float) -> None:
-        """Wait until `wake` finds another change token than `seen`, or until a number of seconds
-        has passed."""
+        """Wait until `wake` finds a change token that differs from `seen`, or until a number of
+        seconds has passed."""
         change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(board, {})
         waiting[change] = seen

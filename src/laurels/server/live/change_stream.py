@@ -76,7 +76,7 @@ class ChangeStream:
 
     async def _wait(self) -> float:
         """Wait until the board may have changed, but at most a certain number of seconds. Return
-        this maximum, even if the wait was shorter."""
+        this number even if the wait was shorter: if no page follows, it counts as silent time."""
         seconds = HEARTBEAT_SECONDS if self._store.is_exact else POLL_SECONDS
         await self._hub.changed(self._board, self._seen, seconds)
         return seconds
