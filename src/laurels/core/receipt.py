@@ -77,8 +77,8 @@ class Ranks(Struct, frozen=True):
     """The ranks of a batch's members before and after its commit, counted from 0; -1 for a member
     that is not ranked.
 
-    If ranks are estimated, `highs` has the highest possible ranks before and after, and the other
-    ranks are the lowest possible ones.
+    If ranks are estimated, `before` and `after` have the lowest possible ranks, and `highs` has the
+    highest possible ranks before and after.
     """
 
     before: Sequence[int]

@@ -34,7 +34,8 @@ class WindowStats(Answer, frozen=True):
 class BoardLayout(Answer, frozen=True):
     """The layout of a board's rankings on an index server.
 
-    It has the layout's name, its meaning, and advice for a cheaper layout, None if there is none.
+    `means` explains the layout with this `name`. `cheaper` is advice for a cheaper layout, None if
+    there is none.
     """
 
     name: str

@@ -37,7 +37,8 @@ def passed_ms(position: str | None) -> int | None:
 
 
 def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
-    """Return the sources of a board whose positions have a stream time, each with this time."""
+    """Return the times up to which sources of a board have counted their streams, by source.
+    Sources whose positions do not have this time are left out."""
     times = {source: passed_ms(text) for source, text in positions.items()}
     return {source: passed for source, passed in times.items() if passed is not None}
 

@@ -157,7 +157,7 @@ cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at
 
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
     """Draft the entries and cells that an event makes in all windows. `read_parts` must have read
-    the old ones before. Return False if a score would be out of range."""
+    the current ones before. Return False if a score would be out of range."""
     cdef int64_t values[COLUMNS_MOST]
     cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
     cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]

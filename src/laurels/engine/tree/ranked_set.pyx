@@ -344,9 +344,9 @@ cdef class RankedSet:
     def rank(self, uint32_t id, int style) -> int:
         """Return the rank of a member, from 0, or -1 if it is absent. O(log n).
 
-        ORDINAL is the number of entries before it, COMPETITION the number of entries whose columns
-        sort before its columns, DENSE the number of distinct columns among these (raises ValueError
-        unless the set is dense).
+        ORDINAL is the number of entries before the member's. COMPETITION is the number of entries
+        whose columns sort before the member's columns. DENSE counts the same entries, but those
+        with equal columns as one; it raises ValueError unless the set is dense.
         """
         cdef Spot spot
         check_style(&self.tree, style)

@@ -23,8 +23,8 @@ class RebuiltBoard(Struct, frozen=True):
     """The result for one board of a ledger.
 
     `entries` is the number of entries in its rankings. Two kinds of entries are not copied:
-    `expired` is the number of those in periods that the board no longer keeps, `left_out` of those
-    in scopes whose labels are not in the ledger. `empty` names the windows, and the rankings by a
+    `expired` counts entries in periods that the board no longer keeps, `left_out` counts entries in
+    scopes whose labels are not in the ledger. `empty` names the windows, and the rankings by a
     label, that begin without members. `was_done` is True if an earlier run created the board.
     """
 
