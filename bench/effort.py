@@ -17,8 +17,8 @@ class Effort(msgspec.Struct, frozen=True):
     """The number of single reads in a run. Reads of 100 members or entries are a tenth of it."""
     small_rankings: int
     watched_seconds: float
-    """The number of seconds without other work, during which the longest wait is measured for
-    comparison."""
+    """How many seconds the longest waits are measured without other work, to compare them with the
+    waits during other work."""
 
 
 FULL = Effort(

@@ -121,8 +121,8 @@ def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
 
 
 def _ratio(ours: Sample | None, other: Sample | None) -> str:
-    """Return how many times as fast as the other contender ours is; for bytes, return ours as a
-    fraction of the other's."""
+    """Return how many times as fast as the other contender ours is. For bytes, return our figure
+    divided by the other's."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
     if not (ours.middle and other.middle):  # less than the resolution of the clock, in a short run

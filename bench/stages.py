@@ -1,8 +1,8 @@
 """The time of each stage of a submit in laurels.
 
 The parts of the service are called one after another, and the clock is read between them. A real
-`submit_many` takes longer, because of its queue, its locks and the interpreter. Two steps of the
-fold are measured on the engine alone, too.
+`submit_many` takes longer, because of its queue, its locks and the interpreter. Two parts of the
+fold are also measured on the engine alone.
 """
 
 import time
@@ -130,8 +130,8 @@ def _steps(folder: Path, population: Population, parts: Parts) -> Iterator[Spent
 
 
 def _engine_steps(population: Population, parts: Parts, others: Parts) -> Iterator[Spent]:
-    """Measure each step with events of its own, so that the other step cannot have brought the
-    members of these events into the cache."""
+    """Measure each of the two parts of the fold with other events. So the part that is measured
+    first cannot bring the members of the second part's events into the cache."""
     board = EngineBoard()
     board.load(population)
     for size, batches in parts.items():

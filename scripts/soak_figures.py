@@ -174,8 +174,8 @@ def _split(samples: Sequence[Sample]) -> list[Sequence[Sample]]:
 
 
 def slope_of(samples: Sequence[Sample]) -> float:
-    """Return the growth of memory in MiB an hour: the median slope between two samples that are
-    half the run apart."""
+    """Return the growth of memory in MiB an hour: for all pairs of samples that are half the run
+    apart, the median of the slopes between the two."""
     half = len(samples) // 2
     pairs = list(zip(samples[:half], samples[half:], strict=False))
     if not pairs:

@@ -21,8 +21,9 @@ _LAST_EVENT = b"event: end"
 def measure_lifetimes(
     laurels: Laurels, effort: HttpEffort, folder: Path, core: int, say: Callable[[str], None]
 ) -> list[Sample]:
-    """Measure in each round how long the server takes to end and to start again, and how long
-    another one takes to start on an empty folder. At the end all servers are stopped."""
+    """Measure in each round how long the server takes to end, how long it takes to start again, and
+    how long a second server takes to start on an empty folder. After the last round, stop all
+    servers."""
     group = "Start and end"
     say(group)
     rounds: list[list[Figure]] = []

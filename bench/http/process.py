@@ -56,8 +56,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:
-    """Wait until all threads of these processes were asleep at several looks in a row, so that all
-    requests are finished."""
+    """Wait until all requests are finished: look again and again at the threads of these processes,
+    until all of them were asleep several times in a row."""
     deadline = time.monotonic() + _IDLE_SECONDS
     looks = 0
     while looks < _IDLE_LOOKS:

@@ -29,9 +29,9 @@ class Requests:
         self._files: dict[str, Path] = {}
 
     def file(self, path: str) -> Path:
-        """Write the file of requests to a path if it is missing, and return its name. The lines of
-        GET requests begin with the path, so each path has its own file; other requests have bodies
-        as lines, and all paths share one file."""
+        """Return the name of the file of requests for this URL path. Write the file if it is
+        missing. A line of GET requests begins with the path, so each path has its own file. A line
+        of POST requests is a body, so one file is used for all paths."""
         begin = path if self.method == "GET" else ""
         if begin not in self._files:
             file = self._file.with_name(f"{self._file.name}-{len(self._files)}")

@@ -123,8 +123,8 @@ async def measure_reads(
 
 
 class _ReadRun:
-    """Readers that each send a query as soon as the previous one is answered, for a number of
-    seconds, but at least one each."""
+    """Readers that each send a query as soon as the previous one is answered. They stop after a
+    number of seconds, but each of them sends at least one query."""
 
     def __init__(self, reading: Reading, members: Sequence[str], effort: RedisEffort) -> None:
         self._reading, self._members, self._effort = reading, cycle(members), effort

@@ -62,8 +62,8 @@ def measure_union(server: RedisServer, population: Population, now_ms: int) -> l
 def watcher(
     api: RollingApi, population: Population, apart: Callable[[], float] = lambda: 0.0
 ) -> Waits:
-    """Return the reads of standings in the rolling window, and the writes of batches, whose waits
-    are measured."""
+    """Return the two threads whose waits are measured: one reads standings in the rolling window,
+    the other writes batches."""
     members = population.sample(_BATCHES * BATCH, seed=11)
     batches = in_batches([(member, 1) for member in members], BATCH)
     reads = [partial(ask, api, member) for member in members[: _BATCHES * 10]]

@@ -53,8 +53,8 @@ class Recovery:
 
 def measure_ours(api: RollingApi, population: Population, watched_seconds: float) -> list[Sample]:
     """Measure a board in a folder without a snapshot: opening it from the log alone, taking a
-    snapshot, and opening it from that. With `watched_seconds`, take another snapshot during reads
-    and writes."""
+    snapshot, and opening it from the snapshot. With `watched_seconds`, take another snapshot during
+    reads and writes."""
     recovery = Recovery(population, api.shape)
     log, copy = _owner("the log alone"), _owner("a snapshot")
     recovery.size(log, api.boards.stats().log_nbytes)

@@ -19,7 +19,7 @@ _LAYOUT = "packed"
 
 def measure_index_server(plan: Plan, scale: Scale) -> Iterator[Findings]:
     """Measure the events per second into all + day + rolling 7d/1h, compared with the best script.
-    Each peer has its best number of batches in flight."""
+    Each peer is measured with several numbers of batches in flight, and its best result counts."""
     if not scale.services or plan.chosen != EVERYBODY:
         return
     cores, lacking = two_cores(), missing()

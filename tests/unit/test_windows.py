@@ -79,7 +79,8 @@ def test_each_unit_has_its_label_and_bounds(unit: Unit, label: str, start: str, 
         ("America/St_Johns", "2010-11-06", "2010-11-06T02:30:00Z", 24),
         ("America/St_Johns", "2010-11-07", "2010-11-07T02:30:00Z", 25),
         ("America/St_Johns", "2010-03-14", "2010-03-14T03:30:00Z", 23),
-        # The zone crossed the date line: one skipped a date, another had a day of 47 hours.
+        # The zones crossed the date line. In 2011 and 1993 a date was skipped. In 1969 a day had 47
+        # hours.
         ("Pacific/Apia", "2011-12-29", "2011-12-29T10:00:00Z", 24),
         ("Pacific/Apia", "2011-12-31", "2011-12-30T10:00:00Z", 24),
         ("Pacific/Kwajalein", "1993-08-20", "1993-08-20T12:00:00Z", 24),
