@@ -186,7 +186,8 @@ def pytest_collection_finish() -> None:
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Select the tests of this run. Without `--torture`, these are all cases that are not marked
-    `torture`. With `--torture`, they are all cases of the tests that have more cases there."""
+    `torture`. With `--torture`, these are all cases of the tests that have more cases with this
+    option."""
     torture = bool(config.getoption("torture"))
     long = {_test_of(item) for item in items if _has_long_count(item)}
     kept, others = list[pytest.Item](), list[pytest.Item]()

@@ -79,8 +79,8 @@ class OracleBoard:
         return scope
 
     def known_scopes(self) -> list[Scope]:
-        """Return all scopes in which an event was ever counted, and the scopes that exist without
-        any event."""
+        """Return all scopes in which an event was ever counted, and those that the board has from
+        the start: all events, and the labels whose values are ranked."""
         scopes = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
         if () in self.definition.scopes:
             scopes[ALL] = None

@@ -158,8 +158,8 @@ def _renamed(names: dict[str, _File], changes: list[dict[str, _File | None]]) ->
 
 @dataclass(frozen=True)
 class Traced:
-    """The disk calls and the reports of a complete run of the first part, which starts with a new
-    folder."""
+    """The disk calls and the reports of a complete run of the first part (of `play.PARTS`). It
+    starts with a new folder."""
 
     calls: list[Call]
     folder: Path

@@ -587,7 +587,8 @@ def test_a_store_is_mended_in_batches(tmp_path: Path) -> None:
 
 
 class MovedBefore:
-    """The verbs of a store. Right before entries are replaced, their members get events."""
+    """The verbs of a store. Just before the first call of `mend`, each of `members` gets an
+    event."""
 
     def __init__(self, lb: laurels.AsyncLeaderboards, members: list[str]) -> None:
         self._lb = lb

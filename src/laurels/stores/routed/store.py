@@ -487,7 +487,8 @@ class RoutedStore:
 
     def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
         """Move a board to the store of this number; None stands for the store that its name points
-        to. Writes may be refused for `pause_seconds`."""
+        to. Writes to the board are held for less than a second, or for up to `pause_seconds` if
+        that is more."""
         self._ensure_open()
         number = self._placement.pattern_number_of(board) if to is None else to - 1
         return self._mover.move(board, number, pause_seconds)
