@@ -19,7 +19,7 @@ MAX_BOARDS = 1_000
 """The maximum number of boards for which the session of a connection has floors."""
 MAX_SESSIONS = 20_000
 """The maximum number of connections with a session. By default fewer connections may be open at a
-time."""
+time, so the sessions that are forgotten are mostly those of closed connections."""
 
 
 class Floor(Struct, frozen=True):

@@ -149,7 +149,7 @@ class Single:
             self.settle(fold.apply(self._record))
 
     def settle(self, done: bool) -> None:
-        """Store the result of the record."""
+        """Store the result of folding the record."""
         self._done = done
 
     def after(self, fold: Fold, piece: int) -> None:
