@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class _CachedBoard(Struct, frozen=True):
-    """The description of a board that calls of the index take. It is valid until the board's next
-    boundary."""
+    """The argument by which calls of the index get a board. It is valid until the next boundary of
+    the board, `due_ms`."""
 
     opened: Opened
     due_ms: int

@@ -165,8 +165,8 @@ class Reading(Struct, frozen=True, gc=False):
 
 
 class RemoteIndex(Protocol):
-    """An index on a server, with all rankings. `due_ms` is the time at which a plan or query
-    expires."""
+    """An index on a server, which has all rankings of all boards. `due_ms` is the time at which a
+    plan or query expires."""
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0

@@ -299,7 +299,7 @@ class Mover:
             self._placement.move(board, self._number(route.store))
 
     def recover(self) -> None:
-        """Remove what moves that were interrupted have left, as far as the stores answer."""
+        """Remove what interrupted moves have left, in the stores that answer."""
         for board, route in list(self._routes.all.items()):
             if route.state != "settled":
                 with suppress(Unavailable):

@@ -10,9 +10,10 @@ member's score in the set is its whole row:
               put before the member as bytes, and a hash has the words of each member; takes about
               twice the memory and time
 
-In a refreshed window the range is checked for the sum of each step, not for the total of all steps.
-So if a column sums numbers of one sign, its total may exceed the declared range. Therefore enough
-bits are reserved for the total of all steps.
+In a refreshed window only the sum of each step is checked, and not the total of all steps. If all
+totals of a column have the same sign, the sum of one step may reach the end of the declared range,
+so the total of all steps may exceed the range. Therefore enough bits are reserved for the total of
+all steps.
 
 A stamp must be able to represent all possible times, so its number of bits depends on
 `tie_resolution`.

@@ -178,9 +178,9 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether any process has accepted the current leap. This is so if the time at which
-        a leap was last accepted, as stored, is between the beginning of the current leap and now,
-        with some tolerance."""
+        """Return whether any process has accepted the current leap. A note has the time at which a
+        leap was last accepted. If that was the current leap, this time is between the beginning of
+        the leap and now, give or take some seconds."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():

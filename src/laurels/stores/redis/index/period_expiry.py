@@ -66,7 +66,8 @@ class PeriodExpiry(ShardCalls):
         keys = [*others, *[b"b:%b:%d" % (name, id) for id in ids]]
         sizes = [await self._command(board, b"MEMORY", key, before=b"USAGE") or 0 for key in keys]
         of_buckets = sizes[len(others) :]
-        # A bucket that was already divided has half as many members as a bucket that was not.
+        # The sampled buckets are not divided yet. A bucket that was divided has become two, which
+        # together have as many members as one that was not.
         undivided = sum(of_buckets) / max(1, len(of_buckets))
         return sum(sizes[: len(others)]) + int(undivided * level)
 

@@ -4,9 +4,9 @@
 -- differences. It compares one member at a time, so writes between two calls do no harm. All data
 -- of a member are read in one call; its cells may be in as many tallies as the window has steps.
 --
--- With `built`, the ranking that the current build of a refreshed window makes is checked, for the
--- members that it already ranks. The ranking that such a window shows cannot be derived from stored
--- data, so it is only checked for consistency.
+-- With `built`, it checks the ranking that the current build of a refreshed window makes, for the
+-- members that the build has already ranked. The ranking that such a window shows cannot be derived
+-- from stored data, so it is only checked for consistency.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies and, once the pass is complete, the prepared ranking follows from it
 -- check 'cells': the same for members that have a cell in one step's tally and are not in the ranking

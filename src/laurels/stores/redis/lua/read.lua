@@ -15,10 +15,10 @@
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus the number of entries from the form to the next form whose member sorts before `member`).
 -- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
---   for entries adds: the size of the ranking; the position of each anchor, -1 if there is none; for
---   each span its first position, the rank there and the entries; if members are requested, a table of
---   positions, one of ranks (-1: not ranked) and one of forms; if data is requested, a table for each
---   span and one for the members.
+--   for entries adds: the size of the ranking; the position of each anchor, -1 if it is at a member
+--   that is not ranked; for each span its first position, the rank there and the entries; if
+--   members are requested, a table of positions, one of ranks (-1: not ranked) and one of forms; if
+--   data is requested, a table for each span and one for the members.
 -- If a ranking has the layout with a head (see `has_heads`, by request for entries), its part of the
 --   answer also has: after the size, the number of exact positions and the number of changes of the grid
 --   (false without one); after the positions of anchors, a table of their greatest possible positions;
@@ -114,7 +114,7 @@ local function exact_position(ranked, anchor)
   return zeros.before(ranked, stored_position(ranked, anchor))
 end
 
--- Returns a form with the score of an anchor's place, and whether the anchor is before all members
+-- Returns a form with the score at which an anchor is, and whether the anchor is before all members
 -- with this score.
 local function form_at(anchor)
   local is_count = anchor[1] == 'count'

@@ -1,12 +1,12 @@
 -- Reads a hash or sorted set in shares, so that no call blocks the server for long.
 --
--- The first cursor is '0:', and the cursor after the last share is '0'. In between, the cursor of a
--- table is the server's own one. The server returns a small (compact) collection whole, whatever
--- COUNT is. Such a collection is divided here, in the order of the names' digests (Lua compares
--- texts by locale, and comparing bytes in Lua is slow), and its cursor is '0:' and the last digest.
--- If the server turns the collection into a table between two calls, the scan begins again. So a
--- name that is in the collection all the time is returned at least once, and possibly several
--- times.
+-- The server stores a small collection compactly, and a larger one as a table. The first cursor is
+-- '0:', and the cursor after the last share is '0'. In between, the cursor of a table is the
+-- server's own one. The server returns a compact collection whole, whatever COUNT is. It is divided
+-- into shares here, in the order of the names' digests (Lua compares texts by locale, and comparing
+-- bytes in Lua is slow), and its cursor is '0:' and the last digest. If the server turns the
+-- collection into a table between two calls, the scan begins again. So a name that is in the
+-- collection all the time is returned at least once, and possibly several times.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 

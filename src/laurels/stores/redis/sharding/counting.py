@@ -268,8 +268,8 @@ class Counting:
         return self._stored is not None and share.shard == self._stored.keeper
 
     def _position_block(self, share: _Share) -> WriteBlock | None:
-        """Return the change by which the keeper records the batch's position if none of the batch's
-        events is in the keeper. Return None for other shards."""
+        """Return the change by which the keeper records the batch's position when its share has no
+        events. Return None for other shards, and for a batch without a position."""
         batch, version = self._batch, self._board.version
         if batch.position is None or not self._is_keeper(share):
             return None

@@ -100,7 +100,8 @@ def certain_in(part: ReadResult) -> int:
 
 class Merged(Protocol):
     """A request for a board in several shards, which takes several rounds of reads. `far` has the
-    positions of the spans for which a pivot has to be searched for."""
+    spans for which a pivot has to be searched for: by index of the span, the positions at which it
+    begins and ends."""
 
     request: ReadRequest
     far: dict[int, tuple[int, int]]
@@ -211,7 +212,8 @@ class Merging:
     def __init__(self, request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.request = request
         self.far: dict[int, tuple[int, int]] = {}
-        """The positions of the spans for which a pivot has to be searched for."""
+        """The spans for which a pivot has to be searched for: by index of the span, the positions
+        at which it begins and ends."""
         self._columns = rules.score_words(request.key.window)
         self._width = rules.order_words(request.key.window)
         self._located_width = self._width + (request.whole and rules.is_stamped)

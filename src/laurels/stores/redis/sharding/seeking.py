@@ -38,9 +38,9 @@ class _Location:
 async def seek(
     read: Read, request: ReadRequest, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
-    """Return a place in the ranking that a request is for, at most `near` entries from the position
-    `wanted`, and the position of this place as of the last read. If the order is known only up to
-    some position, `wanted` must be before that position."""
+    """Search the ranking of `request` for a place at most `near` entries from the position
+    `wanted`. Return this place, and its position as of the last read. If the order is known only up
+    to some position, `wanted` must be before that position."""
     ranking = ReadRequest(request.key, zeros=request.zeros)
     results = [each[0] for each in await read([[ranking] for _ in range(shards)])]
     low = _Location(Start(), [0] * shards)
@@ -89,8 +89,8 @@ async def _marks(
 
 
 def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[int]) -> _Location:
-    """Return the place of the i-th anchor. If a shard lists its entries only up to an end, the
-    position in that shard is at most this end."""
+    """Return the location of `bound`, the i-th anchor. A shard may list its entries only up to an
+    end; the position in this shard is then at most this end."""
     positions = [
         part.positions[i] if part.certain is None else min(part.positions[i], end)
         for part, end in zip(parts, ends, strict=True)
