@@ -262,7 +262,7 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
 
 @lru_cache(256)
 def _positions_of(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the positions of an event's fields in a named tuple with these names."""
+    """Return the index of each field of an event in a named tuple whose fields have these names."""
     if unknown := [name for name in names if name not in _FIELDS and name != _ROW_LABEL]:
         raise InvalidEvent(
             f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value "

@@ -1,11 +1,11 @@
 """Labels, which an event carries besides its member and value, and the scopes of events with the
 same labels. Pure.
 
-A board has tuples of label names. With `scopes = [[], ["zone"], ["zone", "gender"]]`, an event with
-zone=cn and gender=f is counted in three rankings of each window: of all events, of zone=cn, and of
-gender=f,zone=cn. The text of a scope has its labels sorted by name. Characters in values that would
-separate parts of the text are quoted, so no two scopes have the same text. A ranking *by* a label,
-whose members are the values of that label, is a scope as well: `@room`.
+A board defines its scopes by label names. With `scopes = [[], ["zone"], ["zone", "gender"]]`, an
+event with zone=cn and gender=f is counted in three rankings of each window: of all events, of
+zone=cn, and of gender=f,zone=cn. The text of a scope has its labels sorted by name. Characters in
+values that would separate parts of the text are quoted, so no two scopes have the same text. A
+ranking *by* a label, whose members are the values of that label, is a scope as well: `@room`.
 """
 
 import re

@@ -155,7 +155,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_label(self) -> "Rules":
-        """These rules for a label replica: only the rankings by a label, in one shard."""
+        """The rules of the board's label replica: it has only the rankings by a label, in one
+        shard."""
         return replace(self, shards=1, scopes=())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. Counting an event takes well under a microsecond. Everything else is
+"""Metrics for Prometheus. To increase a counter takes well under a microsecond. Everything else is
 computed when the metrics are read."""
 
 from bisect import bisect_left

@@ -24,8 +24,9 @@ class SourceMetrics(FlowAttempts):
     messages and refused events; `reasons` has their number by error code. `late` has the number of
     events that were too late for a window, by window, whether or not other windows accepted them.
     `recounted` counts events that shards of boards had lost and that were counted there again; they
-    are in no other count. Everything that the stream took before `passed_ms` has been counted. The
-    attempts that `FlowAttempts` records are those to read the stream and to count its messages.
+    are in no other count than `late`. Everything that the stream took before `passed_ms` has been
+    counted. The attempts that `FlowAttempts` records are those to read the stream and to count its
+    messages.
     """
 
     read: int = 0

@@ -212,7 +212,8 @@ class NatsReader:
     # Pulling messages
 
     async def _pull(self, after: int, request: Mapping[str, Any]) -> list[Message]:
-        """Return the messages that the server sends for one request, in order and without a gap."""
+        """Return the messages that the server sends for one request, in order and with none
+        missing."""
         consumer = await self._consumer_after(after)
         client, inbox = await self._connected()
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"

@@ -31,7 +31,7 @@ class Unstepped(Struct, frozen=True):
 
 class Endless(Unstepped, frozen=True, kw_only=True):
     """A window in which every event counts for ever. On a board with an end, events are accepted
-    until `grace_ms` after it."""
+    until `grace_ms` after that end."""
 
     ends_ms: int = MAX_MS
     grace_ms: int = 0
@@ -105,7 +105,8 @@ class Endless(Unstepped, frozen=True, kw_only=True):
 
 
 class Ending:
-    """A window whose periods or steps end, and which accepts late events for a while."""
+    """A window whose periods or steps end. It accepts their events for a while longer, the
+    grace."""
 
     __slots__ = ()
 

@@ -19,8 +19,8 @@ from .weighing import Weighing
 
 
 class Rolling(Ending, Struct, frozen=True, dict=True):
-    """A window of the last `steps` steps. Within a step, events count at once; at every boundary of
-    a step, the oldest step leaves.
+    """A window of the last `steps` steps. An event counts at once, and at the end of each step the
+    oldest step leaves the window.
 
     A step lasts `step_ms` milliseconds or, if that is 0, `step_days` local days of `tz`. Events of
     a step count until `grace_ms` after its end; the grace is less than the window's length. With

@@ -102,8 +102,8 @@ def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
 
 
 def _close_all(connections: Iterable[Connection]) -> None:
-    """Shut connections down. Each descriptor is duplicated and compared first, since the number may
-    have been reused."""
+    """Shut connections down. Each descriptor is duplicated first, and the client of the duplicate
+    compared with the expected one, since the number of the descriptor may have been reused."""
     for descriptor, address, port in connections:
         with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as pinned:
             if pinned.getpeername()[:2] == (address, port):

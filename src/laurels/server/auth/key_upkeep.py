@@ -10,8 +10,8 @@ from laurels.wire.keys import SharedKeyStore
 from .access import Keys
 
 POLL_SECONDS = 0.25
-"""How often the version of the keys is read, in seconds. Within a second, a revoked key is then
-refused by every process, and its streams have ended."""
+"""How often the version of the stored keys is read, in seconds. This version changes with the keys,
+so every process refuses a revoked key, and has ended its streams, within a second."""
 RELOAD_SECONDS = 5.0
 """How often the keys are read, in seconds, even if their version is unchanged, since older releases
 of laurels do not change the version."""

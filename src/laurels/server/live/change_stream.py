@@ -50,7 +50,8 @@ class ChangeStream:
         await self._hub.work(self._payer, cost, partial(self._read, after, initial=initial))
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
-        """Yield each page as an event, and a heartbeat whenever there was no page for a while."""
+        """Yield each page of changes as a frame, and a heartbeat whenever there was no page for a
+        while."""
         yield b"retry: %d\n\n" % RETRY_MS
         silent_seconds = 0.0
         while not self._hub.stopping:

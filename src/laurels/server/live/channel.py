@@ -19,8 +19,8 @@ KEPT_FRAMES = 256
 
 class WatchedList(Struct, frozen=True):
     """A watched list. It shows the first `limit` entries or, with a member, the member's standing
-    and the value it needs to reach the position `to_rank`. It is about the scope with certain
-    `labels` or, with `by`, about the ranking of a label's values."""
+    and the value it needs to reach the position `to_rank`. The list is read from the scope with the
+    `labels` or, with `by`, from the ranking by a label."""
 
     board: str
     window: str | None
@@ -38,8 +38,8 @@ class WatchedList(Struct, frozen=True):
 
 
 class FeedWatcher:
-    """The receiving end of one stream. It has a slot for the next frame, and an event that reports
-    a new frame."""
+    """The receiving end of one stream. It has a slot for the next frame, and an `asyncio.Event`
+    that is set when a frame comes."""
 
     def __init__(self, payer: str) -> None:
         self.payer = payer

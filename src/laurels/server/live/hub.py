@@ -44,7 +44,7 @@ TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
 SLICE_COST = 2_000
 """The cost of the lists that are read before other tasks of the loop run, as a number of entries.
-It is about 4 ms."""
+To read these lists takes about 4 ms."""
 STREAM_COST = 250
 """The cost of beginning a stream, as a number of entries."""
 SLICE_SECONDS = 0.002
