@@ -269,7 +269,7 @@ def test_an_interrupted_rebuild_starts_over(
                 reader.close()
 
     monkeypatch.setattr("laurels.flows.ledger.reading.PAGE", 25)
-    monkeypatch.setattr("laurels.flows.copying.copying.PIECE_ROWS", 25)
+    monkeypatch.setattr("laurels.core.contents.PIECE_ROWS", 25)
     expected = asyncio.run(fill())
     for writes in itertools.count():
         try:
