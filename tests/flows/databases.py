@@ -26,7 +26,7 @@ import psycopg
 import pymysql
 
 from tests.redis.programs import skip_or_fail
-from tests.redis.servers import free_port, until
+from tests.redis.servers import free_port, has_stopped, until
 
 _POSTGRES = "/usr/lib/postgresql/*/bin"
 
@@ -99,9 +99,11 @@ class Program(ABC):
 
     def pause(self) -> None:
         """Stop the processes of the server, so that it does not answer but keeps its connections
-        open."""
-        for pid in self._pids():
+        open. Wait until they have stopped, because a thread may answer after the signal is sent."""
+        pids = self._pids()
+        for pid in pids:
             os.kill(pid, signal.SIGSTOP)
+        until(lambda: all(map(has_stopped, pids)), "all threads of the server have stopped")
 
     def resume(self) -> None:
         """Let the stopped processes continue."""

@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
@@ -56,6 +57,15 @@ def _is_so(condition: Callable[[], object]) -> bool:
         return bool(condition())
     except redis.RedisError:
         return False
+
+
+def has_stopped(pid: int) -> bool:
+    """Return whether all threads of a process have stopped."""
+    states = set()
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            states.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
+    return states == {"T"}
 
 
 def free_port() -> int:
@@ -176,7 +186,7 @@ class Server:
         """Pause the server: its connections stay open, but it does not answer until `resume`. Wait
         until all its threads have stopped, since a running thread may still answer a request."""
         os.kill(self.pid, signal.SIGSTOP)
-        until(self._has_stopped, "all threads of the server have stopped")
+        until(lambda: has_stopped(self.pid), "all threads of the server have stopped")
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -255,11 +265,6 @@ class Server:
         if self.info("server")["process_id"] != str(self.pid):
             return False
         return self.info("persistence")["loading"] == "0"
-
-    def _has_stopped(self) -> bool:
-        tasks = Path(f"/proc/{self.pid}/task")
-        stats = [(task / "stat").read_text() for task in tasks.iterdir()]
-        return {stat.rpartition(")")[2].split()[0] for stat in stats} == {"T"}
 
     def _end(self, by: signal.Signals) -> None:
         if self._child is None:
