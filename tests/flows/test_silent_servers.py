@@ -11,10 +11,9 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import TargetUnavailable
+from laurels.flows import jetstream_publisher
 from laurels.flows.ledger import postgresql
 from laurels.flows.ledger.dialects import ANSWER_SECONDS
-from laurels.flows.sinks import jetstream
-from laurels.flows.sinks.mapping import FieldMapping
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.target import SinkPage
 
@@ -80,7 +79,7 @@ def test_a_stopped_mariadb_times_out(mariadb: MariaDB) -> None:
 
 def test_a_stopped_jetstream_times_out() -> None:
     def shorten(_target: Any, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(jetstream, "ANSWER_SECONDS", SHORT_SECONDS)
+        patch.setattr(jetstream_publisher, "ANSWER_SECONDS", SHORT_SECONDS)
 
     with Nats() as broker:
         asyncio.run(create_stream(broker.url))
@@ -96,7 +95,7 @@ def test_a_stuck_jetstream_connection_does_not_block_close(
         async def close(self) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(jetstream, "ANSWER_SECONDS", SHORT_SECONDS)
-    target: Any = jetstream.JetStreamTarget("nats://127.0.0.1/changes", FieldMapping())
-    target._client = Stuck()
-    asyncio.run(target.close())
+    monkeypatch.setattr(jetstream_publisher, "ANSWER_SECONDS", SHORT_SECONDS)
+    publisher: Any = jetstream_publisher.JetStreamPublisher("nats://127.0.0.1")
+    publisher._client = Stuck()
+    asyncio.run(publisher.close())

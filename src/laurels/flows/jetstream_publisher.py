@@ -1,0 +1,92 @@
+"""A connection to NATS that publishes messages to JetStream, each acknowledged.
+
+A message has an id, the header `Nats-Msg-Id`. One that is published twice within the duplicate
+window of its stream is stored once.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
+
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
+_ACCOUNT_FULL = 10_002
+"""JetStream's code for an account at its limits. The error has the status 400, and no longer
+occurs once messages are removed."""
+
+
+class JetStreamPublisher:
+    """Publishes messages to the streams of a server. A connection that is lost is made again by
+    `connect`, not by `publish`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._client: Any = None
+        self._stream: Any = None
+
+    @property
+    def address(self) -> str:
+        """The address of the server without a password."""
+        return self._server.rsplit("@", 1)[-1]
+
+    async def connect(self) -> None:
+        """Connect, unless there is a connection. Raises TargetUnavailable, MissingDriver."""
+        if self._client is not None and self._client.is_connected:
+            return
+        await self.close()
+        try:
+            import nats  # noqa: PLC0415 (an optional package)
+        except ModuleNotFoundError as error:
+            raise MissingDriver("nats-py is not installed") from error
+        try:
+            self._client = await nats.connect(
+                self._server,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,  # otherwise a failure is reported only after two minutes
+                reconnect_time_wait=0,
+                connect_timeout=CONNECT_SECONDS,
+                error_cb=_ignore,
+            )
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise TargetUnavailable(f"{self.address} does not answer: {error}") from error
+        self._stream = self._client.jetstream()
+
+    async def publish(self, subject: str, payload: bytes, id: str) -> None:
+        """Publish a message over the connection, and wait until a stream has stored it. Raises
+        TargetUnavailable, TargetRefused."""
+        header = id.encode("unicode_escape").decode()
+        try:
+            await self._stream.publish(
+                subject, payload, ANSWER_SECONDS, headers={"Nats-Msg-Id": header}
+            )
+        except Exception as error:
+            raise _target_error(error) from error
+
+    async def close(self) -> None:
+        """Disconnect; the wait for a server that accepts no more bytes is bounded."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await client.close()
+
+
+async def _ignore(_: Exception) -> None:
+    """Ignore an error that the client reports here, since the failed call raises it as well."""
+
+
+def _target_error(error: Exception) -> Exception:
+    """Translate an error of the client into the corresponding error of a target."""
+    from nats.errors import MaxPayloadError  # noqa: PLC0415
+    from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
+
+    if isinstance(error, NoStreamResponseError):
+        return TargetUnavailable("no stream receives the subject, or JetStream does not answer")
+    if isinstance(error, APIError) and error.err_code == _ACCOUNT_FULL:
+        return TargetUnavailable("the account has no room for more messages")
+    if isinstance(error, MaxPayloadError):
+        return TargetRefused("a message is longer than the server's max_payload")
+    if isinstance(error, APIError) and error.code is not None and 400 <= error.code < 500:
+        return TargetRefused(f"JetStream refused a message: {error.description}")
+    return TargetUnavailable(f"JetStream did not acknowledge a message: {error!r}")
