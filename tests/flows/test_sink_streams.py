@@ -14,6 +14,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
+from laurels.flows.jetstream_publisher import JetStreamPublisher, MessageTooLong
 from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
 from laurels.flows.sinks.metrics import describe_problems
@@ -223,6 +224,23 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
         received.append((message.subject or "", msgspec.json.decode(message.data)))
     await client.close()
     return received
+
+
+def test_a_message_that_is_too_long_with_its_header_is_refused(broker: Nats) -> None:
+    """The server counts the header towards its limit of 1 MiB, and closes the connection of a
+    client that exceeds it."""
+
+    async def play() -> None:
+        publisher = JetStreamPublisher(broker.url)
+        await publisher.connect()
+        try:
+            for short in (1, 20):
+                with pytest.raises(MessageTooLong):
+                    await publisher.publish("any", b"x" * ((1 << 20) - short), "id")
+        finally:
+            await publisher.close()
+
+    asyncio.run(play())
 
 
 def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:

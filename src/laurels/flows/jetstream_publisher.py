@@ -14,6 +14,14 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _ACCOUNT_FULL = 10_002
 """JetStream's code for an account at its limits. The error has the status 400, and no longer
 occurs once messages are removed."""
+_TOO_LONG = 10_054
+"""JetStream's code for a message that is longer than its stream accepts."""
+_HEADER_BYTES = 50
+"""The length of the header without the id, at most; it counts towards the server's limit."""
+
+
+class MessageTooLong(TargetRefused):
+    """The server or the stream accepts only shorter messages."""
 
 
 class JetStreamPublisher:
@@ -54,8 +62,10 @@ class JetStreamPublisher:
 
     async def publish(self, subject: str, payload: bytes, id: str) -> None:
         """Publish a message over the connection, and wait until a stream has stored it. Raises
-        TargetUnavailable, TargetRefused."""
+        TargetUnavailable, TargetRefused, MessageTooLong."""
         header = id.encode("unicode_escape").decode()
+        if len(payload) + len(header) + _HEADER_BYTES > self._client.max_payload:
+            raise MessageTooLong("a message is longer than the server's max_payload")
         try:
             await self._stream.publish(
                 subject, payload, ANSWER_SECONDS, headers={"Nats-Msg-Id": header}
@@ -78,15 +88,14 @@ async def _ignore(_: Exception) -> None:
 
 def _target_error(error: Exception) -> Exception:
     """Translate an error of the client into the corresponding error of a target."""
-    from nats.errors import MaxPayloadError  # noqa: PLC0415
     from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
 
     if isinstance(error, NoStreamResponseError):
         return TargetUnavailable("no stream receives the subject, or JetStream does not answer")
     if isinstance(error, APIError) and error.err_code == _ACCOUNT_FULL:
         return TargetUnavailable("the account has no room for more messages")
-    if isinstance(error, MaxPayloadError):
-        return TargetRefused("a message is longer than the server's max_payload")
+    if isinstance(error, APIError) and error.err_code == _TOO_LONG:
+        return MessageTooLong(f"JetStream refused a message: {error.description}")
     if isinstance(error, APIError) and error.code is not None and 400 <= error.code < 500:
         return TargetRefused(f"JetStream refused a message: {error.description}")
     return TargetUnavailable(f"JetStream did not acknowledge a message: {error!r}")
