@@ -25,7 +25,7 @@ from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import Message, StreamPosition, StreamReader
-from laurels.flows.sources.rejects import RejectedMessage
+from laurels.flows.sources.rejects import RejectedMessage, Rejects
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
 from tests.redis.programs import on_path, skip_or_fail
@@ -52,6 +52,12 @@ class KeptRejects:
 
     def write(self, rejects: list[RejectedMessage]) -> None:
         self.lines += rejects
+
+    async def deliver(self) -> None:
+        """Do nothing: `write` has kept the rejects."""
+
+    async def close(self) -> None:
+        """Do nothing."""
 
     @property
     def codes(self) -> list[str]:
@@ -112,9 +118,11 @@ def count(
     now_ms: int = 1 << 50,
     on_progress: Callable[[SourceRunner, SourceMetrics], object] = lambda _runner, _metrics: None,
     on_wait: Callable[[], object] = lambda: None,
+    storage: Rejects | None = None,
     **settings: Any,
 ) -> Outcome:
-    """Run a source on the boards until it has counted all messages of its stream."""
+    """Run a source on the boards until it has counted all messages of its stream. `storage` takes
+    the rejects; without it, the result has them."""
     rejects, waits = KeptRejects(), list[str]()
     used = reader_of(reader) if isinstance(reader, (str, Path)) else reader
 
@@ -132,7 +140,7 @@ def count(
                 used,
                 parse_mapping(mapping),
                 SourceSettings(**{"name": "source", "until_end": True, **settings}),
-                rejects=rejects,
+                rejects=storage or rejects,
                 sleep=nothing,
                 now_ms=lambda: now_ms,
                 waiting=waiting,
@@ -142,6 +150,8 @@ def count(
                 await runner.run()
             finally:
                 await used.close()
+                if storage is not None:
+                    await storage.close()
         return runner.metrics
 
     return Outcome(asyncio.run(run()), rejects, waits)

@@ -63,6 +63,30 @@ class InvalidStream(InvalidInput):
     )
 
 
+class InvalidRejects(InvalidInput):
+    """The place for rejected messages of a source is not valid."""
+
+    code = "invalid_rejects"
+    advice = "name a file, or a subject as nats://host:port/subject"
+
+
+class RejectsUnavailable(Unavailable):
+    """The subject for rejected messages does not take them at present."""
+
+    code = "rejects_unavailable"
+    advice = "check that the server runs and a stream has the subject; the source continues then"
+
+
+class RejectsRefused(Conflict):
+    """The subject for rejected messages refuses one, and would refuse it again."""
+
+    code = "rejects_refused"
+    advice = (
+        "change the limits or permissions of the stream, or choose another place with --rejects; "
+        "the source continues at its position"
+    )
+
+
 class MissingNats(InvalidInput):
     """The client package for NATS is not installed."""
 

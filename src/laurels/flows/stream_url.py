@@ -1,4 +1,5 @@
-"""Parse the URLs of Redis streams, and detect file paths that are mistyped URLs."""
+"""Parse the URLs of Redis streams and of subjects of NATS, and detect file paths that are mistyped
+URLs."""
 
 import re
 from urllib.parse import unquote, urlsplit
@@ -8,6 +9,8 @@ from laurels.errors import LaurelsError
 _LIKE_URL = re.compile(
     r"(postgres(ql)?|mysql|mariadb|sqlite|nats|tls|https?|rediss?(\+cluster)?)(:|//)", re.IGNORECASE
 )
+
+_SUBJECT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def ensure_path(text: str, error: type[LaurelsError]) -> None:
@@ -28,3 +31,23 @@ def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     if not key or not database.isdecimal():
         raise error("expected redis://HOST:PORT/DATABASE/KEY, got no database or no key")
     return parts._replace(path=f"/{database}").geturl(), unquote(key)
+
+
+def split_subject_url(url: str, error: type[LaurelsError]) -> tuple[str, str, str]:
+    """Return the URL of the server, with its user and password, the subject, and the address
+    without user and password. Raise `error` if the URL has another form."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:  # its text may have the password
+        raise error("expected nats://HOST:PORT/SUBJECT, got no valid host or port") from None
+    if "@" in parts.path + parts.query + parts.fragment:  # the end of a password
+        raise error("expected '/', '?' and '#' in a user or password as %2F, %3F and %23")
+    subject = parts.path.removeprefix("/")
+    if not parts.hostname or parts.query or parts.fragment or not _SUBJECT.fullmatch(subject):
+        raise error(
+            "expected nats://HOST:PORT/SUBJECT with a subject of letters, digits, `_` and `-` "
+            "between dots"
+        )
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return parts._replace(path="").geturl(), subject, address

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,9 +27,10 @@ from laurels.flows.listing import list_flows
 from laurels.flows.retries import FlowRetryPolicy
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.metrics import SourceMetrics
-from laurels.flows.sources.opening import open_reader
+from laurels.flows.sources.opening import OpenedRejects, open_reader, open_rejects
 from laurels.flows.sources.reader import StreamReader, decode_position
-from laurels.flows.sources.rejects import JsonRejects
+from laurels.flows.sources.rejects import Rejects
+from laurels.flows.sources.rejects_subject import SubjectRejects
 from laurels.flows.sources.retiring import retire
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
@@ -120,11 +121,14 @@ class ResultOptions(OptionGroup, frozen=True):
     """Options for reporting messages that were not counted."""
 
     rejects: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--rejects",
-            metavar="FILE",
-            help="File for messages that were not counted. Default: NAME.rejects.jsonl.",
+            envvar="LAURELS_REJECTS",
+            show_envvar=True,
+            metavar="FILE|SUBJECT",
+            help="File for messages that were not counted, or nats://host:port/subject. "
+            "Default: NAME.rejects.jsonl.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -166,25 +170,25 @@ def run(
     """
     settings = _settings(name, mapping.boards, running)
     template = parse_mapping(mapping.map)
-    path = result.rejects or Path(f"{name}.rejects.jsonl")
+    rejects = open_rejects(result.rejects, name, complain)
     reader = open_reader(
         from_, sleep=asyncio.sleep, stdin=_standard_input(from_), run=secrets.token_hex(8)
     )
-    with _writing(path), closing(JsonRejects(path)) as rejects:
-        make = partial(
-            SourceRunner,
-            reader=reader,
-            mapping=template,
-            settings=settings,
-            rejects=rejects,
-            sleep=asyncio.sleep,
-            now_ms=_now_ms,
-            waiting=_complain_of_waiting,
-            warn=complain,
-            progress=_Progress(time.monotonic),
-        )
-        metrics, interrupted = asyncio.run(_run(at, reader, make))
-    _report(name, reader, metrics, path, json=result.json)
+    make = partial(
+        SourceRunner,
+        reader=reader,
+        mapping=template,
+        settings=settings,
+        rejects=rejects,
+        sleep=asyncio.sleep,
+        now_ms=_now_ms,
+        waiting=_complain_of_waiting,
+        warn=complain,
+        progress=_Progress(time.monotonic),
+    )
+    with _writing(rejects.path):
+        metrics, interrupted = asyncio.run(_run(at, reader, rejects, make))
+    _report(name, reader, metrics, rejects, json=result.json)
     if interrupted:
         return INTERRUPTED
     return SOME_REJECTED if metrics.rejected else 0
@@ -295,7 +299,7 @@ def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceS
 
 
 async def _run(
-    at: str, reader: StreamReader, make: Callable[..., SourceRunner]
+    at: str, reader: StreamReader, rejects: Rejects, make: Callable[..., SourceRunner]
 ) -> tuple[SourceMetrics, bool]:
     """Run a source over the boards at a URL. Return its counts, and whether Ctrl-C ended it."""
     interrupted = False
@@ -322,8 +326,11 @@ async def _run(
             complain(f"reading {reader.name}")
             await runner.run()
         finally:
-            await reader.close()
-            await lb.close()
+            try:
+                await rejects.close()
+            finally:
+                await reader.close()
+                await lb.close()
     return runner.metrics, interrupted
 
 
@@ -402,11 +409,11 @@ def _now_ms() -> int:
 
 
 def _report(
-    name: str, reader: StreamReader, metrics: SourceMetrics, path: Path, *, json: bool
+    name: str, reader: StreamReader, metrics: SourceMetrics, rejects: OpenedRejects, *, json: bool
 ) -> None:
     if metrics.rejected:
         reasons = ", ".join(f"{count:,} {code}" for code, count in metrics.reasons.most_common())
-        complain(f"{metrics.rejected:,} messages rejected ({reasons}): {path}")
+        complain(f"{metrics.rejected:,} messages rejected ({reasons}): {rejects.address}")
     if metrics.unknown:
         names = ", ".join(board for board, _ in metrics.unknown_boards.most_common(5))
         complain(f"{metrics.unknown:,} messages for boards that do not exist: {names}")
@@ -416,7 +423,7 @@ def _report(
     if metrics.recounted:
         complain(f"{metrics.recounted:,} events counted again in shards that had lost them")
     if json:
-        put_json(_document(name, reader, metrics, path))
+        put_json(_document(name, reader, metrics, rejects))
     else:
         put_line(
             f"{name}: {metrics.read:,} messages: {metrics.applied:,} applied, "
@@ -427,8 +434,10 @@ def _report(
 
 
 def _document(
-    name: str, reader: StreamReader, metrics: SourceMetrics, path: Path
+    name: str, reader: StreamReader, metrics: SourceMetrics, rejects: OpenedRejects
 ) -> dict[str, Any]:
+    address = rejects.address if metrics.rejected else None
+    is_subject = isinstance(rejects, SubjectRejects)
     return {
         "source": name,
         "stream": reader.name,
@@ -445,5 +454,6 @@ def _document(
         "late": dict(metrics.late),
         "reasons": dict(metrics.reasons),
         "unknown_boards": dict(metrics.unknown_boards),
-        "rejects_file": str(path) if metrics.rejected else None,
+        "rejects_file": address if not is_subject else None,
+        "rejects_subject": address if is_subject else None,
     }

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -14,9 +12,8 @@ from laurels.errors.sources import InvalidStream
 
 from .mapping import DEFAULT, parse_mapping
 from .metrics import SourceMetrics
-from .opening import STDIN, open_reader
+from .opening import STDIN, open_reader, open_rejects
 from .reader import StreamReader
-from .rejects import JsonRejects
 from .runner import SourceRunner
 from .settings import SourceSettings
 
@@ -67,6 +64,7 @@ class BackgroundSources:
                 raise InvalidStream("a server cannot read a source from standard input")
             parse_mapping(source.map)
             _open(source, new_run())
+            open_rejects(source.rejects, "", lambda _text: None)
 
     async def run(self) -> None:
         """Run all sources until cancelled."""
@@ -84,23 +82,26 @@ class BackgroundSources:
     async def _run(self, name: str) -> None:
         source = self._settings[name]
         reader = _open(source, self._new_run())
+        rejects = open_rejects(source.rejects, name, partial(self._report, name))
+        runner = SourceRunner(
+            self._lb,
+            reader,
+            parse_mapping(source.map),
+            SourceSettings(name, source.boards, source.batch, source.begin),
+            rejects=rejects,
+            sleep=asyncio.sleep,
+            now_ms=self._now_ms,
+            waiting=lambda error, _seconds: self._report(name, str(error)),
+            warn=partial(self._report, name),
+            metrics=self.metrics[name],
+        )
         try:
-            with closing(JsonRejects(Path(source.rejects or f"{name}.rejects.jsonl"))) as rejects:
-                runner = SourceRunner(
-                    self._lb,
-                    reader,
-                    parse_mapping(source.map),
-                    SourceSettings(name, source.boards, source.batch, source.begin),
-                    rejects=rejects,
-                    sleep=asyncio.sleep,
-                    now_ms=self._now_ms,
-                    waiting=lambda error, _seconds: self._report(name, str(error)),
-                    warn=partial(self._report, name),
-                    metrics=self.metrics[name],
-                )
-                await runner.run()
+            await runner.run()
         finally:
-            await reader.close()
+            try:
+                await rejects.close()
+            finally:
+                await reader.close()
 
 
 def _open(source: ConfiguredSource, run: str) -> StreamReader:

@@ -85,7 +85,7 @@ class BoardFeed:
                 return
             else:
                 self.positions[board] = end.position
-                self._outcomes.count(board, rows, receipts)
+                await self._count(board, rows, receipts)
                 return
 
     async def _submit_one(self, board: str, row: Row) -> None:
@@ -103,12 +103,22 @@ class BoardFeed:
                 if error.retryable:
                     raise error from refused
                 self._outcomes.reject([(row.message, board, error)])
+                await self.deliver_rejects()
                 await self.move(board, end)
             else:
-                self._outcomes.count(board, [row], receipts)
                 self.positions[board] = end.position
+                await self._count(board, [row], receipts)
 
         await self._retries.call(attempt)
+
+    async def _count(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
+        """Count the outcomes of events, and wait until those that the board refused are stored."""
+        self._outcomes.count(board, rows, receipts)
+        await self.deliver_rejects()
+
+    async def deliver_rejects(self) -> None:
+        """Wait until all rejects are stored. Raises RejectsRefused."""
+        await self._retries.call(self._outcomes.deliver)
 
     async def _commit(
         self, board: str, rows: Sequence[Row], text: str, *, all_or_nothing: bool = False
@@ -145,7 +155,7 @@ class BoardFeed:
                 rows += self._reader.rows_of(board, messages, self.positions)
         receipts = await self._commit(board, rows, error.ends_at)
         self.positions[board] = end
-        self._outcomes.count(board, rows, receipts)
+        await self._count(board, rows, receipts)
         return end
 
     async def move(self, board: str, end: TimedPosition) -> None:

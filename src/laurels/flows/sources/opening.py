@@ -1,19 +1,23 @@
-"""Open the reader of a stream by its address."""
+"""Open the reader of a stream, and the storage of its rejects, by their addresses."""
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
-from laurels.errors.sources import InvalidStream
+from laurels.errors.sources import InvalidRejects, InvalidStream, MissingNats
 from laurels.flows.retries import Sleep
 from laurels.flows.stream_url import ensure_path
 from laurels.stores.redis.connection.urls import is_redis
 
 from .lines import FileReader, PipeReader, is_pipe
 from .reader import StreamReader
+from .rejects import JsonRejects
+from .rejects_subject import SubjectRejects
 
 STDIN = "-"
 NATS_SCHEMES = ("nats", "tls")
+OpenedRejects = JsonRejects | SubjectRejects
 
 
 def open_reader(
@@ -44,6 +48,24 @@ def open_reader(
     if is_pipe(path):
         return PipeReader(address, _lazy_reader(path), run)
     return FileReader(path, sleep)
+
+
+def open_rejects(address: str | None, source: str, warn: Callable[[str], None]) -> OpenedRejects:
+    """Return the storage of a source's rejects, neither created nor connected yet: a file,
+    `NAME.rejects.jsonl` for None, or nats://host:port/subject. `warn` is called if rejects for a
+    subject had to be written to that file. Raises InvalidRejects, MissingNats."""
+    own = JsonRejects(Path(f"{source}.rejects.jsonl"))
+    if address is None:
+        return own
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme.lower() in NATS_SCHEMES:
+        if find_spec("nats") is None:
+            raise MissingNats("nats-py is not installed")
+        return SubjectRejects(address, own, warn)
+    if separator:
+        raise InvalidRejects(f"expected nats://, got an address that begins with {scheme}://")
+    ensure_path(address, InvalidRejects)
+    return JsonRejects(Path(address))
 
 
 def _lazy_reader(path: Path) -> Callable[[int], bytes]:

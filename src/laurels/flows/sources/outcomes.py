@@ -58,6 +58,10 @@ class MessageOutcomes:
             lines.append(rejected_message(self._source, self.stream, message, board, code, text))
         self._rejects.write(lines)
 
+    async def deliver(self) -> None:
+        """Return when all rejects are stored. Raises RejectsUnavailable, RejectsRefused."""
+        await self._rejects.deliver()
+
     def rows_after(self, rows: list[Row], position: StreamPosition) -> list[Row]:
         """Return the rows after a position; count the others as repeated."""
         rest = [row for row in rows if row.message.position > position]

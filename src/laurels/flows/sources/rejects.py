@@ -1,4 +1,4 @@
-"""The rejects file: messages that were not counted, one JSON line for each, with the reason.
+"""Messages that were not counted, each with the reason: in a file of JSON lines, or elsewhere.
 
 A line has the source, the stream, the position, the board if it is known, the code and text of the
 error, and the message itself. A message that is read again after a kill is not written again.
@@ -19,7 +19,7 @@ from .reader import MESSAGE_LIMIT, Message
 
 
 class RejectedMessage(Struct, frozen=True):
-    """A line of the rejects file."""
+    """A line of the file. Source, stream and position identify the message."""
 
     source: str
     stream: str
@@ -33,7 +33,15 @@ class RejectedMessage(Struct, frozen=True):
 class Rejects(Protocol):
     """Storage for messages that were not counted."""
 
-    def write(self, rejects: list[RejectedMessage]) -> None: ...
+    def write(self, rejects: list[RejectedMessage]) -> None:
+        """Store rejects, or keep them until the next call of `deliver`."""
+
+    async def deliver(self) -> None:
+        """Return when all rejects are stored. Raises RejectsUnavailable, RejectsRefused, and may
+        be called again."""
+
+    async def close(self) -> None:
+        """Release files and connections."""
 
 
 class NoRejects:
@@ -42,13 +50,19 @@ class NoRejects:
     def write(self, rejects: list[RejectedMessage]) -> None:
         """Do nothing."""
 
+    async def deliver(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
 
 class JsonRejects:
     """Writes rejects to a file, which is created with the first one. The caller has to close it.
     Methods raise OSError."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._file: BinaryIO | None = None
         self._written: set[tuple[str, str, str]] = set()
 
@@ -58,13 +72,21 @@ class JsonRejects:
         if not rejects:
             return
         if self._file is None:
-            self._written = _stored_keys(self._path)
-            self._file = os.fdopen(open_output(self._path, APPEND), "ab")
+            self._written = _stored_keys(self.path)
+            self._file = os.fdopen(open_output(self.path, APPEND), "ab")
         new = [each for each in rejects if _key(each) not in self._written]
         self._file.write(b"".join([msgspec.json.encode(each) + b"\n" for each in new]))
         self._file.flush()
 
-    def close(self) -> None:
+    @property
+    def address(self) -> str:
+        """The path for messages to the user."""
+        return str(self.path)
+
+    async def deliver(self) -> None:
+        """Do nothing: `write` has stored the rejects."""
+
+    async def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None

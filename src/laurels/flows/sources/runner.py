@@ -252,6 +252,7 @@ class SourceRunner:
         end = messages[-1].position
         divide = partial(self._rows.rows_by_board, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
+        await self._boards.deliver_rejects()
         await self._look_up(boards)
         board_rows = [
             (board, rows) for board, rows in boards.items() if board in self._boards.positions

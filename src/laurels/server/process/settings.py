@@ -28,7 +28,7 @@ ADMIN_KEY = "LAURELS_ADMIN_KEY"
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 _NOT_SETTINGS = (
     *(ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM", "LAURELS_TO"),
-    *("LAURELS_WITH", "LAURELS_WEBHOOK_SECRET"),
+    *("LAURELS_REJECTS", "LAURELS_WITH", "LAURELS_WEBHOOK_SECRET"),
 )
 """Variables of laurels that are not settings of the server: secrets, and variables of other
 commands than `serve`."""
