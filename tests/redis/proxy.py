@@ -4,8 +4,9 @@ It forwards bytes in both directions until it meets a request that contains cert
 does what the test has chosen:
 
 It forwards the request, waits for the answer, and cuts the connection instead of forwarding the
-answer. Or it keeps the request, cuts the connection at once, and forwards the request much later.
-Or it holds the request and everything after it on this connection until the test releases it.
+answer, or after a part of it. Or it keeps the request, cuts the connection at once, and forwards
+the request much later. Or it holds the request and everything after it on this connection until the
+test releases it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Proxy:
         self._times = 0
         self._refusing = False
         self._refuse_then = False
+        self._forwarded = 0
         self._kept: bytes | None = None
         self._late: list[bytes] = []
         self._noticed: bytes | None = None
@@ -59,8 +61,14 @@ class Proxy:
     def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
         """For the next `times` requests that contain these bytes, cut the connection before the
         answer is forwarded. With `refuse`, accept no more connections afterwards."""
-        self._doomed, self._times, self._refusing = part, times, False
+        self.cut_within(part, 0, times)
         self._refuse_then = refuse
+
+    def cut_within(self, part: bytes, length: int, times: int = 1) -> None:
+        """For the next `times` requests that contain these bytes, cut the connection when this many
+        bytes of the answer are forwarded."""
+        self._doomed, self._times, self._refusing = part, times, False
+        self._forwarded, self._refuse_then = length, False
 
     def keep_back(self, part: bytes, then: Callable[[], None] = lambda: None) -> None:
         """Keep the next request that contains these bytes, call `then`, and cut the connection."""
@@ -127,17 +135,20 @@ class Proxy:
                     self._released.wait(60)
                 if self._doomed is not None and self._doomed in data and self._times > 0:
                     self._times -= 1
-                    link.doomed = True
+                    link.left = self._forwarded
                 link.far.sendall(data)
         link.close()
 
     def _back(self, link: _Link) -> None:
         with suppress(OSError):
             while data := link.far.recv(_CHUNK):
-                if link.doomed:
+                if link.left is not None and link.left < len(data):
+                    link.near.sendall(data[: link.left])
                     self.cut += 1
                     self._refusing = self._refuse_then and not self._times
                     break
+                if link.left is not None:
+                    link.left -= len(data)
                 link.near.sendall(data)
         link.close()
 
@@ -161,7 +172,8 @@ class _Link:
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far
-        self.doomed = False
+        self.left: int | None = None
+        """The number of bytes of the server that are forwarded before the connection is cut."""
 
     def close(self) -> None:
         for each in (self.near, self.far):
