@@ -99,6 +99,21 @@ def test_messages_are_counted_once_in_batches_of_any_size(
     assert scores(boards, "gifts") == scores(boards, "gifts", window="day") == {"ann": 75}
 
 
+def test_an_event_that_is_published_twice_counts_once(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
+    """The second message is in another batch, and one of a later run."""
+    event = {"board": "gifts", "member": "ann", "value": 5}
+    a, b = (msgspec.json.encode({**event, "id": id}) for id in ("a", "b"))
+    server.publish("scores.a", [a, b, a])
+    first = count(boards, stream, batch=2)
+    assert (first.metrics.applied, first.metrics.duplicates) == (2, 1)
+    server.publish("scores.b", [b])
+    again = count(boards, stream)
+    assert (again.metrics.applied, again.metrics.duplicates) == (0, 1)
+    assert scores(boards, "gifts") == {"ann": 10}
+
+
 def test_a_message_is_counted_without_waiting_for_the_next(
     server: NatsServer, stream: str, boards: Path
 ) -> None:

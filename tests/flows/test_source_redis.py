@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import laurels
@@ -60,6 +61,21 @@ def test_entries_of_four_fields_are_counted_once(server: Server, stream: str, bo
     assert (again.metrics.read, again.metrics.applied) == (1, 1)
     assert sum(scores(boards, "gifts").values()) == 10
     assert sum(scores(boards, "gold").values()) == Decimal("10.5")
+
+
+def test_an_event_that_is_added_twice_counts_once(
+    server: Server, stream: str, boards: Path
+) -> None:
+    """The second entry is in another batch, and one of a later run."""
+    event = {"board": "gifts", "member": "ann", "value": 5}
+    for id in ("a", "b", "a"):
+        server.call("XADD", KEY, "*", "event", msgspec.json.encode({**event, "id": id}))
+    first = count(boards, stream, batch=2)
+    assert (first.metrics.applied, first.metrics.duplicates) == (2, 1)
+    server.call("XADD", KEY, "*", "event", msgspec.json.encode({**event, "id": "b"}))
+    again = count(boards, stream)
+    assert (again.metrics.applied, again.metrics.duplicates) == (0, 1)
+    assert scores(boards, "gifts") == {"ann": 10}
 
 
 def test_entries_count_at_the_time_at_which_the_server_took_them(

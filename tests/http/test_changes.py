@@ -130,6 +130,36 @@ def test_a_stream_resumes_where_it_ended(server: Served) -> None:
     asyncio.run(main())
 
 
+def test_a_stream_of_initial_changes_resumes_within_them(server: Served) -> None:
+    """The stream is interrupted after the first page of current entries. What was written in the
+    meantime follows the entries."""
+    events = [{"member": f"m{i:03}", "value": 1} for i in range(700)]
+    scores = f"{server.url}/v1/boards/b/scores"
+    httpx.post(scores, json=events, headers=ADMIN).raise_for_status()
+    path = f"{LIVE}?initial=true"
+    changes: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        async with feed(server.url, path, key=ADMIN_KEY) as stream:
+            first = await stream.next()
+            changes.extend(first.document["changes"])
+        assert {change["kind"] for change in changes} == {"initial"}
+        await asyncio.to_thread(submit, server.url, "m000", 2)
+        async with feed(server.url, path, last=first.number, key=ADMIN_KEY) as stream:
+            while changes[-1]["kind"] != "event":
+                changes.extend((await stream.next()).document["changes"])
+            await asyncio.to_thread(submit, server.url, "m001", 3)
+            changes.extend((await stream.next()).document["changes"])
+
+    asyncio.run(main())
+    assert [change["kind"] for change in changes] == [
+        *["initial"] * 700,
+        *["initial_end", "event", "event"],
+    ]
+    assert sorted(change["member"] for change in changes[:700]) == [e["member"] for e in events]
+    assert [(each["member"], each["score"]) for each in changes[701:]] == [("m000", 3), ("m001", 4)]
+
+
 def test_a_stream_ends_with_its_board(server: Served) -> None:
     async def main() -> None:
         async with feed(server.url, f"{LIVE}?after=now", key=ADMIN_KEY) as stream:
