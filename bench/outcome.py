@@ -23,7 +23,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     least: float | None = None
     most: float | None = None
     basis: str = ""
-    """The figures from which it was computed, with their owners."""
+    """What `measured` was computed from, as text: for example the two figures of a ratio and what
+    each was measured on."""
 
     @property
     def reached(self) -> bool | None:

@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 class HttpReport(Measured, frozen=True, kw_only=True):
-    """The report of one run of the bench of the service."""
+    """The report of a run that measured the service."""
 
     effort: HttpEffort
 

@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 
 class RedisReport(Measured, frozen=True, kw_only=True):
-    """The report of one run of the bench of boards on an index server."""
+    """The report of a run that measured boards on an index server."""
 
     effort: RedisEffort
 

@@ -57,8 +57,8 @@ def board_of(
 
 
 def owner_of(layout: LayoutName, more: str = "") -> Owner:
-    """Return the owner of figures: laurels, with the layout for which the board's definition is
-    made and, if it differs, the layout in use."""
+    """Return the owner of figures that were measured on laurels. Its settings name the layout for
+    which the board is defined and, if it differs, the layout in use."""
     kept = kept_as(board_of(layout, ["all"]))
     label = layout if kept == layout else f"{layout} (kept {kept})"
     return Owner("laurels", f"{label}{more and f', {more}'}")

@@ -1,4 +1,4 @@
-"""The figures of all rounds, by their owners and cases."""
+"""The figures of all rounds, by case and by what they were measured on (`Owner`)."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -12,8 +12,8 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The owner of a figure: whose row of a table shows it. `rival` is the owner's name in the
-    report's rows of ratios. It is empty for laurels itself."""
+    """What a figure was measured on, such as laurels with some settings, or a script by hand.
+    `rival` is its name in the report's rows of ratios; it is empty for laurels itself."""
 
     name: str
     settings: str
@@ -32,8 +32,8 @@ class Book:
         self._figures.setdefault((group, owner, case, unit), []).append(figure)
 
     def keep_best(self, group: str, owner: Owner, case: str, unit: Unit) -> None:
-        """Find the case of this group and owner that has the greatest median. Add a copy of its
-        figures under the name `case`."""
+        """Among the cases of this group and owner, find the one with the greatest median. Add a
+        copy of its figures as the case `case`."""
         kept = [
             figures
             for (of_group, whose, _, _), figures in self._figures.items()

@@ -138,8 +138,8 @@ class _Heads:
         self._ratios = [(each, Owner("laurels", f"tie {tie}, head {by}")) for each, by in names]
 
     def _keep(self, group: str, case: str, unit: Unit, figures: dict[Owner, float]) -> None:
-        """Keep the figures of one round, and the ratios of the figure of the board with a head to
-        the others."""
+        """Keep the figures of one round. Also divide the figure of the board with a head by the
+        figure of each of the others, and keep these ratios."""
         for owner, figure in figures.items():
             self._book.keep(group, owner, case, unit, figure)
         for other, ratio in self._ratios:

@@ -1,4 +1,4 @@
-"""Ratios of our best figure to the best of the other peers."""
+"""Ratios of our best figure to the best figure of the other contenders."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from bench.timing import TIMES, Sample
 def against_best(
     target: str, rows: Sequence[Sample], ours: Sequence[Sample], least: float
 ) -> list[Outcome]:
-    """Return an outcome with the ratio of our best figure to the best of the others, or no outcome
-    if one of the two figures is missing."""
+    """Return an outcome with the ratio of our best figure to the best figure of the others. Return
+    no outcome if one of the two figures is missing."""
     theirs = [s for s in rows if not s.ours]
     if not ours or not theirs:
         return []
@@ -30,6 +30,6 @@ def best(samples: Sequence[Sample]) -> Sample:
 
 
 def describe(sample: Sample) -> str:
-    """Return a figure as text, with its owner."""
+    """Return the median of a sample as text, with the contender and its settings."""
     unit = sample.question.unit
     return f"{short(sample.middle)} {unit} ({sample.contender}, {sample.settings})"

@@ -163,8 +163,8 @@ def test_scopes_agree_with_the_scope_of_all_events_while_their_slot_moves(
 def test_ranks_on_a_board_with_a_head_are_within_their_bounds_while_a_slot_moves(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slot of one shard of three moves with all of its buckets. A call that is refused is
-    repeated, which has no further effect, since the column keeps the last value."""
+    """A board has three shards. The slot of one of them moves, with all its buckets. A call that is
+    refused is repeated, which has no further effect, since the column keeps the last value."""
     monkeypatch.setattr(ShardCalls, "head_sizes", SIZES)
     rng, score = Random(3), dict[str, int]()
     with opened(cluster.url) as lb:

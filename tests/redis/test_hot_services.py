@@ -296,9 +296,9 @@ class World:
         self.hold(self.rng.choice(free), self.rng.choice([None, *self.clients]))
 
     def hold(self, service: Service, client: Client | None, query: str | None = None) -> None:
-        """Send a question whose answer is held back. If no client or no version is known, the
-        question carries a version that no answer in memory has, so the service must ask the index
-        server."""
+        """Send a question whose answer is held back. It carries the newest version of the board
+        that the client has seen. Without a client, or if the client has seen none, it carries
+        ASK_ANEW, so that the service must ask the index server."""
         sent = None if client is None else client.seen.newest("b")
         text = ASK_ANEW if sent is None else sent.text()
         asked, http = self.asked(sent, query), self.connect(service)

@@ -52,10 +52,8 @@ class Bounds(Struct, frozen=True):
 
 
 class BoundTotal(Struct, frozen=True):
-    """A total that the event would change.
-
-    It has the words of the total, None if there is no total yet, and the total's bounds.
-    """
+    """A total that the event would change or begin: its words, or None if there is no total yet,
+    and the bounds of its values."""
 
     words: Words | None
     bounds: Bounds

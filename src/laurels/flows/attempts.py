@@ -18,8 +18,8 @@ class FlowAttempts(Struct, kw_only=True):
         return None if self.wait is None else self.wait.error
 
     def fail(self, error: Exception, now_ms: int, seconds: float | None = None) -> None:
-        """Record a failed attempt. The next attempt follows after `seconds`; None means that an
-        operator has to act first."""
+        """Record a failed attempt. The next attempt follows after `seconds`; None means that there
+        is no next attempt until an operator has acted."""
         next_ms = None if seconds is None else now_ms + int(seconds * 1_000)
         code, text = "internal", repr(error)
         if isinstance(error, LaurelsError):

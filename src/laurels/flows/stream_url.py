@@ -1,4 +1,4 @@
-"""Parse the URLs of Redis streams and of subjects of NATS, and detect file paths that are mistyped
+"""Parse the URLs of Redis streams and NATS subjects, and detect file paths that are mistyped
 URLs."""
 
 import re

@@ -73,8 +73,8 @@ class Store(Protocol):
         """Return the last committed position of a source; None if there is none."""
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
-        """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
-        be done first."""
+        """Return the statistics of a board. Without `may_wait`, raise NotReady if much due work has
+        to be done before they can be computed."""
 
     def stats(self) -> Stats:
         """Return the statistics of all boards."""
@@ -301,8 +301,9 @@ class BoardMover(Protocol):
 
     def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
         """Move a board to the store of this number; None stands for the store that its name points
-        to. Reads do not wait. Writes to the board wait for at most a second; they may be refused
-        for `pause_seconds` if that is more. Raises UnknownBoard,
+        to. Reads do not wait. Writes to the board are held for less than a second, or for up to
+        `pause_seconds` if that is longer. One write waits for at most a second; after that it and
+        further writes are refused (BoardMoving) until the board is released. Raises UnknownBoard,
         UnknownStore, NameTaken, MoveRefused, BoardMoving, and the errors of copying a board."""
 
 

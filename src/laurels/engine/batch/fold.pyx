@@ -52,7 +52,8 @@ cdef int set_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int set_rolling_set(Job *job, Store *store, object item) except -1:
-    """Let a `Store` refer to the rolling set of its tally; `item` is None if it has a ranking."""
+    """Let a `Store` with a tally refer to the tally's rolling set `item`. For a `Store` with a
+    ranking, `item` is None."""
     cdef RollingSet rolling
     store.rolling = NULL
     if item is None:
@@ -333,16 +334,17 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
           added: object = None) -> tuple | None:
     """Count the events from `start` to before `stop`, in order.
 
-    The targets of events are the items of `stores`: rankings, and tallies of the rolling sets that
-    have the same indexes in `rollings`. Each window has a route: the index of one target for all
-    events, or an index for each event, -1 if the window does not accept the event. `ids` are the
-    members, one column for all windows or a list with one for each. `values` are signed words, one
-    column each. `stamps` and `ats` are one integer for all events or one for each. In a rolling
-    window an event of a later step must not have a smaller stamp or `at` than an event of an
-    earlier step. A window with a pair in `decays` has decay: the pair has exponents and mantissas
-    as returned by `decay.weights`, each one integer for all events or one for each. `sets` has 1
-    for each event whose values of sum columns are new totals rather than amounts to add. Events
-    with a status other than 0 are skipped; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
+    The targets of events are the items of `stores`: rankings and tallies. `rollings` is as long as
+    `stores`: at the index of a tally it has the tally's rolling set, at that of a ranking None.
+    Each window has a route: the index of one target for all events, or an index for each event, -1
+    if the window does not accept the event. `ids` are the members, one column for all windows or a
+    list with one for each. `values` are signed words, one column each. `stamps` and `ats` are one
+    integer for all events or one for each. In a rolling window an event of a later step must not
+    have a smaller stamp or `at` than an event of an earlier step. A window with a pair in `decays`
+    has decay: the pair has exponents and mantissas as returned by `decay.weights`, each one integer
+    for all events or one for each. `sets` has 1 for each event whose values of sum columns are new
+    totals rather than amounts to add. Events with a status other than 0 are skipped; the others get
+    APPLIED, UNCHANGED or OUT_OF_RANGE.
 
     With a window as `watch`, return (before, after): the state of the window's ranking (of a
     rolling window, `live`) just before and just after each event. Each of the two has two items:

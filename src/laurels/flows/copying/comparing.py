@@ -32,8 +32,8 @@ class CopyCheck(Struct, frozen=True):
 
 
 class _Contents(Struct):
-    """The contents of a board in one store. `rows` has the number of rows of each structure and the
-    sum of their hashes."""
+    """The contents of a board in one store. `rows` has for each structure the number of its rows
+    and the sum of the rows' hashes."""
 
     origin: Origin
     rows: dict[Name, tuple[int, int]]

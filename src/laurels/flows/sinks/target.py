@@ -9,7 +9,7 @@ from laurels.core.changes.answers import SINK_PREFIX, Change
 
 POSITION_PREFIX = SINK_PREFIX
 START_OVER = "initial"
-"""The position of a sink that has to send every current entry first."""
+"""The position of a sink that has to send every current entry before it sends changes."""
 
 
 class SinkPage(Struct, frozen=True):

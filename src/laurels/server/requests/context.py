@@ -107,7 +107,7 @@ class RequestContext(Struct):
 
     def show(self, version: BoardVersion | None, before: Floor = NO_FLOOR) -> None:
         """Report in a header which version of the board the answer shows, and note that the client
-        has seen this version. `before` is the floor with which the answer was asked for."""
+        has seen this version. `before` was the client's floor when the query was sent."""
         if version is not None:
             self.version = version
             self.server.sessions.of(self.client).note_answer(self.board, version, before)

@@ -49,9 +49,10 @@ async def stores(context: RequestContext, _: NoQuery) -> object:
 )
 async def move(context: RequestContext, _: NoQuery) -> object:
     """Move a board with everything it has to another store of the service. Reads go on. While the
-    last changes are copied, writes wait for at most a second, or are refused for up to
-    `pause_seconds` if that is more. The answer comes when the board has moved. If the answer is
-    503 `board_moving`, the board is where it was."""
+    last changes are copied, writes are held for less than a second, or for up to `pause_seconds` if
+    that is longer. One write waits for at most a second; after that it and further writes are
+    refused. The answer comes when the board has moved. If the answer is 503 `board_moving`, the
+    board is where it was."""
     document = requests.document(context.raw, context.media_type) if context.raw else {}
     to, pause = requests.fields(document, optional=("to", "pause_seconds"))
     if to is not None and (to := integer_within(to, 1)) is None:

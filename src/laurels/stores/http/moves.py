@@ -12,8 +12,8 @@ from .call import Call, decoder
 
 def move(board: str, to: int | None, pause_seconds: int) -> Call[MovedBoard]:
     """Return the call that moves a board to the store of this number; None stands for the store
-    that its name points to. Writes may be refused for `pause_seconds`. The answer has no time
-    limit."""
+    that its name points to. Writes to the board may be refused for up to `pause_seconds`. The
+    answer has no time limit."""
     if not is_name(board):
         raise UnknownBoard(f"there is no board {board!r}")
     body = to_json.encode({"to": to, "pause_seconds": pause_seconds})

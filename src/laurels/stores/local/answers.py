@@ -58,9 +58,9 @@ class LocalAnswers:
     ) -> EncodedAnswer:
         """Return the encoded answer to a query.
 
-        The answer is computed again if a period of the board has ended, since the board has to be
-        advanced first. For a board with decay it is always computed again, since its scores change
-        all the time.
+        If a period of the board has ended, the board has to be advanced, so the answer is computed
+        again. For a board with decay it is always computed again, since its scores change all the
+        time.
         """
         if not query.shared:
             result = await self._store.ask_async(board, query)

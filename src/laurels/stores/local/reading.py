@@ -101,8 +101,8 @@ class LocalReads(LocalState):
         return self.try_ask(board, query)
 
     def try_ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query, or raise NotReady if much of a pass has to be done
-        first."""
+        """Return the answer to a query, or raise NotReady if much of a pass has to be done before
+        it can be answered."""
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
@@ -123,8 +123,8 @@ class LocalReads(LocalState):
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
         """Return the result of a short read. `read(False)` runs on the loop. If another thread,
-        such as a commit, holds the lock, or if much work has to be done first, `read(True)` runs in
-        a thread instead."""
+        such as a commit, holds the lock, or if `read(False)` raises NotReady since much due work
+        comes before the read, `read(True)` runs in a thread instead."""
         lock = self.try_lock()
         if lock is not None:
             try:
@@ -206,8 +206,8 @@ class LocalReads(LocalState):
         )
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
-        """Return the statistics of a board. Without `may_wait`, raise NotReady if much work has to
-        be done first."""
+        """Return the statistics of a board. Without `may_wait`, raise NotReady if much due work has
+        to be done before they can be computed."""
         for _ in range(0, MAX_MEMBERS if may_wait else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, may_wait=False)

@@ -155,8 +155,8 @@ class Answers:
         return EncodedAnswer(content, fetched.version)
 
     def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
-        """Return the version of a board after a write by this process; None if answers about the
-        board are not kept, or the version is not known."""
+        """Return the version of a board after a write by this process. Return None if answers about
+        the board are not kept, or if `offset` does not have a number for each shard."""
         state = self._catalog.boards.boards.get(board)
         shards = len(offset) if isinstance(offset, tuple) else 1
         if state is None or not offset or shards != state.rules.shards or not self._keeps(state):

@@ -42,8 +42,8 @@ class PlanExpired(Exception):  # noqa: N818
 
 
 class StepNotReady(Exception):  # noqa: N818
-    """A rolling window is not at the running step. The caller first has to rotate it in the scopes
-    of `scopes`, where "" is the scope of all events."""
+    """A rolling window is not at the running step. The caller has to rotate it in the scopes of
+    `scopes`, and then to repeat the call. "" is the scope of all events."""
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
@@ -52,12 +52,12 @@ class StepNotReady(Exception):  # noqa: N818
 
 class ScopesNotReady(StepNotReady):
     """A list of scopes would contain stale scopes, which may be empty by now. The caller has to
-    advance these scopes first."""
+    advance these scopes, and then to ask again."""
 
 
 class PassesNotReady(Exception):  # noqa: N818
     """The members of a ranking cannot be visited before a pass has moved all of them into the
-    layout with a head. The caller has to continue the passes first."""
+    layout with a head. The caller has to continue the passes, and then to ask again."""
 
 
 class FeedConflict(Exception):  # noqa: N818
@@ -249,8 +249,9 @@ class RemoteIndex(Protocol):
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the newest sequence number of a change to any board, and the numbers of the boards
-        that have changes after the sequence number `after`. Some of these boards may be missing. If
-        the boards are not known, the result has None instead."""
+        that have changes after the sequence number `after`. Some of these boards may be missing.
+        None in place of the numbers means that they cannot be determined: `after` is None or too
+        old, or the server has lost its list."""
 
     async def ensure_current(self, board: Opened) -> None:
         """Raise DefinitionOutdated unless the board exists with this version of its definition.

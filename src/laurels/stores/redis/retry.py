@@ -89,8 +89,9 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """If `counted` is true, a part of the write has already counted. Then make errors raised in
-    this context say that the write may have counted."""
+    """Make errors raised in this context say that the write may have counted. With `counted` false,
+    errors are left as they are. `counted` means that a part of the write has already been
+    counted."""
     try:
         yield
     except LaurelsError as error:

@@ -122,7 +122,7 @@ class BoardStatistics:
         return counts, nbytes
 
     async def _nbytes(self, state: BoardState, scope: str, now_ms: int) -> int:
-        """Return the approximate number of bytes of memory that the rankings of a scope take."""
+        """Return approximately how many bytes of memory the rankings of a scope take."""
         opened = opened_as(state)
         sizes = [
             await self._catalog.index.nbytes(

@@ -102,7 +102,7 @@ class Mover:
 
     def move(self, board: str, to: int, pause_seconds: int = 0) -> MovedBoard:
         """Move a board to the store `to`. Writes are held for less than a second, or for up to
-        `pause_seconds` if that is more. Raises UnknownBoard, UnknownStore, NameTaken,
+        `pause_seconds` if that is longer. Raises UnknownBoard, UnknownStore, NameTaken,
         MoveRefused, BoardMoving, CopyRefused, and IndexUnavailable if a store does not answer."""
         if not 0 <= to < len(self._stores):
             raise UnknownStore(f"expected a store from 1 to {len(self._stores)}, got {to + 1}")

@@ -193,7 +193,7 @@ class RoutedStore:
     def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> Awaitable[ChangePage]:
-        """Return an awaitable of a page of changes of a board after a cursor."""
+        """Return an awaitable for a page of a board's changes after a cursor."""
         return self._at(board).changes_async(board, after, limit, initial=initial)
 
     def positions(self, board: str) -> dict[str, str]:
@@ -488,7 +488,7 @@ class RoutedStore:
     def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
         """Move a board to the store of this number; None stands for the store that its name points
         to. Writes to the board are held for less than a second, or for up to `pause_seconds` if
-        that is more."""
+        that is longer."""
         self._ensure_open()
         number = self._placement.pattern_number_of(board) if to is None else to - 1
         return self._mover.move(board, number, pause_seconds)

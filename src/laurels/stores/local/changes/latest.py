@@ -27,9 +27,9 @@ class LatestChanges:
         self._offsets.pop(board, None)
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
-        """Return the numbers of the boards that have changes after the offset `after`; None if
-        these boards are not known. `offset` is the current offset. O(boards returned or noted
-        since the last call)."""
+        """Return the numbers of the boards that have changes after the offset `after`; None if they
+        cannot be determined, since `after` is None or not an offset from which on changes have been
+        noted. `offset` is the current offset. O(boards returned or noted since the last call)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

@@ -84,8 +84,9 @@ class ShardCalls:
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the sequence number of the newest change to any board, and the numbers of the
-        boards that have changes after the sequence number `after`. If the boards are not known, the
-        result has None instead."""
+        boards that have changes after the sequence number `after`. None in place of the numbers
+        means that they cannot be determined: `after` is None or too old, or the server has lost its
+        list."""
         return await self.latest.since(after)
 
     async def _operate(self, op: str, board: Opened, **more: Any) -> Any:

@@ -63,7 +63,8 @@ class LatestOnServer:
 
     async def since(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the newest sequence number, and the numbers of the boards that have changes after
-        the sequence number `after`; None if they are not known."""
+        the sequence number `after`. None in place of the numbers means that they cannot be
+        determined: `after` is None or too old, or the server has lost its list."""
         argument = b"" if after is None else b"%d" % after
         newest, *numbers = await self._connection.script(_READ, self._key, argument)
         if numbers == [None]:

@@ -29,7 +29,7 @@ from laurels.model.score import stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
-"""The number of bits of an integer that the score of a sorted set represents exactly."""
+"""The score of a sorted set represents integers of up to this number of bits exactly."""
 
 Name = Literal["plain", "packed", "prefixed"]
 

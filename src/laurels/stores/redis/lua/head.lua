@@ -172,9 +172,10 @@ do
     return forms
   end
 
-  -- Returns up to `limit` members whose digests are at least `cursor`, in the order of digests, their forms, and the
-  -- next cursor, which is 0 at the end. So a walk returns each member once, even if buckets are divided meanwhile.
-  -- Members with equal digests are returned together. Returns nothing while members are moved into buckets.
+  -- Walks through the members in the order of their digests, from `cursor` on. Returns three values: about `limit`
+  -- members, the forms of these members, and the next cursor, 0 at the end. Each member is returned once, even if
+  -- buckets are divided meanwhile. Members with equal digests are returned together, even beyond `limit`. Returns
+  -- nothing while members are moved into buckets.
   function head.walk(ranked, cursor, limit)
     local s, members, forms = head.state(ranked), {}, {}
     if s.moving then return nil end

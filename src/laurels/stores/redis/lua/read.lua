@@ -256,8 +256,8 @@ local function answer(window, instance, rolling, anchors, spans, members, data, 
   end
 end
 
--- Adds the next scopes of a form to the answer. Returns those of them that are stale: the caller
--- has to advance them first, since they may have become empty.
+-- Adds the next scopes of a form to the answer. Returns the stale ones among them. If there are any, the script
+-- answers with these instead: they may have become empty, so the client has to advance them and ask again.
 local function list_scopes(form, after, limit)
   local from = after == '' and '-' or '(' .. after
   local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))
@@ -287,8 +287,9 @@ local function look_up(window, step, members)
   append(scored and forms or {})
 end
 
--- Adds to the answer the size of a ranking with a head, some of its members, their forms, the next cursor, and
--- their data if it is requested. Returns whether the members can be visited now.
+-- Adds a part of the members of a ranking with a head to the answer: the size of the ranking, the members, the words
+-- of their rows, the next cursor, and the members' data if it is requested. Returns true. While members are moved into
+-- buckets, adds nothing and returns false.
 local function walk(cursor, window, instance, limit, data)
   local ranked = ranking(window, instance)
   local members, forms, past = head.walk(ranked, cursor, limit)

@@ -15,9 +15,10 @@
 --     removes a member from a share of the scopes; returns the number of rankings that had the member,
 --     and the next cursor
 --   expire_scopes (cursor, lives)
---     sets the expiry of the rankings of a share of the scopes, by `lives`; returns the next cursor
+--     goes through a share of the scopes and sets when their rankings expire, by `lives`; returns the next
+--     cursor
 --   keys_of_scopes (cursor)
---     returns the names of the rankings of a share of the scopes, and the next cursor
+--     goes through a share of the scopes; returns the names of their rankings, and the next cursor
 -- `oldest` is, by window, the start of the oldest period that is kept.
 local SCOPES_MOST = 25  -- how many scopes are read before the limit is checked
 
@@ -255,8 +256,8 @@ end
 
 -- All scopes
 
--- Sets the expiry of the keys of a share of the scopes: rankings of periods expire by `lives`,
--- other keys by `gone`. Returns the next cursor.
+-- Goes through a share of the scopes and sets when their keys expire: rankings of periods by
+-- `lives`, other keys by `gone`. Returns the next cursor.
 local function expire_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do

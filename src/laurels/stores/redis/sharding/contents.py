@@ -48,7 +48,7 @@ class ShardedContents:
                     yield piece
 
     async def ends(self, board: Opened) -> list[tuple[int, int]]:
-        """Return the sequence and tag of the newest block of changes of each shard."""
+        """For each shard, return the sequence and tag of its newest block of changes."""
         return [await self._parts.end(shard) for shard in shards(board)]
 
     async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:

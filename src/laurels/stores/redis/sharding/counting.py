@@ -50,8 +50,9 @@ from .shards import REFUSED, gather, shard_of, shards, worst
 
 
 class MemberRanks(NamedTuple):
-    """The ranks of a batch's members in the window whose ranks were asked for (`watch`). If there
-    are `highs`, these are the greatest possible ranks, and `ranks` are the least possible ones."""
+    """The ranks of a batch's members in the window whose ranks the caller requested (`watch`). If
+    there are `highs`, these are the greatest possible ranks, and `ranks` are the least possible
+    ones."""
 
     ranks: "array[int]"
     highs: "array[int] | None"

@@ -59,8 +59,8 @@ advance."""
 
 class Pivot(NamedTuple):
     """A pivot of a span: its place, and how many entries of the whole board are read before and
-    after it. With `shared`, each shard is only asked for the number of these entries that it is
-    likely to have."""
+    after it. With `shared`, each shard is asked only for so many entries as it has of these at
+    most, almost certainly (`_part`), instead of for all of them."""
 
     place: Anchor
     before: int

@@ -473,8 +473,8 @@ class ShardedIndex:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> MemberRanks:
-        """Return the ranks of a batch's members in the window whose ranks were asked for (`watch`).
-        The rank of a member that is not ranked is -1.
+        """Return the ranks of a batch's members in the window whose ranks the caller requested
+        (`watch`). The rank of a member that is not ranked is -1.
 
         Also read the rolling windows of the scopes in which the batch will count. So if one of them
         is not at the running step in some shard, this is detected before any shard has counted.
