@@ -247,8 +247,8 @@ def test_a_shared_ticket_holds_at_most_one_group() -> None:
 
 
 class _Taking(deque[SharedEvent]):
-    """The entries of a ticket. Each append also seals the ticket, as another thread could do at
-    this moment: before the event is added or, with `drained`, after that."""
+    """The entries of a ticket that another thread seals while an event is added: with `drained`
+    after the event is in the list, otherwise before."""
 
     def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()

@@ -161,16 +161,23 @@ class Leaderboards:
         A refused event does not affect other events: its receipt has the reason. If every event is
         refused, there is a warning `errors.AllEventsRefused`. With `all_or_nothing`, one refused
         event refuses the whole batch (BatchRefused). A batch `key` gives events without an id the
-        ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
-        (source, text), is committed with the batch and returned by `position()`, so that an import
-        continues there and counts nothing twice. As (source, text, before) it is committed only if
-        `before` is the stored position (None if none is stored); otherwise PositionMoved is raised,
-        and nothing is counted. ShardsDiffer is raised if the shards of a board on an index server
-        have different positions. To recover, repeat the batches from the earliest of these
-        positions, with "behind" as a fourth item: a shard then counts its events only if its own
-        position is `before`. `arrived`, used with `before`, is the time at which the source's
-        stream took the events. An event that the stream took before the grace of its period ended
-        may still be counted until `close_wait` after that end.
+        ids key#0, key#1, …. `ranks` adds the ranks before and after the commit.
+
+        `position` says how far a source has been counted, and is committed with the batch. It has
+        one of three forms:
+
+        - (source, text): `position()` returns the text, so that an import continues there and
+          counts nothing twice.
+        - (source, text, before): the batch is counted only if the stored position is `before`
+          (None if none is stored). Otherwise PositionMoved is raised.
+        - (source, text, before, "behind"): repairs a board on an index server whose shards have
+          different positions, which is reported as ShardsDiffer. Repeat the batches from the
+          earliest of the positions: each shard counts its events of a batch only if its own
+          position is `before`.
+
+        `arrived`, used with `before`, is the time at which the source's stream took the events. An
+        event that the stream took before the grace of its period ended may still be counted until
+        `close_wait` after that end.
         """
         command = SubmitMany(
             board, events, window, ranks, all_or_nothing, key, position, scope, at_ms(arrived)

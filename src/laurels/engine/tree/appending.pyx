@@ -131,9 +131,9 @@ cdef bint link_leaf(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noex
 
 cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                      Py_ssize_t stop) noexcept nogil:
-    """Append as many of the rows from `start` to before `stop` as fill a leaf; return their
-    number. Return 0 if too few of these rows follow the last entry in order, or if the tree is a
-    single leaf."""
+    """Append one leaf, made of the first rows of the slice from `start` to `stop`. Return how many
+    rows it took. Return 0, and append nothing, if there are too few rows for a leaf, if they do
+    not all come after the last entry in order, or if the tree is a single leaf."""
     cdef Stage stage
     cdef Leaf *last
     cdef Leaf *leaf
