@@ -16,7 +16,7 @@ import pytest
 import laurels
 from laurels.errors.sources import InvalidRejects
 from laurels.flows.sources.configured import ConfiguredSource
-from laurels.flows.sources.opening import OpenedRejects, open_rejects
+from laurels.flows.sources.opening import OpenedRejects, open_reader, open_rejects
 from laurels.flows.sources.rejects import RejectedMessage
 from tests.cli.running import Shell
 from tests.serving import ADMIN_KEY, Served
@@ -228,24 +228,35 @@ class ClosedNats(Nats):
     """A NATS server that asks for a user and a password."""
 
     def command(self) -> Sequence[str]:
-        return [*super().command(), "--user", "app", "--pass", "secret"]
+        return [*super().command(), "--user", "app", "--pass", "a/b?secret#%"]
+
+
+LOGIN = "app:a%2Fb%3Fsecret%23%25"
 
 
 def test_a_password_of_a_subject_works_and_is_not_shown(shell: Shell) -> None:
-    """The server gets the user and the password that are in the URL. The second password is
-    wrong."""
+    """The server gets the user and the password that are encoded in the URL, as in the address of
+    a stream. The second password is wrong."""
     written(shell.directory / "events", [b"no event", REFUSED])
 
     async def create(url: str) -> None:
-        client = await nats.connect(url)
+        client = await nats.connect(url, user="app", password="a/b?secret#%")
         await client.jetstream().add_stream(name=STREAM, subjects=["rejects.>"])
         await client.close()
 
+    async def newest(address: str) -> int:
+        reader = open_reader(address, sleep=asyncio.sleep, stdin=lambda _: b"", run="test")
+        try:
+            return (await reader.open()).newest.major
+        finally:
+            await reader.close()
+
     with ClosedNats() as server:
         place = f"127.0.0.1:{server.port}/rejects"
-        asyncio.run(create(f"nats://app:secret@127.0.0.1:{server.port}"))
-        ran = shell(*RUN, "--rejects", f"nats://app:secret@{place}.s")
+        asyncio.run(create(f"nats://127.0.0.1:{server.port}"))
+        ran = shell(*RUN, "--rejects", f"nats://{LOGIN}@{place}.s")
         assert ran.code == 1
+        assert asyncio.run(newest(f"nats://{LOGIN}@127.0.0.1:{server.port}/{STREAM}")) == 2
         assert f": nats://{place}.s" in ran.err
         arguments = ("t", "--from", "events", "--rejects", f"nats://app:wrong-secret@{place}.s")
         with SourceProcess(shell.directory, *arguments) as source:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
+from laurels.flows.stream_url import nats_login
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 _ACCOUNT_FULL = 10_002
@@ -48,8 +49,10 @@ class JetStreamPublisher:
         except ModuleNotFoundError as error:
             raise MissingDriver("nats-py is not installed") from error
         try:
+            server, login = nats_login(self._server)
             self._client = await nats.connect(
-                self._server,
+                server,
+                **login,
                 allow_reconnect=False,
                 max_reconnect_attempts=1,  # otherwise a failure is reported only after two minutes
                 reconnect_time_wait=0,

@@ -20,6 +20,18 @@ def ensure_path(text: str, error: type[LaurelsError]) -> None:
         raise error("expected a file, or a URL with :// after its scheme")
 
 
+def nats_login(url: str) -> tuple[str, dict[str, str]]:
+    """Return the URL of a NATS server without its login, and the login as options of the client,
+    which does not decode it. A user without a password is a token."""
+    parts = urlsplit(url)
+    server = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    if parts.username is None:
+        return server, {}
+    if parts.password is None:
+        return server, {"token": unquote(parts.username)}
+    return server, {"user": unquote(parts.username), "password": unquote(parts.password)}
+
+
 def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     """Return the URL of the server with its database and query, and the key of the stream. Raise
     `error` if the URL has another form."""

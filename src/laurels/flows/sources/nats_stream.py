@@ -29,6 +29,7 @@ from laurels.errors.sources import (
     SourceUnavailable,
     StreamMissing,
 )
+from laurels.flows.stream_url import nats_login
 
 from .reader import BATCH_BYTES, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
@@ -321,9 +322,11 @@ class NatsReader:
             import nats  # noqa: PLC0415 (the package is optional)
 
             inbox = _Inbox()
+            server, login = nats_login(self._url)
             self._client = await self._await_call(
                 nats.connect(
-                    servers=[self._url],
+                    servers=[server],
+                    **login,
                     allow_reconnect=False,
                     max_reconnect_attempts=1,  # with more, `_await_call` times out before the error
                     reconnect_time_wait=0,
