@@ -1,4 +1,4 @@
-"""The writes to boards: those of a board are held while it is switched to another store."""
+"""The writes to boards: those of a board are blocked while it is switched to another store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,15 +12,15 @@ from laurels.model.validation import quoted
 from .touched import TouchedMembers
 
 MOST_HOLD_SECONDS = 1.0
-"""How long writes wait at most. If a board is held for longer, further writes are refused at
+"""How long writes wait at most. If a board is blocked for longer, further writes are refused at
 once."""
 MOST_WAITING = 500
 """The most writes to a board that wait; others are refused at once. They also count towards the
 limit on the waiting writes of the whole service, and must leave room for writes to other boards."""
 
 
-class _HeldBoard:
-    """A board whose writes are held: what they wait for, and how many wait."""
+class _BlockedBoard:
+    """A board whose writes are blocked: what they wait for, and how many wait."""
 
     def __init__(self) -> None:
         self.released = Future[None]()
@@ -34,22 +34,23 @@ class WriteGate:
     def __init__(self) -> None:
         self._lock = Lock()
         self._writing: dict[str, int] = {}
-        self._held: dict[str, _HeldBoard] = {}
+        self._blocked: dict[str, _BlockedBoard] = {}
         self._drained: dict[str, Future[None]] = {}
         self.touched: dict[str, TouchedMembers] = {}
         """The members written since the copies of boards were begun, by board."""
 
     @contextmanager
     def writing(self, board: str) -> Iterator[None]:
-        """Count a write of a thread, after waiting while the board is held. Raises BoardMoving."""
-        while (held := self._enter(board)) is not None:
+        """Count a write of a thread, after waiting while its board is blocked. Raises
+        BoardMoving."""
+        while (blocked := self._enter(board)) is not None:
             try:
-                held.released.result(MOST_HOLD_SECONDS)
+                blocked.released.result(MOST_HOLD_SECONDS)
             except TimeoutError:
-                held.refuses = True
+                blocked.refuses = True
                 raise _moving(board) from None
             finally:
-                self._end_wait(held)
+                self._end_wait(blocked)
         try:
             yield
         finally:
@@ -57,16 +58,16 @@ class WriteGate:
 
     @asynccontextmanager
     async def writing_async(self, board: str) -> AsyncIterator[None]:
-        """Count a write of a task, after waiting while the board is held. Raises BoardMoving."""
-        while (held := self._enter(board)) is not None:
+        """Count a write of a task, after waiting while its board is blocked. Raises BoardMoving."""
+        while (blocked := self._enter(board)) is not None:
             try:
-                waiting = asyncio.wrap_future(held.released)
+                waiting = asyncio.wrap_future(blocked.released)
                 done, _ = await asyncio.wait([waiting], timeout=MOST_HOLD_SECONDS)
                 if not done:
-                    held.refuses = True
+                    blocked.refuses = True
                     raise _moving(board)
             finally:
-                self._end_wait(held)
+                self._end_wait(blocked)
         try:
             yield
         finally:
@@ -77,7 +78,7 @@ class WriteGate:
         progress have ended."""
         drained = Future[None]()
         with self._lock:
-            self._held[board] = _HeldBoard()
+            self._blocked[board] = _BlockedBoard()
             if self._writing.get(board):
                 self._drained[board] = drained
             else:
@@ -88,25 +89,25 @@ class WriteGate:
         """Let the waiting writes continue."""
         with self._lock:
             self._drained.pop(board, None)
-            held = self._held.pop(board)
-        held.released.set_result(None)
+            blocked = self._blocked.pop(board)
+        blocked.released.set_result(None)
 
-    def _enter(self, board: str) -> _HeldBoard | None:
-        """Count a write in progress and return None. If the board is held, count the write as
-        waiting instead, and return the held board. Raises BoardMoving if the write may not wait."""
+    def _enter(self, board: str) -> _BlockedBoard | None:
+        """Count a write in progress and return None. If the board is blocked, count the write as
+        waiting instead, and return that board. Raises BoardMoving if the write may not wait."""
         with self._lock:
-            held = self._held.get(board) if self._held else None
-            if held is None:
+            blocked = self._blocked.get(board) if self._blocked else None
+            if blocked is None:
                 self._writing[board] = self._writing.get(board, 0) + 1
                 return None
-            if not held.refuses and held.waiting < MOST_WAITING:
-                held.waiting += 1
-                return held
+            if not blocked.refuses and blocked.waiting < MOST_WAITING:
+                blocked.waiting += 1
+                return blocked
         raise _moving(board)
 
-    def _end_wait(self, held: _HeldBoard) -> None:
+    def _end_wait(self, blocked: _BlockedBoard) -> None:
         with self._lock:
-            held.waiting -= 1
+            blocked.waiting -= 1
 
     def _leave(self, board: str) -> None:
         with self._lock:
