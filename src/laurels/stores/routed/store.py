@@ -6,7 +6,7 @@ store*, the first one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -25,9 +25,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, InvalidClock, LaurelsError, NothingToBackUp, Unavailable
-from laurels.errors.placement import BoardElsewhere
 from laurels.model.board import Board
-from laurels.model.validation import quoted
 from laurels.stores.base import AnswerSource, ChangeToken, Servable
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
@@ -38,6 +36,7 @@ from .copies import RoutedCopies
 from .cursor import decode_cursors, encode_cursors
 from .gate import WriteGate
 from .merging import merged_figures, merged_reports, merged_stats
+from .misplaced import MisplacedBoards
 from .moving import Mover, MoveSinks
 from .placed import PlacedStore, described
 from .placement import DEFAULT, Placement
@@ -76,8 +75,7 @@ class RoutedStore:
         )
         self._watching: list[asyncio.Task[None]] = []
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        self._misplaced: set[tuple[int, str]] = set()
-        """Boards in a store that their names do not point to, with the number of that store."""
+        self._misplaced = MisplacedBoards(stores, placement, warn)
         default = stores[DEFAULT].opened
         assert default is not None
         self._audit_log = default.store.audit_log
@@ -131,7 +129,7 @@ class RoutedStore:
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard):
-            self._ensure_creatable(command.board.name)
+            self._misplaced.ensure_creatable(command.board.name)
         board = board_of(command)
         with self._gate.writing(board):
             if (touched := self._gate.touched.get(board)) is None:
@@ -148,7 +146,7 @@ class RoutedStore:
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         if isinstance(command, CreateBoard) and self._misplaced:
-            await self._in_thread(lambda: self._ensure_creatable(command.board.name))
+            await self._in_thread(lambda: self._misplaced.ensure_creatable(command.board.name))
         board = board_of(command)
         async with self._gate.writing_async(board):
             if (touched := self._gate.touched.get(board)) is None:
@@ -439,7 +437,7 @@ class RoutedStore:
         for risk in opened.store.risks:
             self._warn(f"{placed.name}: {risk}")
         await asyncio.to_thread(self._mover.recover)
-        await self._find_misplaced([placed])
+        await self._misplaced.find([placed])
 
     def close(self) -> None:
         """Close all stores. A second call does nothing."""
@@ -498,53 +496,7 @@ class RoutedStore:
         served."""
         await asyncio.to_thread(self._mover.load)
         await asyncio.to_thread(self._mover.recover)
-        await self._find_misplaced(self._stores)
-
-    # Boards in a store that their names do not point to
-
-    async def _find_misplaced(self, stores: Iterable[PlacedStore]) -> None:
-        """Find the boards that are in a store to which their names do not point, and warn of
-        them. They are not served."""
-        for placed in stores:
-            number = self._stores.index(placed)
-            by_target: dict[int, list[str]] = {}
-            for board in await asyncio.to_thread(placed.definitions):
-                target = self._placement.number_of(board.name)
-                if target != number:
-                    by_target.setdefault(target, []).append(board.name)
-            for target, names in by_target.items():
-                await self._note_misplaced(number, target, names)
-
-    async def _note_misplaced(self, number: int, target: int, names: Sequence[str]) -> None:
-        """Warn of boards in the store `number` whose names point to the store `target`."""
-        copied = {each.name for each in await asyncio.to_thread(self._stores[target].definitions)}
-        source, to = self._stores[number].name, self._stores[target].name
-        missing = [name for name in names if name not in copied]
-        if missing:
-            self._misplaced.update((number, name) for name in missing)
-            self._warn(
-                f"not served: {_listed(missing)} are in {source}, but their names point to {to}; "
-                f"stop the server, run `laurels copy {source} {to} {_options(missing)}`, and "
-                "delete them in the source"
-            )
-        if old := [name for name in names if name in copied]:
-            self._warn(
-                f"not served: {_listed(old)} in {source} have the names of boards in {to}; delete "
-                "them in the source if they were copied"
-            )
-
-    def _ensure_creatable(self, board: str) -> None:
-        """Raise BoardElsewhere if a board of this name is in a store that the name does not point
-        to.
-        A new board of that name would hide the scores of the existing one."""
-        for number, name in list(self._misplaced):
-            if name != board:
-                continue
-            if _has(self._stores[number], board) and not _has(self._store_of(board), board):
-                raise BoardElsewhere(
-                    f"the board {quoted(board)} is in a store that its name does not point to"
-                )
-            self._misplaced.discard((number, name))
+        await self._misplaced.find(self._stores)
 
 
 @contextmanager
@@ -556,17 +508,3 @@ def _noted(touched: TouchedMembers, members: set[bytes] | None) -> Iterator[None
         yield
     finally:
         touched.add(members)
-
-
-def _has(placed: PlacedStore, board: str) -> bool:
-    return any(each.name == board for each in placed.definitions())
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return "the boards" and their names, at most NAMED of them, for use in a sentence."""
-    more = "" if len(names) <= NAMED else f" and {len(names) - NAMED} more"
-    return f"the boards {', '.join(map(quoted, names[:NAMED]))}{more}"
-
-
-def _options(names: Sequence[str]) -> str:
-    return " ".join([f"--board {name}" for name in names[:NAMED]])
