@@ -62,7 +62,7 @@ ADDED_SINCE = (
     "stores/intake/copies.py",
     "stores/local/changes/",
     "stores/local/copies.py",
-    "stores/local/index/copying.py",
+    "stores/local/index/moving.py",
     "stores/answers/",
     "stores/http/seen.py",
     "stores/local/answers.py",

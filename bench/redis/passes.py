@@ -123,7 +123,7 @@ class _Boundary:
 
 
 class _Falling(_Boundary):
-    """A board on which the score of a member is always worse than the one before."""
+    """A board on which each member's score is worse in every step than in the step before."""
 
     async def fill_steps(self, many: int) -> None:
         """Give all members an event in each of `many` steps, each worse than the previous one."""

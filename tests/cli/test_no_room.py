@@ -12,7 +12,8 @@ ORDERS = pytest.mark.parametrize(
 
 
 def _content(count: int, step_s: int = 1) -> str:
-    """Return the lines of events of one member. Most have an id, and some ids are repeated."""
+    """Return a file of events of two members, and some lines with an invalid score. Half of the
+    valid events have an id, and each id is used twice."""
     lines = []
     for i in range(count):
         at = 1_614_556_800 + i * step_s

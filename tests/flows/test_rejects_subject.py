@@ -235,8 +235,8 @@ LOGIN = "app:a%2Fb%3Fsecret%23%25"
 
 
 def test_a_password_of_a_subject_works_and_is_not_shown(shell: Shell) -> None:
-    """The server gets the user and the password that are encoded in the URL, as in the address of
-    a stream. The second password is wrong."""
+    """A login that is percent-encoded in the URL of the subject is decoded for the server. Neither
+    the right password nor, in a second run, a wrong one is shown."""
     written(shell.directory / "events", [b"no event", REFUSED])
 
     async def create(url: str) -> None:

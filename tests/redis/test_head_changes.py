@@ -175,7 +175,7 @@ def test_an_invalid_cursor_is_refused(lb: laurels.Leaderboards, cursor: str) -> 
 def test_a_ledger_has_the_same_scores_as_the_board(
     lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, tmp_path: Path, shards: int
 ) -> None:
-    """The sink begins from the current entries; the changes that follow are sent one by one."""
+    """The sink begins from the current entries, and continues with changes."""
     to = f"sqlite:///{tmp_path}/ledger.db"
     columns = (ColumnDef(),)
     pair = Pair(lb, clock, Definition("b", columns, head=HEAD, shards=shards, changes="1d"))

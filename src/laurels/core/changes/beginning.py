@@ -141,9 +141,9 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
-    """The position of a reader in the initial load. `place` is the index of the ranking spec that
-    is being read, among those listed in changes (`Rules.recorded`). `page` is the page cursor in
-    the current scope and period. `changes` is the cursor from which the reader continues after the
+    """The position of a reader in the initial load. `place` is the index, in
+    `Rules.recorded`, of the ranking spec that is being read. `page` is the page cursor in the
+    current scope and period. `changes` is the cursor from which the reader continues after the
     load."""
 
     changes: str

@@ -56,7 +56,7 @@ class LocalReads(LocalState):
         return self.named(board).positions.get(source)
 
     def positions(self, board: str) -> dict[str, str]:
-        """Return the last committed positions of all sources."""
+        """Return the last committed positions of all sources, sinks and imports."""
         with self.reading():
             stored = self.named(board).positions
             return {source: stored[source] for source in sorted(stored) if stored[source]}

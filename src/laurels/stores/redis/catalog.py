@@ -53,9 +53,9 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""A refresh of a due window takes several calls, and at most this many are made one after the other
-before other work. For a small board that is enough to complete the refresh. A write makes fewer
-calls for a large refresh."""
+"""The maximum number of calls for the refresh of one window that are made in a row, before other
+work. They complete the refresh of a small board. A write waits for its calls, so it makes at most
+one for a large refresh."""
 MAX_DUE = 20
 """The maximum number of windows that one round of refreshes handles."""
 

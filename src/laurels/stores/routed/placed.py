@@ -55,7 +55,7 @@ class PlacedStore:
         self.identity = identity
         self.opened = opened
         self.is_watched = is_watched
-        """Whether the store is on another machine, so that it may stop answering."""
+        """Whether the store is another process, so that it may stop answering."""
         self._open_store = open_store
         self._failure = failure
         self.problem: LaurelsError | None = None

@@ -66,9 +66,11 @@ class BatchCounting(ShardCalls):
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
-        """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
-        scores and ranks are returned. The same call appends `feed` to the shard's feed, and stores
-        `positions` or, without them, the position of the batch."""
+        """Count a batch as planned.
+
+        The answer has the scores and ranks in one window; `watch` is the index of this window in
+        the plan's routes. The same call appends `feed` to the shard's feed. It also stores
+        `positions`; if they are None, it stores the position of the batch."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:

@@ -106,8 +106,9 @@ def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Encode the scopes of a batch, the members in each scope, and the targets that are used.
-    `windows` has an item for each ranking spec; if the spec is for scopes, add the number of their
-    form to its item."""
+
+    `windows` has an item for each ranking spec. In the item of a spec for scopes, set `form` to the
+    number of the form of these scopes."""
     scopes = _Scopes(labels, event_members)
     for spec, window in zip(plan.specs, windows, strict=True):
         if spec.name:
@@ -154,8 +155,8 @@ class _Scopes:
         return self._numbers[text]
 
     def form(self, spec: RankingSpec) -> int:
-        """Return the number of the form that the scopes of a ranking spec have. For a new form,
-        also encode the form and its scopes."""
+        """Return the number of the form of the scopes for which a ranking spec has rankings. If the
+        form is new, also encode it and its scopes."""
         if (number := self._forms.get(spec.name)) is not None:
             return number
         number = self._forms[spec.name] = len(self._forms) + 1

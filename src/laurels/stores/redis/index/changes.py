@@ -61,15 +61,16 @@ def _encoded(rules: Rules, block: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode blocks of changes of a shard. `ends` says which block is the newest, which removed
-    block is the newest, and how many changes for sinks were ever added."""
+    """Decode blocks of changes of a shard. `ends` has the sequence number and tag of the newest
+    block, those of the newest block that was removed, and how many changes for sinks were ever
+    added."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
     ]
-    # `waiting` counts the changes for sinks in the first of these blocks and in all later blocks.
-    # `sent` counts those in all blocks ever added; each block was stored with this count as of its
-    # own addition.
+    # `sent` counts the changes for sinks in all blocks ever added. The last part of an entry is
+    # this count right after the block was added. So `waiting` is the number of changes in the first
+    # of these blocks and in all later ones.
     waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
     return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
 

@@ -187,7 +187,7 @@ local function form_from_entry(entry, form)
   return form and #form == 8 * ranked.words and sub(entry, 1, size) .. sub(form, size + 1) or nil
 end
 
--- Repairs an entry of a calendar ranking that does not match its member's form.
+-- Repairs an entry that does not match its member's form, in a ranking of `all` or of a period.
 local function repair_entry(entry, member, form)
   local own = form and #form >= 8 * ranked.width and entry_of(ranked, form, member)
   if own and own ~= entry and call('ZSCORE', ranked.r, own) then

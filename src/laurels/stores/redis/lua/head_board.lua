@@ -47,8 +47,8 @@ do
   end
 
   -- Renews the expiry of a ranking's keys, for a share of its buckets. Returns whether all are
-  -- renewed. This cannot be seen from the expiry of the state, since every write of the state
-  -- renews that expiry.
+  -- renewed. The key of the state does not tell whether the buckets are renewed, since every write
+  -- of the state renews the expiry of that key.
   function head.expire(ranked, lives)
     local s, at = head.state(ranked), expiry_of(ranked.window, ranked.instance, lives)
     if not at then return true end

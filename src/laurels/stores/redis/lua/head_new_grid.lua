@@ -35,7 +35,8 @@ do
     s.phase, s.cursor, s.next, s.build = 'sample', 0, nil, cmsgpack.pack(build)
   end
 
-  -- Returns the contents of a bucket without the zeros if these are hidden, and the number of its members.
+  -- Returns the contents of a bucket, without the zeros if these are hidden. Also returns the number
+  -- of members of the bucket, zeros included.
   local function without_zeros(s, entries)
     if not s.hides then return entries, #entries / 2 end
     local rest = {}
