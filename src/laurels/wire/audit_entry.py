@@ -48,8 +48,9 @@ def is_recorded(status: int) -> bool:
 
 
 class AuditStore(Protocol):
-    """Stores the newest MAX_ENTRIES entries. They survive restarts, except in memory. The methods
-    block, so any thread may call them except the thread of a store's event loop."""
+    """Stores the newest MAX_ENTRIES entries. The entries survive restarts, except those of
+    `MemoryAudit`. The methods block, so any thread may call them except the thread of a store's
+    event loop."""
 
     def create(self) -> None:
         """Create the log if it does not exist, so that an error occurs before a call is carried

@@ -14,7 +14,8 @@ MAX_PAGE = 1_000
 _CHUNK = 1_000
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _ID_BITS = 63
-"""The maximum size of the integers in an id, which both SQLite and Redis accept."""
+"""The maximum number of bits of an integer in an id. SQLite and Redis both accept integers of this
+size."""
 
 
 class AuditPage(Answer, frozen=True):

@@ -13,8 +13,9 @@ class StoreStatus(Answer, frozen=True):
 
 
 class MovedBoard(Answer, frozen=True):
-    """A board that is in the store of this number now. `rows` were copied, and writes to the board
-    waited for up to `held_ms`. Both are 0 if it was there before."""
+    """A board that is in the store of this number now. `rows` is the number of rows copied, and
+    `held_ms` the longest time that writes to the board waited. Both are 0 if the board was in that
+    store already."""
 
     board: str
     store: int

@@ -97,8 +97,8 @@ def _without_conversion(info: FieldInfo) -> _Conversion:
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the record type to which the parameters of a query type are decoded, or those of a
-    base class of queries."""
+    """Return the record type to which the parameters of `kind` are decoded. `kind` is a query type,
+    or a base class of query types."""
     return _parameters(kind).kind
 
 
