@@ -1,7 +1,7 @@
 """A connection to NATS that publishes messages to JetStream, each acknowledged.
 
-A message has an id, the header `Nats-Msg-Id`. One that is published twice within the duplicate
-window of its stream is stored once.
+A message has an id, the header `Nats-Msg-Id`. A stream stores a message once, even if the message
+is published twice within the duplicate window of the stream.
 """
 
 import asyncio
@@ -18,7 +18,8 @@ occurs once messages are removed."""
 _TOO_LONG = 10_054
 """JetStream's code for a message that is longer than its stream accepts."""
 _HEADER_BYTES = 50
-"""The length of the header without the id, at most; it counts towards the server's limit."""
+"""The maximum length of the header without the id. The server's limit applies to the header and the
+content together."""
 
 
 class MessageTooLong(TargetRefused):

@@ -19,8 +19,8 @@ class ListedFlow(Struct, frozen=True):
 def list_flows(
     lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
 ) -> list[ListedFlow]:
-    """Return the sinks or sources, sorted by name. In the boards, the names of their positions
-    begin with `prefix`; the result has the names without it. This takes one call for each board."""
+    """Return the sinks or sources, sorted by name. A board stores the position of each of them
+    under `prefix` and the name. This takes one call for each board."""
     boards_by_name: dict[str, list[str]] = {}
     for board in lb.boards():
         if not reaches(patterns, board.name):

@@ -21,8 +21,9 @@ def ensure_path(text: str, error: type[LaurelsError]) -> None:
 
 
 def nats_login(url: str) -> tuple[str, dict[str, str]]:
-    """Return the URL of a NATS server without its login, and the login as options of the client,
-    which does not decode it. A user without a password is a token."""
+    """Return the URL of a NATS server without its login, and the login as options of the client.
+    The login is percent-decoded here, since the client would not decode it in a URL. A user without
+    a password is a token."""
     parts = urlsplit(url)
     server = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     if parts.username is None:

@@ -1,9 +1,10 @@
 """Move the sinks of a board to its copy.
 
-A copy has only the changes since it was made. The position of a sink is always before these, even
-if the sink has sent everything: storing the position is itself a change, which comes after this
-position. So a sink that has sent everything is moved to the point from which the copy has changes.
-Any other sink is reported, since only the source has its unsent changes.
+A copy has only the changes that were made after the copying. The position of every sink is before
+these changes, even if the sink has sent everything: storing a sink's position is itself a change,
+and comes after the changes that were sent. So a sink that has sent everything is moved to the
+position before the first change of the copy. Any other sink is reported, since only the source has
+the changes that this sink has not sent.
 """
 
 from laurels.api.leaderboards import Leaderboards

@@ -31,9 +31,9 @@ class Dialect(Protocol):
 
     name: str
     key_name: str
-    """The type of a name of up to 64 ASCII characters in a key."""
+    """The type of a column of a key that has names of up to 64 ASCII characters."""
     key_text: str
-    """The type of a text of up to 300 characters in a key."""
+    """The type of a column of a key that has texts of up to 300 characters."""
     long_text: str
     number: str
     """The type of an exact number."""

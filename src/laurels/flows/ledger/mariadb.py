@@ -172,7 +172,7 @@ def _escaped_bytes(document: bytes) -> int:
 
 
 def _json_table_type(kind: str) -> str:
-    """Return the type of a column in JSON_TABLE. In JSON_TABLE, text needs the character set of
-    JSON, and the default is that of the database."""
+    """Return the type of a column in JSON_TABLE. A text column needs the character set of JSON
+    there; without it, the column would have the character set of the database."""
     name = without_collation(kind)
     return f"{name} CHARACTER SET utf8mb4" if name in ("varchar(300)", "longtext") else name

@@ -86,7 +86,8 @@ class DataReconciler:
             yield listed
 
     async def _listed(self) -> AsyncIterator[list[str]]:
-        """Yield members that the store lists and whose data differs from that in the ledger."""
+        """Yield the members that the store lists and that have other data in the store than in the
+        ledger."""
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)
         while True:
             texts = {

@@ -54,8 +54,8 @@ class EntryReader:
         return StoredEntry(unescape(row[0]), score, row[-2], row[-1])
 
     def labels(self, scope: str) -> dict[str, str] | None:
-        """Return the labels of a scope, by its text in the ledger; None if the text is shortened
-        and the ledger does not have the labels."""
+        """Return the labels of the scope with this text in the ledger; None if the text is
+        shortened and the ledger does not have the labels."""
         if scope not in self._labels:
             if len(self._labels) > 100_000:
                 self._labels = {"": {}}

@@ -17,8 +17,8 @@ COLUMNS = 4
 """The maximum number of columns of a score."""
 BUCKETS = 4_096
 GENERATION_BITS = 40
-"""The number of low bits of a version that have the sequence number of a change; the generation is
-above them."""
+"""A version has the sequence number of a change in this many low bits, and the generation in the
+bits above."""
 MAX_SCOPE = MAX_SOURCE = 300
 """The maximum length of a scope, and of the name of a source, in the ledger."""
 

@@ -1,8 +1,9 @@
 """The ledger as the target of a sink.
 
 Each page is one transaction: it writes the last row for each member and ranking, and moves the
-sink's position, provided that this is still the position before the page. So an interrupted page
-leaves no trace. If another runner has taken over, a paused runner that resumes changes nothing.
+sink's position from the beginning of the page to its end. So an interrupted page leaves no trace.
+If the stored position is not the beginning of the page, the transaction is rolled back. So a paused
+runner that resumes changes nothing if another runner has taken over.
 """
 
 import asyncio
@@ -306,8 +307,9 @@ class _BoardState:
         self.is_written = False
         self.deleted_before_ms: dict[str, int] = {}
         self.latest_ms = MIN_MS
-        """The time of the board's latest change, from which the kept periods are determined: in
-        event time, boards do not follow a clock."""
+        """The time of the board's latest change, from which the kept periods are determined. The
+        time of a clock would not do: the periods of a board in event time do not end by the
+        clock."""
         self._rules: Rules = definition.rules()
         self._starts: dict[tuple[str, str], int] = {}
 

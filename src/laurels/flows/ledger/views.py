@@ -35,8 +35,9 @@ def view_name(prefix: str, board: str, name: str | None = None) -> str:
 
 
 def column_names(board: Board) -> list[str]:
-    """Return the names of a board's columns in its view: their own, or `score_N` if the view
-    already has such a column. The comparison ignores case, as some databases do."""
+    """Return the names of a board's columns in its view. A column keeps its name, unless the view
+    already has a column of that name; then it is named `score_N`. Names are compared without case,
+    as some databases do."""
     used_names = {*ENTRY}
     names = []
     for number, column in enumerate(board.columns, 1):
@@ -49,8 +50,8 @@ def column_names(board: Board) -> list[str]:
 
 
 def make_view(dialect: Dialect, prefix: str, board: str, name: str | None = None) -> str:
-    """Create the view of a board, replacing one of that name; return its name. Raises NoLedger,
-    InvalidTarget, TargetRefused."""
+    """Create the view of a board, or replace the view of the same name; return the view's name.
+    Raises NoLedger, InvalidTarget, TargetRefused."""
     view = view_name(prefix, board, name)
     with closing(LedgerReader(dialect, prefix)) as reader:
         reader.open()

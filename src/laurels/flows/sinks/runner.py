@@ -476,7 +476,7 @@ class _BoardReader:
 
     async def _report_position(self, *, at_end: bool) -> None:
         """If the target stores the position, report the position to the store from time to time.
-        The store can then show it, and keep the changes after it."""
+        The store can then show the position, and keep the changes that follow."""
         if not self._target.keeps_positions or self._stored is None:
             return
         now_ms = self._sink._now_ms()

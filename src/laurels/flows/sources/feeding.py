@@ -137,8 +137,9 @@ class BoardFeed:
         self.windows.forget(board)
 
     async def _complete_batch(self, board: str, error: PositionDiffers) -> StreamPosition:
-        """Send again a batch that only some shards of a board have counted. Return the end of the
-        batch: that of the first attempt (`error.ends_at`)."""
+        """Send again a batch that only some shards of a board have counted. The batch is read again
+        up to the position at which the first attempt ended (`error.ends_at`); return this
+        position."""
         if error.ends_at is None:
             raise error
         await self._ahead.drop()

@@ -46,8 +46,8 @@ class ShardPosition(Struct, frozen=True):
 
 
 class ShardLeveler:
-    """Levels the shards of boards, one board at a time. `report` is called with the error of each
-    board."""
+    """Levels the shards of boards, one board at a time. When the leveling of a board begins,
+    `report` is called with the error that has the positions of its shards."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class ShardLeveler:
     ) -> StoredPosition | None:
         """Level the shards of a board, and return their common position. Raises SourceDiverged if a
         position is that of another stream, and SourceShardExpired if the stream no longer has all
-        missing messages; with `allow_gaps`, the messages that the stream still has are counted
-        instead of raising SourceShardExpired."""
+        messages that a shard lost. With `allow_gaps` SourceShardExpired is not raised, and the
+        messages that the stream still has are counted."""
         async with self._lock:
             self._report(difference)
             metrics, recounted = self._outcomes.metrics, SourceMetrics()

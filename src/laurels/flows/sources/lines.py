@@ -44,7 +44,8 @@ class LineBuffer:
 
     @property
     def end(self) -> int:
-        """The number of bytes from the beginning of the file or pipe to the last received one."""
+        """The number of bytes from the beginning of the file or pipe to the end of what was
+        received."""
         return self.offset + len(self._bytes) + self._dropped
 
     def feed(self, chunk: bytes) -> None:

@@ -51,9 +51,10 @@ def open_reader(
 
 
 def open_rejects(address: str | None, source: str, warn: Callable[[str], None]) -> OpenedRejects:
-    """Return the storage of a source's rejects, neither created nor connected yet: a file,
-    `NAME.rejects.jsonl` for None, or nats://host:port/subject. `warn` is called if rejects for a
-    subject had to be written to that file. Raises InvalidRejects, MissingNats."""
+    """Return the storage of a source's rejects, neither created nor connected yet. The address is
+    the path of a file, or nats://host:port/subject; None stands for the file `NAME.rejects.jsonl`.
+    That file also gets the rejects that could not be published to a subject; `warn` is called if
+    there are any. Raises InvalidRejects, MissingNats."""
     own = JsonRejects(Path(f"{source}.rejects.jsonl"))
     if address is None:
         return own

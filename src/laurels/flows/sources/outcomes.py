@@ -19,8 +19,8 @@ class Row(Struct, frozen=True, gc=False):
     message: Message
     event: MappedEvent
     arrived_ms: int | None
-    """The time at which the stream took the message, never after now; None if the stream has no
-    times."""
+    """The time at which the stream took the message, or the current time if that is earlier; None
+    if the stream has no times."""
 
 
 class MessageOutcomes:

@@ -35,9 +35,9 @@ class Progress:
 
     def timed_position_after(self, position: StreamPosition, taken_ms: int | None) -> TimedPosition:
         """Return the position of a message, with a time. This is the time `taken_ms` at which the
-        stream took the message, or now if `taken_ms` is later than now. If the result would be
-        earlier than the time of the current position, that time is used. `taken_ms` is None if the
-        stream has no times."""
+        stream took the message, unless it is in the future: then it is the current time. The time
+        is never earlier than the time of the current position. `taken_ms` is None if the stream has
+        no times."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:

@@ -1,14 +1,14 @@
 """A Redis stream as a source: its entries in the order of their ids, which are positions.
 
-An entry with one field that holds a JSON object stands for that object; the fields of any other
-entry are those of the message. Ids begin with the time at which the server took an entry, in
-milliseconds.
+If an entry has a single field that holds a JSON object, this object is the message. Otherwise the
+fields of the entry are the fields of the message. Ids begin with the time at which the server took
+an entry, in milliseconds.
 
 A Redis stream has no creation time. A stream that was created again usually continues with later
 ids, so nothing is counted twice. That a stream was created again is detected if its newest id, or
 the number of entries ever added to it, is lower than before. Entries that were trimmed or deleted
 before they were read are detected by counting: each position is stored with the number of entries
-up to it. Redis 6 does not count entries.
+up to it. On Redis 6, which does not count entries, such a loss is not detected.
 """
 
 from bisect import bisect_left

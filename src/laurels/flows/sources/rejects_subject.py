@@ -1,11 +1,12 @@
 """A subject of NATS JetStream for messages that were not counted.
 
-A message of the subject has the content of a line of the rejects file. Its id names the source, the
-stream, the position and the text, so a message that is read again within the duplicate window of
-the stream behind the subject is stored once.
+A message of the subject has the same content as a line of a rejects file. Its id names the source,
+the stream, the position and the text, so a message that is read again within the duplicate window
+of the stream behind the subject is stored once.
 
-A run reads no further before a stream has acknowledged its rejects. What a run could not deliver
-when it ended is written to a file, since the events that a board refused are not read again.
+A run continues to read only when a stream has acknowledged all rejects so far. Rejects that were
+not delivered when the run ends are written to a file: the next run does not read their messages
+again.
 """
 
 import asyncio
@@ -28,8 +29,8 @@ AT_ONCE = 500
 
 
 class SubjectRejects:
-    """Publishes rejects to nats://HOST:PORT/SUBJECT; has to be closed. `spare` takes those that are
-    left at the end, and `warn` is called if there are any."""
+    """Publishes rejects to nats://HOST:PORT/SUBJECT; has to be closed. Rejects that are not
+    delivered at the end are written to `spare`, and `warn` is called if there are any."""
 
     def __init__(self, url: str, spare: JsonRejects, warn: Callable[[str], None]) -> None:
         server, self._subject, self.address = split_subject_url(url, InvalidRejects)
@@ -90,8 +91,8 @@ class SubjectRejects:
             raise error
 
     async def _publish_one(self, reject: RejectedMessage) -> None:
-        """Publish a reject; one that is too long for the stream has only the beginning of its
-        text."""
+        """Publish a reject. If it is too long for the stream, publish it with only the beginning of
+        its text."""
         id = _id(reject)
         while True:
             try:
