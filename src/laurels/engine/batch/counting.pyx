@@ -7,9 +7,9 @@ within range, all drafts are written; after them, rolling windows also write the
 prepare for the next step. So an event counts in all its windows or in none, and no write has to be
 undone when a draft is out of range. An absolute event is first converted to a relative one: its
 value minus the total in the window `all`, which is the same difference for every window. In a
-window with decay the draft is that of `decay.pxd`: a total of two words, without bounds. In a
-deferred rolling window only the cell is checked against the range, and the entry reported is that
-of the last refresh.
+window with decay, `decay.pxd` makes the draft: a total of two words, without bounds. In a deferred
+rolling window only the cell is checked against the range, and the reported entry is the one that
+the last refresh has made.
 
 **Prefetching.** Most of the cost of an event in a large ranking is waiting for memory: for the
 member's slot in the table, then its leaf, then the leaf that the entry will move to. So the loop
@@ -157,7 +157,7 @@ cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at
 
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
     """Draft the entries and cells that an event makes in all windows. `read_parts` must have read
-    the current ones before. Return False if a score would be out of range."""
+    the current entries and cells before. Return False if a score would be out of range."""
     cdef int64_t values[COLUMNS_MOST]
     cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
     cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]

@@ -190,7 +190,7 @@ cdef int check_roster(const Job *job) except -1:
 
 
 cdef int set_members(Job *job, BufferViews *buffers, object ids) except -1:
-    """Acquire the members of the events: one column for all windows, or one for each."""
+    """Acquire the members of the events: one column for all windows, or one for each window."""
     cdef int window
     cdef list each = ids if isinstance(ids, list) else [ids]
     cdef dict taken = {}
@@ -332,10 +332,10 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
           JournalType journal = None, decays: object = (), traces: object = (),
           added: object = None) -> tuple | None:
-    """Count the events from `start` to before `stop`, in order.
+    """Count the events at the positions `start` to `stop - 1`, in order.
 
     The targets of events are the items of `stores`: rankings and tallies. `rollings` is as long as
-    `stores`: at the index of a tally it has the tally's rolling set, at that of a ranking None.
+    `stores`: it has the rolling set at the index of a tally, and None at the index of a ranking.
     Each window has a route: the index of one target for all events, or an index for each event, -1
     if the window does not accept the event. `ids` are the members, one column for all windows or a
     list with one for each. `values` are signed words, one column each. `stamps` and `ats` are one

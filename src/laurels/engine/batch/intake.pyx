@@ -348,10 +348,10 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
     The value of each column is multiplied by its item in `multipliers` (10^scale), and must then be
     within `lows` and `highs`; each `at` must be within `at_low` and `at_high`. `parse` checks every
     event that is not certainly valid, and returns a row that ends with its labels. `group_number`
-    returns the number of an event's labels (None: no labels). For an event without labels it is
-    called only if another event of the batch has labels, or with `always`. Errors of the class
-    `error_type` from these two functions are collected with the event's position and without
-    traceback; any other error is raised.
+    returns the number of an event's labels (None: no labels). If no event of the batch has labels,
+    `group_number` is not called, except with `always`. Errors of the class `error_type` from these
+    two functions are collected with the event's position and without traceback; any other error is
+    raised.
     """
     cdef list batch = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(batch)

@@ -151,7 +151,7 @@ def unpack(bytes data not None, Py_ssize_t n) -> array.array:
 
 def split_texts(bytes arena not None, bytes lengths not None) -> list[bytes]:
     """Return the texts that are concatenated in an arena, by their lengths of one byte each. Raises
-    ValueError if these do not add up to its size. O(n)."""
+    ValueError if the lengths do not add up to the size of the arena. O(n)."""
     cdef const char *text = PyBytes_AS_STRING(arena)
     cdef const uint8_t *length = <const uint8_t *>PyBytes_AS_STRING(lengths)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(arena)

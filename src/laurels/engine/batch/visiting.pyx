@@ -3,10 +3,10 @@
 neighbours in the ranking follow each other.
 
 The branches above the leaves of a large ranking do not fit into the nearest cache, and a search
-waits for several of their cache lines, each of which is known only from the one before. If every
-event is of a different member, as when members are loaded, the events do not affect each other, so they
-can be counted in any order. In the order of their first values, successive new members go to the
-same or the next branch, which is still in the cache from the event before.
+waits for several of their cache lines, one after the other, since each tells which line is needed
+next. If every event is of a different member, as when members are loaded, the events do not affect
+each other, so they can be counted in any order. In the order of their first values, successive new
+members go to the same or the next branch, which the previous event has brought into the cache.
 
 The events themselves are copied in that order, column by column, and their reports are copied back.
 Such a copy has many reads of memory in progress at the same time, whereas the loop, which needs an

@@ -4,10 +4,11 @@
 **Method.** Each member has a monotonic queue, as in the well-known algorithm for the minimum of a
 sliding window. The queues are kept in the tallies themselves. A step is a *candidate* of a member
 when no later step of the window has a strictly better tuple; only candidates have cells. So a
-member's candidates never get better from older to newer steps. The oldest candidate is the best of
-the window, with the least stamp among equals, since stamps ascend with steps. When it leaves, the
-next candidate is the best. The newest step with an event is always the last candidate, and the live
-entry names it.
+member's candidates never get better from older to newer steps. The oldest candidate has the best
+tuple of the window and, of all steps with an equal tuple, the least stamp, since stamps ascend with
+steps. When the oldest candidate leaves, the next one has the best tuple. The newest step with an
+event is always a candidate; its number is a word of the live entry, so the search for candidates
+begins there.
 
 A cell has the best tuple of its step, the least stamp with which this tuple was reached, and two
 links: the number of steps back to the previous candidate and on to the next one, 0 for none. A link

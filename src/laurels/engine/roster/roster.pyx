@@ -460,8 +460,9 @@ cdef class Roster:
 
     def export(self, bytearray flags not None, Py_ssize_t start,
                Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
-        """Return the members with ids from `start` to before `stop` and flag 1: their ids, their
-        bytes, concatenated, and the number of bytes of each. Set their flags to 2. O(bytes)."""
+        """Return the members whose flag is 1 and whose id is at least `start` and less than `stop`,
+        as three arrays: ids, concatenated bytes, number of bytes of each. Set these flags to 2.
+        O(bytes)."""
         cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags),
                                              <Py_ssize_t>self.registry.count))
         cdef list arena = []

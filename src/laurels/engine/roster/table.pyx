@@ -293,8 +293,8 @@ cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
 
 
 cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Assign the value of a unique tag. It cannot fail if the tag exists; otherwise like
-    `table_add`."""
+    """Assign the value of a unique tag. This cannot fail if the tag exists. A new tag is added,
+    with the result of `table_add`."""
     cdef Segment *segment = segment_of(table, tag)
     cdef uint32_t at
     cdef Slot *slots

@@ -327,7 +327,8 @@ cdef int next_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept 
 
 
 cdef void drain_to(Cells *cells, uint64_t place, uint64_t end) noexcept nogil:
-    """Free the buckets from `place` to before `end`, each of which is where a bucket begins."""
+    """Free all buckets between two places in hash order: `place`, where a bucket begins, and `end`,
+    where the last of them ends."""
     cdef uint64_t after
     cdef uint64_t slot
     cdef Leaf *leaf

@@ -143,8 +143,9 @@ cdef class Tally:
     def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
         """Assign the cells of members. O(1) each.
 
-        `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
-        before stop are read. Raises ValueError for a tally whose step has left its window.
+        `words` is one buffer of int64 per word, `ids` one of uint32; only the items at the
+        positions `start` to `stop - 1` are read. Raises ValueError for a tally whose step has left
+        its window.
         """
         cdef BufferViews buffers
         cdef Rows rows

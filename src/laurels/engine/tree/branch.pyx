@@ -3,10 +3,11 @@
 
 **Structure.** Arrays of the children, of the number of entries under each and, for dense ranks, of
 the number of runs under each; and the *edges* between them, one less than children. An edge is a
-key (the ordered words and a member) at or before all entries of the child after it and after all
-entries of the child before it. It may be the key of an entry that was removed, since members stay
-in the roster for ever. Edges are stored like the entries of a leaf (`leaf.pyx`): in narrow arrays,
-so the child to search in is simply the number of edges at or before a key.
+key (the ordered words and a member): all entries of the child before the edge are before this key,
+and no entry of the child after the edge is before it. It may be the key of an entry that was
+removed, since members stay in the roster for ever. Edges are stored like the entries of a leaf
+(`leaf.pyx`): in narrow arrays, so the child to search in is simply the number of edges at or before
+a key.
 
 A *run* begins at an entry whose columns differ from those of the entry before it in the ranking;
 the runs before an entry are its dense rank.

@@ -3,9 +3,9 @@
 
 The table maps a member to the number of its leaf, and the directory maps the number to the leaf. So
 when a leaf moves in memory, only one pointer changes, and the table changes only for members that
-go to another leaf. Pointers are in chunks of 32, which are never moved. Free numbers form a linked
-list: where a used number has the pointer to its leaf, a free one has the next free number, in an
-item that is odd, whereas the address of a leaf is even.
+go to another leaf. Pointers are in chunks of 32, which are never moved. The item of a used number
+is the address of its leaf, which is even. The item of a free number is odd, and has the next free
+number: the free numbers form a linked list.
 """
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc

@@ -149,8 +149,8 @@ cdef void remove_entry(Tree *tree, const Spot *spot) noexcept nogil:
 
 
 cdef bint move_to_leaf(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept nogil:
-    """Move an entry to a gap in another leaf (NULL: not yet known); return False if out of
-    memory."""
+    """Move an entry to a gap in another leaf; `gap` is NULL if the gap is not known yet. Return
+    False if out of memory."""
     cdef uint32_t epoch = tree.epoch
     remove_entry(tree, spot)
     if tree.root == NULL:
@@ -196,8 +196,8 @@ cdef bint is_within_edges(const Tree *tree, Page *page, Key *key) noexcept nogil
 
 
 cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
-    """Return -1 if an entry's first word is less than all of the leaf's, 1 if it is greater, else
-    0."""
+    """Return -1 if an entry's first word is less than the first word of every entry in the leaf, 1
+    if it is greater than all of them, else 0."""
     if entry[0] < leaf_get(leaf, 0, 0):
         return -1
     return entry[0] > leaf_get(leaf, 0, leaf.size - 1)

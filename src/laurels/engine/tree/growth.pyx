@@ -259,7 +259,8 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
 
 
 cdef void place_halves(Tree *tree, Leaf *old, Leaf *left, Leaf *right) noexcept nogil:
-    """Replace the leaf `old` by two. Its parent must already have an open slot for `right`."""
+    """Replace the leaf `old` by `left` and `right`. The parent of `old` must already have an open
+    slot for `right`."""
     cdef Branch *branch = old.up
     cdef int slot = slot_of(old)
     cdef uint32_t runs = runs_of(branch)[slot] if tree.dense else 0
@@ -287,7 +288,8 @@ cdef inline void release_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void lower_root(Tree *tree) noexcept nogil:
-    """Replace the root by its child while it has only one; without children the tree is empty.
+    """While the root has only one child, replace the root by this child. If the root has no
+    children, make the tree empty.
 
     This also removes a root that was added for a split that then failed for lack of memory.
     """

@@ -275,8 +275,9 @@ cdef class RankedSet:
     def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
         """Assign the entries of members: insert them, or change their words. O(log n) each.
 
-        `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
-        before stop are read. Raises IndexError for an id that the roster has not assigned.
+        `words` is one buffer of int64 per word, `ids` one of uint32; only the items at the
+        positions `start` to `stop - 1` are read. Raises IndexError for an id that the roster has
+        not assigned.
         """
         cdef BufferViews buffers
         cdef Rows rows
@@ -395,9 +396,9 @@ cdef class RankedSet:
         return ranks_of(self, list(members), style, first, None)
 
     def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
-        """Return the ids and words of the entries from position start to before stop, in order.
+        """Return the ids and words of the entries at the positions `start` to `stop - 1`, in order.
 
-        Positions past the end are left out, as in a list. O(log n + entries).
+        Positions past the end are left out, as in a slice of a list. O(log n + entries).
         """
         cdef int64_t *columns[WORDS_MOST]
         cdef uint64_t first = max(0, min(start, self.tree.size))
@@ -446,9 +447,10 @@ cdef class RankedSet:
         """Return the number of entries before a key, or with `right` before it or equal to it.
         O(log n).
 
-        The key is one or more of the first ordering words, or all of them and the bytes of a
-        member, which need not be in the roster; a shorter key is equal to every entry that begins
-        with it.
+        The key has one or more of the words that decide the order, beginning with the first. If it
+        has all of these words, it may also have the bytes of a member, which need not be in the
+        roster. A key without a member is equal to every entry that begins with the words of the
+        key.
         """
         cdef int64_t entry[WORDS_MOST]
         cdef Key key

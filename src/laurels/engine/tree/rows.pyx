@@ -27,8 +27,8 @@ cdef int acquire_rows(BufferViews *buffers, object ids, object words, int width,
 
 cdef int read_bounds(BufferViews *buffers, object start, object stop, Py_ssize_t *first,
                      Py_ssize_t *last) except -1:
-    """Set the range of the acquired rows to use: from `start` to before `stop`, or to the end if
-    `stop` is None."""
+    """Set the range of the acquired rows that are used: the rows `start` to `stop - 1`, or all from
+    `start` on if `stop` is None."""
     first[0] = start
     last[0] = items(buffers, 0) if stop is None else stop
     if not 0 <= first[0] <= last[0] <= items(buffers, 0):

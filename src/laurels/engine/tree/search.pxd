@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The order of entries, stated once: words ascending, then the member's bytes ascending.
 
-A key may be shorter than an entry's (a prefix of the words, no member): the caller chooses whether
-it sorts before or after everything that begins with it.
+A key may be shorter than the key of an entry: it then has the first words only, and no member. The
+caller chooses whether such a key sorts before or after all entries that begin with it.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 

@@ -16,11 +16,11 @@ ranks, `order.pyx` searches by rank and by key, `audit.pyx` checks.
 **Memory failures.** Every allocation of a write comes before its first change, so a failure means
 that the entry was not inserted. Only an entry that is moved to another leaf may be lost.
 
-**Invariants** (`audit.pyx`): entries ascend through all leaves; each edge is at or before all
-entries of the child after it and after those of the child before; counts and runs equal those of
-the pages under them; parents and children refer to each other; the table maps each member to the
-leaf that has its entry, and has no other members; no leaf is empty and no branch is without
-children (the root has at least two).
+**Invariants** (`audit.pyx`): entries ascend through all leaves; all entries of the child before an
+edge are before the edge, and no entry of the child after the edge is before it; counts and runs
+equal those of the pages under them; parents and children refer to each other; the table maps each
+member to the leaf that has its entry, and has no other members; no leaf is empty and no branch is
+without children (the root has at least two).
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 

@@ -49,8 +49,9 @@ cdef inline bint is_earlier(const Rule *rule, const int64_t *row, const int64_t 
     return rule.tie and rule.tie * row[tie] < rule.tie * other[tie]
 
 cdef inline int64_t latest_tie(int tie, int64_t stamp, bint present, int64_t word) noexcept nogil:
-    """Return the tie word of an entry after an event: it has the event's `stamp` or, if that is
-    greater, the stamp in `word`, the entry's tie word before the event (if `present`)."""
+    """Return the tie word of an entry after an event. It has the greater of two stamps: the event's
+    `stamp`, and the stamp in `word`, the entry's tie word before the event. If `present` is false,
+    there was no entry before the event."""
     return word if present and tie * word > stamp else tie * stamp
 
 cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
