@@ -61,7 +61,7 @@ class InvalidToml(InvalidInput):
     """The file is not TOML."""
 
     code = "invalid_toml"
-    advice = "correct it at that line; JSON needs a file whose name ends in .json"
+    advice = "correct it at that line; a file in JSON has to begin with { or [{"
 
 
 class ChangedMeanwhile(Conflict):
