@@ -71,7 +71,7 @@ def changes(
 
 
 def _show(pages: Iterator[ChangePage], *, json: bool) -> None:
-    """Print changes. As JSON, print at the end the cursor after the last printed page, too."""
+    """Print changes. In JSON, the last line has the cursor after the last printed page."""
     cursor = ""
     try:
         for page in pages:

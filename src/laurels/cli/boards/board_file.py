@@ -30,7 +30,8 @@ from laurels.model.validation import is_name, safe_repr
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")
 _JSON_START = re.compile(r"\s*(\{|\[\s*[{\]])")
-"""Matches the beginning of a JSON document. No TOML document begins like this."""
+"""Matches the beginning of a JSON object, of a list of objects, or of an empty list. No TOML
+document begins like this."""
 
 
 class RawBoard(NamedTuple):

@@ -120,7 +120,8 @@ MaxAge = Annotated[
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
-    """The definition of a new board: that of `--file`, overridden by the other options."""
+    """The definition of a new board, from `--file` and from the other options, which take
+    precedence."""
 
     column: Annotated[
         list[str] | None,

@@ -2,9 +2,9 @@
 
 The window `all` accepts events that other windows refuse as late. Without this check, an import of
 old events would count them in `all` but not in the other windows, without an error. The check uses
-the same rule as the board (`window.takes`). In event time, an event is compared with the latest
-`at` of this event and all events before it. With the system's clock it is compared with the board's
-current time.
+the same rule as the board (`window.takes`). The rule needs the time of the board when it counts the
+event. In event time this is the latest `at` of the event and of all events before it; with the
+system's clock it is the current time.
 """
 
 from array import array

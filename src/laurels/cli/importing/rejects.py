@@ -72,8 +72,8 @@ class RejectsFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file. Errors are not raised here, since `write` has already raised those of
-        writing."""
+        """Close the file. Errors are not raised here: an error of writing was already raised by
+        `write`."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()

@@ -27,7 +27,8 @@ from .totals import AT_ONCE, Totals
 MAX_EXAMPLES = 5
 "The maximum number of members that are recorded for each kind of difference."
 _ROUNDS = 3
-"""How many times at most a differing member is set. It is set again if it has changed meanwhile."""
+"""The maximum number of times that a differing member is set on the board. It is set again if its
+score in the set has changed meanwhile."""
 
 
 class Differing(Struct, frozen=True):

@@ -19,8 +19,8 @@ AT_ONCE = 5_000
 """The maximum number of members of one read or write. Even with two events for each member, it is
 within the limits of every store."""
 _WRITERS = 8
-"""The number of threads that set data. Each waits for its commit, and writes that wait together
-share one commit."""
+"""The number of threads that set data. Each thread waits for the commit of its write. Writes that
+wait at the same time share one commit."""
 
 
 class MemberState(NamedTuple):
