@@ -1,4 +1,4 @@
-"""The verbs for event loops: those of `Leaderboards`, with the same names and arguments, to be
+"""The verbs of `Leaderboards` for event loops. They have the same names and arguments, and are
 awaited.
 
 A query that need not wait is answered on the loop at once; a write returns a future. The store

@@ -213,8 +213,8 @@ class Leaderboards:
         `before`, the data is set only if the member's current data equals it (None means that it
         has none).
 
-        Lists return the data with `with_data=True`. It never affects ranks. Raises InvalidData,
-        DataTooLarge, and DataMoved if the member has other data than `before`.
+        Lists return the data with `with_data=True`. The data never affects ranks. Raises
+        InvalidData, DataTooLarge, and DataMoved if the member has other data than `before`.
         """
         return self._store.write(SetData(board, member, data, before))
 

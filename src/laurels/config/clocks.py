@@ -36,9 +36,9 @@ def _boot_id() -> str:
 
 
 def parse_max_step(max_clock_step: str | int | None) -> int:
-    """Parse `max_clock_step`, the largest leap of the clock that is followed at once. A larger leap
-    is followed after it has lasted for a while, or when an operator accepts it. Return its size in
-    milliseconds."""
+    """Parse `max_clock_step`, the largest leap of the clock that is followed at once, and return it
+    in milliseconds. A larger leap is followed after it has lasted for a while, or when an operator
+    accepts it."""
     if max_clock_step is None:
         return DEFAULT_MAX_STEP_MS
     try:

@@ -2,10 +2,10 @@
 
 Periods of one unit cover time without gaps. Each period begins where the previous one ends, none is
 empty, and each has a label that identifies it. Days, weeks, months, quarters and years run from the
-start of one local date to that of another (`zones` defines when a date starts), so they may last an
-hour less or more. An hour is a longest interval in which the local date, the hour on the clock and
-the offset from UTC stay the same. When clocks go back, an hour occurs twice, with two labels.
-When clocks change within an hour, that hour is shorter.
+start of one local date to the start of another (`zones` defines when a date starts), so they may
+last an hour less or more. An hour lasts as long as the local date, the hour on the clock and the
+offset from UTC stay the same. When clocks go back, an hour occurs twice, with two labels. When
+clocks change within an hour, that hour is shorter.
 
     hour     2026-11-20T15+08:00   the offset from UTC has seconds only if they are not 0; a label
                                    without an offset is accepted if it names only one hour

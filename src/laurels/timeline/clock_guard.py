@@ -8,10 +8,12 @@ The guard compares the wall clock with a clock that cannot be set: the time sinc
 started, including time in suspension. Their difference, the *offset*, changes only when the wall
 clock is set or slewed. The guard keeps three offsets:
 
-- the *base*, which has lasted for `HOLD_MS`, and with which the clock is compared;
-- the one *followed*, which is used, at most `max_step_ms` away from the base;
-- the *candidate*, the clock's newest offset: since some instant, the offset has differed from it by
-  at most `TOLERANCE_MS`. Once it has lasted for `HOLD_MS`, it becomes the base.
+- the *base*, an offset that has lasted for `HOLD_MS`. Each reading of the clock is compared with
+  the base;
+- the *followed* offset, from which the time of the store is computed. It differs from the base by
+  at most `max_step_ms`;
+- the *candidate* for the next base, the offset of an earlier reading. No later reading has differed
+  from it by more than `TOLERANCE_MS`. After `HOLD_MS` the newest offset becomes the base.
 
 So within any `HOLD_MS` the time of the store leaps by at most `max_step_ms`, all leaps together. A
 larger leap is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
@@ -88,8 +90,8 @@ class ClockGuard:
         return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
 
     def follow(self, offset_ms: int, boot_ms: int) -> int:
-        """Judge a reading of the clock: its offset from the time since boot, when that time was
-        `boot_ms`. Return the offset to use."""
+        """Judge a reading of the clock, and return the offset to use. `boot_ms` is the time since
+        boot at the reading, and `offset_ms` how far the clock was ahead of it."""
         self._latest = boot_ms
         if not self._begun:
             self._begin(offset_ms, boot_ms)

@@ -76,8 +76,9 @@ class ChangeStream:
         yield END
 
     async def _wait(self) -> float:
-        """Wait until the board may have changed, but at most a certain number of seconds. Return
-        this number even if the wait was shorter: if no page follows, it counts as silent time."""
+        """Wait until the board may have changed, but no longer than a maximum number of seconds.
+        Return this maximum, even if the wait was shorter. The caller adds it to the silent time, so
+        a heartbeat may come early, but not late."""
         seconds = HEARTBEAT_SECONDS if self._store.is_exact else POLL_SECONDS
         await self._hub.changed(self._board, self._seen, seconds)
         return seconds

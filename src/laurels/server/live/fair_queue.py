@@ -12,8 +12,8 @@ _FORGOTTEN = 1.0
 
 
 class FairQueue(Generic[T]):
-    """Jobs, each with a cost that is charged to one payer when the job is taken. What was charged
-    halves every second."""
+    """Jobs, each with a cost that is charged to one payer when the job is taken. The sum charged to
+    a payer is halved every second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

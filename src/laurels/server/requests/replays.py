@@ -57,8 +57,9 @@ class Replays:
         identifies the request: its caller, path and Idempotency-Key.
 
         A repeat that comes while the first request is in progress waits for the answer to the first
-        one. A failed request is forgotten, so it may be sent again. Raise IdempotencyMismatch if
-        the same key was used before with another `request`: its query string, body and Accept.
+        one. A failed request is forgotten, so it may be sent again. `request` has the query string,
+        the body and the Accept header. Raise IdempotencyMismatch if the same key was used before
+        with another `request`.
         """
         digest = hashlib.blake2b(b"\0".join(request), digest_size=16).digest()
         while (kept := self._kept.get(place)) is not None:

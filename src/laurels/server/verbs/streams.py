@@ -23,9 +23,9 @@ from laurels.wire.queries import LABELS, parameters_of, read_fields
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
 EXPORT_COST = 250
-"""What reading one page of an export costs in the fair queue: as much as reading this many entries
-for live feeds. A page has more entries than that. They cost less because, unlike the entries of a
-feed, they are not compared with earlier ones."""
+"""The cost of reading one page of an export in the fair queue, as a number of entries of a live
+feed. A page has four times as many entries. But an entry of an export costs less than an entry of a
+feed, which is also compared with the previous list."""
 MOST_LIVE = 1_000
 LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 
