@@ -1,9 +1,9 @@
 """Find the entries that differ between a ledger and a store.
 
 Both are read once. The members are divided into buckets by a hash of their ids; for each bucket the
-entries are counted, and their hashes added up. Only the entries of buckets that differ are read
-again, into memory, and compared one by one. Both sides change meanwhile, so each difference is
-checked again before it is reported.
+entries are counted, and their hashes added up. If buckets differ, both sides are read again, and
+the entries of these buckets are compared one by one, in groups that fit in memory. Both sides
+change meanwhile, so each difference is checked again before it is reported.
 """
 
 import asyncio

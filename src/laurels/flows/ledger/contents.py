@@ -162,8 +162,8 @@ class _Board(Struct, frozen=True):
     created_ms: int
 
     def time(self, clock: CopyClock) -> int:
-        """Return the time of the board: that of the clock or, in event time, of its newest
-        entry."""
+        """Return the time of the board: the time of the clock or, in event time, the time of the
+        board's newest entry."""
         if not clock.event_time:
             return clock.now_ms
         return MIN_MS if self.ledger.newest_ms is None else self.ledger.newest_ms

@@ -144,8 +144,8 @@ class DataReconciler:
         return undecided
 
     async def _mend_store(self, member: str, wanted: str | None, before: str | None) -> bool:
-        """Set the data of a member in the store to that of the ledger, unless the store's data has
-        changed since the comparison; return False if the member has to be checked again."""
+        """Set the data of a member in the store to the data in the ledger, unless the store's data
+        has changed since the comparison; return False if the member has to be checked again."""
         try:
             await self._lb.set_data(self._board, member, _decode(wanted), before=_decode(before))
         except DataMoved:

@@ -42,9 +42,9 @@ class ScoreRow(Struct, frozen=True):
 
 
 class Flush(Struct):
-    """The writes for one page of changes, in this order: removed members, entries (None deletes an
-    entry), data, positions of sources; then rows of older generations are deleted, if the page has
-    the change that ends the initial load."""
+    """The writes for some successive changes of a page, in this order: removed members, entries
+    (None deletes an entry), data, positions of sources; then rows of older generations are deleted,
+    if the changes include the end of the initial load."""
 
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
@@ -121,7 +121,7 @@ def version_of(change: Change, generation: int) -> int:
 def flush_of(
     changes: Sequence[Change], generation: int, start_of: Callable[[str, str], int]
 ) -> Flush:
-    """Return the writes for a page of changes. `start_of` returns the beginning of a period of a
+    """Return the writes for successive changes. `start_of` returns the beginning of a period of a
     window."""
     flush = Flush()
     block, version = "", 0

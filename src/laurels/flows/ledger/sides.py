@@ -27,8 +27,9 @@ from .rows import RankingName, is_member
 
 class EntrySnapshot(Struct, frozen=True):
     """Entries of both sides as of `position`. `settled` are the keys of entries that can be
-    compared, since their members have no changes after the position; `waiting` are the keys of all
-    others."""
+    compared, since their members have no changes after the position; `waiting` are the keys of
+    entries whose members have such changes. A key in a period that the store no longer keeps is in
+    neither."""
 
     position: SinkPosition
     settled: list[Key]

@@ -176,7 +176,7 @@ class LedgerTarget:
         self, changes: Sequence[Change], generation: int, board_state: "_BoardState"
     ) -> Iterator[Flush]:
         """Yield the writes for the changes of a page, in shares. While the database carries out the
-        writes of a share, a second thread prepares those of the next one."""
+        writes of a share, a second thread prepares the writes of the next share."""
         shares = [
             changes[first : first + CHANGES_A_SHARE]
             for first in range(0, len(changes), CHANGES_A_SHARE)

@@ -14,7 +14,7 @@ from .reading import LedgerReader
 from .tables import Tables
 
 ENTRY = ("member", "window_name", "period", "scope", "reached_at", "last_at", "period_start")
-"""The columns that the views of all boards have, besides those of the score."""
+"""The columns that the views of all boards have, besides the columns of the score."""
 _VIEW_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _PLAIN = re.compile(r"[a-z0-9_]+")
 

@@ -57,7 +57,8 @@ async def statuses(
     boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
 ) -> list[SinkBoardStatus]:
     """Return the status of a sink on each board that keeps changes. Without a target, the positions
-    are those that the sink has reported to the store."""
+    are the ones in the store: a sink whose target stores the positions reports them to the store
+    from time to time."""
     selected = await _boards(boards, options)
     return [await _status(boards, target, board, options, now_ms) for board in selected]
 

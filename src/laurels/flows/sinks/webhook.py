@@ -115,8 +115,8 @@ class WebhookTarget:
             await self._client.aclose()
 
     async def _post(self, body: bytes) -> httpx.Response:
-        """Return the status and headers of the answer. Its body, which may be of any length, is not
-        read."""
+        """Send a body, and return the status and headers of the answer. The body of the answer is
+        not read, since it may be of any length."""
         assert self._client is not None
         address = await self._address()
         headers = {

@@ -17,8 +17,9 @@ class HasEvent(Protocol):
 
 
 class DedupeCapacity:
-    """Keeps a lower bound of the number of ids that each board can still remember, so that boards
-    seldom have to be queried."""
+    """Counts down how many more ids each board can remember, so that boards seldom have to be
+    queried. If another program also submits ids, the count may be too high; then the board refuses
+    an event."""
 
     def __init__(self, lb: AsyncLeaderboards) -> None:
         self._lb = lb

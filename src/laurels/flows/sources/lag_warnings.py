@@ -8,7 +8,8 @@ from laurels.timeline.instants import MIN_MS
 MIN_LAG_MS = 60_000
 """A lag of less than a minute is not reported, since it may come from one slow answer."""
 MAX_REPORTED_BOARDS = 20
-"""The maximum number of boards that one run reports, so that they do not fill the log."""
+"""No more than this many lagging boards are reported at a time, so that the reports do not fill the
+log."""
 
 
 class LagWarnings:

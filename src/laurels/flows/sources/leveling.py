@@ -73,7 +73,7 @@ class ShardLeveler:
         self, board: str, difference: ShardsDiffer, *, allow_gaps: bool
     ) -> StoredPosition | None:
         """Level the shards of a board, and return their common position. Raises SourceDiverged if a
-        position is that of another stream, and SourceShardExpired if the stream no longer has all
+        position belongs to another stream, and SourceShardExpired if the stream no longer has all
         messages that a shard lost. With `allow_gaps` SourceShardExpired is not raised, and the
         messages that the stream still has are counted."""
         async with self._lock:

@@ -1,7 +1,8 @@
 """Lines of JSON as a source: from a file, which may grow, or from a pipe such as standard input.
 
-A line becomes a message when its line break has arrived. The position of a message is the number of
-bytes up to the end of its line.
+A line becomes a message when its line break has arrived. The last line of a pipe needs no line
+break. The last line of a file needs none if it is a complete JSON document and `read` does not
+wait. The position of a message is the number of bytes up to the end of its line.
 """
 
 import asyncio

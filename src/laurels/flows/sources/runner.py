@@ -1,9 +1,9 @@
 """Reads a stream and counts its messages on boards, each once.
 
 The runner reads a batch of messages, divides it by board, and submits the events of each board
-together with the position of the batch, in one commit. Messages at or before the position of a
-board are skipped when they are read again, so it does not matter where a run ended or how batches
-were divided.
+together with the position of the batch, usually in one commit. Messages at or before the position
+of a board are skipped when they are read again, so it does not matter where a run ended or how
+batches were divided.
 
 Reading begins after the lowest position of all boards that the source may feed. A board without a
 position counts as being at the beginning of the stream. The positions of boards that get few
@@ -303,8 +303,8 @@ class SourceRunner:
     # Moving positions
 
     async def _advance(self, *, most: int) -> None:
-        """Move forward the positions of up to `most` boards whose positions are behind that of the
-        run. The lowest positions are moved first."""
+        """Move forward the positions of up to `most` boards whose positions are behind the position
+        of the run. The lowest positions are moved first."""
         if not self._reader.resumes:
             return
         lagging = sorted(

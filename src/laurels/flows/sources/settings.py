@@ -11,11 +11,12 @@ POSITION_PREFIX = "source/"
 class SourceSettings(Struct, frozen=True):
     """The settings of a source.
 
-    Boards store positions of the source under `name`. `boards` is the pattern of the names of the
-    boards that the source feeds. `begin` determines where reading begins for a board that has no
-    position, or a position in another stream: at the `start` of the stream or `now`. If it is None,
-    reading begins at the start for a board without a position, and a position in another stream is
-    an error. With `until_end` the run ends when no message is pending.
+    `name` is the name of the source; boards store its positions under `key`. `boards` is the
+    pattern of the names of the boards that the source feeds. `begin` determines where reading
+    begins for a board that has no position, or a position in another stream: at the `start` of the
+    stream or `now`. If it is None, reading begins at the start for a board without a position, and
+    a position in another stream is an error. With `until_end` the run ends when no message is
+    pending.
     """
 
     name: str
