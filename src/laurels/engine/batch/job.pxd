@@ -22,13 +22,13 @@ cdef struct Store:              # a target of events
     Rolling *rolling            # for a tally: the rolling set that it belongs to
 
 cdef struct Route:
-    const int32_t *each         # one for each event; NULL: `all` is that of all events
+    const int32_t *each         # one for each event; NULL: all events have `all`
     int32_t all
 
 cdef struct DecayPair:             # the weights of the events in a window
     bint on                     # whether the window has decay
-    const int64_t *exponents    # one for each event; NULL: `exponent` is that of all
-    const int64_t *mantissas    # one for each event; NULL: `mantissa` is that of all
+    const int64_t *exponents    # one for each event; NULL: all events have `exponent`
+    const int64_t *mantissas    # one for each event; NULL: all events have `mantissa`
     int64_t exponent
     int64_t mantissa
 
@@ -47,8 +47,8 @@ cdef struct Job:
     int watch
     const uint32_t *ids[WINDOWS_MOST]   # the members of the events, for each window
     const int64_t *values[COLUMNS_MOST]
-    const int64_t *stamps       # one for each event; NULL: `stamp` is that of all
-    const int64_t *ats          # one for each event; NULL: `at` is that of all
+    const int64_t *stamps       # one for each event; NULL: all events have `stamp`
+    const int64_t *ats          # one for each event; NULL: all events have `at`
     int64_t stamp
     int64_t at
     const uint8_t *sets

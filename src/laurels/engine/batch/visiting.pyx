@@ -58,8 +58,8 @@ cdef void sort_by_byte(const Visit *visits, Visit *to, Py_ssize_t count, int shi
 
 
 cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noexcept nogil:
-    """Sort visits by their keys; return the one of the two arrays that has the result. O(n) for
-    each byte in which keys differ."""
+    """Sort visits by their keys; return the array that has the result, `visits` or `spare`. O(n)
+    for each byte in which keys differ."""
     cdef uint64_t differing = 0
     cdef Visit *swapped
     cdef Py_ssize_t i

@@ -107,8 +107,8 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, UndoLog *undo_log) noexcept nogil:
-    """Write the cell of candidate `own`, and in its two neighbours the links to it; return False if
-    out of memory."""
+    """Write the cell of the candidate `own`, and the links to it in the cells of `before` and
+    `after`; return False if out of memory."""
     previous_link(rolling, own)[0] = own.step - before.step if before.present else 0
     next_link(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, undo_log):

@@ -47,7 +47,7 @@ cdef struct Rolling:
     Rule step_rule              # for cells: a step's total has narrower bounds
     Tree *live
     Tree *prepared
-    Cells **ring                # steps + 1 tallies: those of the window's steps and the one that left
+    Cells **ring                # steps + 1: the tallies of the window's steps, and the tally that left
     int64_t running             # the number of the running step
     int running_slot            # the slot of the running step in the ring
     int steps                   # the number of steps of the window

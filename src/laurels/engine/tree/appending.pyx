@@ -58,7 +58,7 @@ cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entr
 
 cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows *rows,
                               Py_ssize_t at) noexcept nogil:
-    """Return whether a row's entry sorts after that of the previous row."""
+    """Return whether a row's entry sorts after the entry of the previous row."""
     cdef int64_t entry[WORDS_MOST]
     cdef int64_t this, last
     cdef int word
@@ -72,7 +72,7 @@ cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows 
 
 cdef bint can_append(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
                      Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Return whether the entries of rows ascend and sort after those of the last leaf."""
+    """Return whether the entries of rows ascend, and sort after all entries of the last leaf."""
     cdef int64_t entry[WORDS_MOST]
     cdef Py_ssize_t at
     leaf_read(last, tree.words, last.size - 1, entry)

@@ -122,7 +122,7 @@ cdef void pack_word(Leaf *leaf, int word, const int64_t *items) noexcept nogil:
 
 cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
                       int64_t *items) noexcept nogil:
-    """Unpack one word of the entries from position `first` to before `last`."""
+    """Unpack one word of the entries at the positions `first` to `last - 1`."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = packed_of(leaf, word)
     cdef int i
@@ -214,7 +214,8 @@ cdef inline bint narrow_word(const Leaf *leaf, int word, int64_t wanted, int *lo
 
 cdef int leaf_bound(const Leaf *leaf, int words, const Names *names, Key *key,
                     bint right) noexcept nogil:
-    """Return the number of entries before a key, or with `right` before it or equal to it."""
+    """Return the number of entries before a key. With `right`, entries equal to the key are
+    counted, too."""
     cdef int low = 0
     cdef int high = leaf.size
     cdef int word
@@ -268,7 +269,7 @@ cdef void stage_remove(Stage *stage, int words, int at) noexcept nogil:
 
 
 cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcept nogil:
-    """Return a new leaf of the staged entries from `first` to before `last`."""
+    """Return a new leaf of the staged entries `first` to `last - 1`."""
     cdef Header header
     cdef Leaf *plan = &header.leaf
     cdef Leaf *leaf

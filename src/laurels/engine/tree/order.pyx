@@ -33,7 +33,7 @@ cdef uint64_t runs_before(Page *page) noexcept nogil:
 
 
 cdef uint64_t rank_by_columns(Tree *tree, const Spot *spot) noexcept nogil:
-    """Return the number of entries whose columns sort before those of an entry."""
+    """Return the number of entries whose columns sort before the columns of a given entry."""
     cdef int64_t entry[WORDS_MOST]
     cdef Key key
     cdef int at
@@ -56,8 +56,8 @@ cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
 
 
 cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
-    """Return the number of entries before a key, or with `right` before it or equal to it. O(log
-    n)."""
+    """Return the number of entries before a key. With `right`, entries equal to the key are
+    counted, too. O(log n)."""
     cdef Page *page = tree.root
     cdef uint64_t before = 0
     cdef int level, slot

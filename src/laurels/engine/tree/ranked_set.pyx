@@ -444,8 +444,7 @@ cdef class RankedSet:
         return names, places, word_lists
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
-        """Return the number of entries before a key, or with `right` before it or equal to it.
-        O(log n).
+        """Return the number of entries before a key; with `right` also count equal ones. O(log n).
 
         The key has one or more of the words that decide the order, beginning with the first. If it
         has all of these words, it may also have the bytes of a member, which need not be in the

@@ -81,8 +81,8 @@ cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
 
 
 cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcept nogil:
-    """Return a copy of a page and everything under it. If out of memory, return a part of it or
-    NULL, and set `whole` to False."""
+    """Return a copy of a page and everything under it. If out of memory, return a part of the copy
+    or NULL, and set `whole` to False."""
     cdef Page *copy
     cdef Page *child
     cdef int slot

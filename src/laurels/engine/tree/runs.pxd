@@ -11,7 +11,7 @@ cdef uint32_t runs_in(const Tree *tree, Leaf *leaf) noexcept nogil
 cdef void count_runs(Tree *tree, Leaf *leaf) noexcept nogil
 
 cdef inline void count_runs_from(Tree *tree, Leaf *leaf) noexcept nogil:
-    """Count the runs of a changed leaf again, and those of the leaf after it."""
+    """Count the runs of a changed leaf again, and the runs of the leaf after it."""
     if tree.dense and tree.height:
         count_runs(tree, leaf)
         count_runs(tree, neighbour(leaf, 1))
