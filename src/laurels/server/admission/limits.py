@@ -22,7 +22,7 @@ class _Bucket(Struct):
 
 class Rates:
     """A token bucket for each caller. It allows `rate` requests a second, and `burst` requests at
-    once."""
+    once; a `burst` of 0 stands for twice the rate."""
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate = rate

@@ -234,9 +234,9 @@ class Keys:
         *,
         by: Caller = OPERATOR,
     ) -> tuple[Key, str]:
-        """Make a key that expires after `seconds`; with None it never expires. Return the key and
-        its secret, which is stored nowhere. A key made without a rate or an expiry gets the rate or
-        the expiry of the caller.
+        """Make a key that expires after `seconds`, and return the key and its secret, which is
+        stored nowhere. A key made without a rate or an expiry gets the rate or the expiry of the
+        caller, if the caller has one.
 
         Raise InvalidKey, KeyExists, StorageFailed, and Forbidden for a key that may do more than
         the caller.

@@ -14,8 +14,8 @@ was charged least in the last seconds, so a subject with many lists delays only 
 board that does not change costs one comparison of its change token, whatever the number of
 watchers.
 
-If other processes also write to the boards, the watched boards are *followed*: while there are
-watchers, the change tokens of all these boards are read every `FOLLOW_SECONDS`.
+If other processes also write to the boards, the watched boards are *followed*: every
+`FOLLOW_SECONDS`, the change tokens of the boards whose lists may be sent again are read.
 
 Frames are numbered `epoch.number`. A watcher that reconnects with its last number gets the frames
 after that number. If these are no longer kept, it gets the whole list.
@@ -51,7 +51,8 @@ SLICE_SECONDS = 0.002
 
 
 class Hub:
-    """All channels, and the ticker. The ticker runs while there are any channels."""
+    """All channels, and the ticker. The ticker runs while there are channels, jobs in the queue, or
+    streams that wait for a board."""
 
     def __init__(
         self,

@@ -24,7 +24,8 @@ from laurels.model.validation import expectation, is_name, safe_repr
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
-"""The only secret setting. It is in the environment, or in a file that the environment names."""
+"""The variable of the admin key. The key is neither an option nor in the settings file: it is in
+the environment, or in a file that the environment names."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 _NOT_SETTINGS = (
     *(ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM", "LAURELS_TO"),

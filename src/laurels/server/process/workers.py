@@ -1,10 +1,10 @@
 """Run a service in several worker processes.
 
 Each worker is a complete server. All workers listen at the same port, each by a socket of its own;
-the kernel distributes the connections (SO_REUSEPORT). Everything that workers share is on the index
-server. The parent answers no requests. It starts the workers, forwards the signal to stop, and ends
-when all workers have ended. If a worker ends by itself, the parent ends the whole service, so that
-the supervisor of the service notices.
+the kernel distributes the connections (SO_REUSEPORT). The boards and the keys are on the index
+server, for all workers. The parent answers no requests. It starts the workers, forwards the signal
+to stop, and ends when all workers have ended. If a worker ends by itself, the parent ends the whole
+service, so that the supervisor of the service notices.
 
 The parent sends a worker its instructions on the worker's standard input, and leaves this input
 open. If the parent ends, the input is closed, and the worker ends, too. On its standard output a
@@ -94,7 +94,8 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
 
 @contextmanager
 def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
-    """Hold a port until the workers have taken it, so that no other process can take it."""
+    """Hold a port within the block, so that no other process can take it before the workers listen
+    at it."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -110,8 +111,8 @@ async def _started() -> Process:
 
 
 async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> ServingAddress:
-    """Return the address at which a worker accepts requests. Return an empty text if `ending` is
-    set first. Raise the error with which the worker failed."""
+    """Return the address at which a worker accepts requests. Return an address with an empty URL if
+    `ending` is set first. Raise the error with which the worker failed."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(msgspec.json.encode(order) + b"\n")

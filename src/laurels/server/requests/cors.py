@@ -14,7 +14,8 @@ PREFLIGHT: Headers = [
     ),
     ("access-control-max-age", "600"),
 ]
-"""Headers of the answer to a preflight request. They are added to the headers of every answer."""
+"""The headers that the answer to a preflight request has besides the CORS headers of every
+answer."""
 
 
 class Origins:
