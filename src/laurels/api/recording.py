@@ -161,7 +161,7 @@ def warn_of_missing(entries: Sequence[AuditEntry], error: Exception) -> None:
 
 class BatchedAudit:
     """An audit log for the tasks of an event loop. Entries that are added at the same time share
-    one write, so recording a `set` adds little time to it.
+    one write, so recording a `set` takes little additional time.
 
     Entries that could not be stored are passed to `failed` with the error.
     """

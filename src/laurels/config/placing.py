@@ -31,7 +31,7 @@ from .urls import folder_path, is_direct, is_remote, without_login
 
 class StoreList(Struct, frozen=True):
     """The URLs of different stores, the default store first, and the patterns in their order, each
-    with the number of its store."""
+    with the index of its store in `urls`."""
 
     urls: list[str]
     patterns: list[tuple[str, int]]

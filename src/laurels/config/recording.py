@@ -29,14 +29,14 @@ def recorded_as(program: str) -> Iterator[None]:
 
 
 def recorded_verbs(store: Servable) -> Leaderboards:
-    """Return `Leaderboards` over a store in this process; administrative calls are recorded in its
-    audit log."""
+    """Return `Leaderboards` over a store that this process has opened; administrative calls are
+    recorded in the audit log of the store."""
     return Leaderboards(store, Recorded(store, recorder(store.audit_log)))
 
 
 def recorded_verbs_async(store: Servable) -> AsyncLeaderboards:
-    """Return `AsyncLeaderboards` over a store in this process; administrative calls are recorded in
-    its audit log."""
+    """Return `AsyncLeaderboards` over a store that this process has opened; administrative calls
+    are recorded in the audit log of the store."""
     return AsyncLeaderboards(store, recorder(store.audit_log))
 
 

@@ -1,6 +1,5 @@
-"""The errors of the service: those of HTTP requests, keys and settings.
-
-The client of a service raises the same classes.
+"""The errors of a service: about HTTP requests, keys and settings. The client of the service raises
+the same classes.
 """
 
 from collections.abc import Sequence

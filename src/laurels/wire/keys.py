@@ -1,7 +1,7 @@
 """The stored form of keys, the protocol of key stores, and the key store in memory.
 
-The key store in a folder is in `stores/local/files/key_file.py`, the one on an index server in
-`stores/redis/key_store.py`.
+`stores/local/files/key_file.py` has the key store in a folder, `stores/redis/key_store.py` the key
+store on an index server.
 """
 
 import hashlib

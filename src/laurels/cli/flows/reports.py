@@ -18,7 +18,7 @@ Report = TypeVar("Report", SinkReport, SourceReport)
 
 def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Report | None:
     """Return the state of a sink or source, as reported by the service at a URL. Return None if the
-    URL is not that of a service, if the service does not run the flow or is too old, or if the key
+    URL does not name a service, if the service does not run the flow or is too old, or if the key
     lacks the permission."""
     if not config.is_remote(at):
         return None

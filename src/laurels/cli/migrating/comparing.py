@@ -137,7 +137,7 @@ class Comparison:
                 return
 
     def _differing(self, rows: Iterable[Ranked]) -> list[Ranked]:
-        """Return the members whose score or data is not that of the board."""
+        """Return the members that have another score or other data on the board."""
         rows = list(rows)
         states = self._totals.read([row.member for row in rows])
         data, _ = missing_data(self._source, rows, states)
