@@ -24,7 +24,7 @@ _PANELS = {
     **dict.fromkeys(("log_format", "log_requests"), "Log"),
 }
 _LIMITS = "Limits"
-"""The help panel of limits. It has every setting that names no other panel."""
+"""The help panel of limits. It has every setting that `_PANELS` does not name."""
 
 
 def serve(config: Path | None = None, **options: Any) -> int:

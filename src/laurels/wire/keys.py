@@ -85,7 +85,8 @@ class KeyStore(Protocol):
         """Replace the stored keys by the result of `edit`, and return the result."""
 
     def needs_keys(self) -> bool:
-        """Return whether requests need a key. Once a first key has been stored, they always do."""
+        """Return whether it is recorded that the store needs keys. This is recorded before the
+        first key is stored, and never undone."""
 
     def set_needs_keys(self) -> None:
         """Record that the store needs keys from now on."""

@@ -16,7 +16,7 @@ def json_notation(value: object) -> str:
     """Return a value as JSON, with characters that cannot be printed escaped.
 
     A value that JSON cannot represent, such as NaN, or bytes from a body of msgpack, is written in
-    Python's notation. If characters have to be escaped, the text is cut after MOST_ESCAPED
+    Python's notation. If characters have to be escaped, the text is cut after MAX_ESCAPED
     characters, since escaping takes about a microsecond for each. Raises RecursionError if the
     value is nested too deeply.
     """

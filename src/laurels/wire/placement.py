@@ -14,7 +14,7 @@ class StoreStatus(Answer, frozen=True):
 
 class MovedBoard(Answer, frozen=True):
     """A board that is in the store of this number now. `rows` is the number of rows copied, and
-    `held_ms` the longest time that writes to the board waited. Both are 0 if the board was in that
+    `held_ms` the time for which writes to the board were held. Both are 0 if the board was in that
     store already."""
 
     board: str
