@@ -185,6 +185,12 @@ def test_me_reports_the_permissions_of_the_caller(kept: Served) -> None:
     token = me(answer.json()["token"])
     assert isinstance(token, dict)
     assert (token["scope"], token["boards"]) == ("read", ["gifts"])
+    writer = key_of(kept, "writer", "write", ["gifts"])
+    fields = {"boards": ["gifts"], "member": "alice"}
+    answer = httpx.post(f"{kept.url}/v1/tokens", json=fields, headers=bearer(writer))
+    token = me(answer.json()["token"])
+    assert isinstance(token, dict)
+    assert (token["scope"], token["boards"], token["member"]) == ("write", ["gifts"], "alice")
     assert httpx.get(f"{kept.url}/v1/me").status_code == 401
 
 

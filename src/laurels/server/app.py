@@ -233,7 +233,9 @@ class Application:
             if caller.submission is None:
                 caller.ensure(row.level, part if row.of_board else None)
             else:
-                caller.ensure_submits(part if row.takes_submissions else None)
+                caller.ensure_takes_submissions(
+                    row.takes_submissions, part if row.of_board else None
+                )
             context = RequestContext(self._server, caller, part)
             context.client, context.accept = scope.client, scope.headers.get("accept")
             if row.reads and row.of_board:

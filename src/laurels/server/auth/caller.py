@@ -73,11 +73,11 @@ class Caller(Struct, frozen=True):
         if board is not None and not self.sees(board):
             raise Forbidden(f"{quoted(self.name)} lacks access to the board {quoted(board)}")
 
-    def ensure_submits(self, board: str | None) -> None:
-        """For a token that may only submit for one member: raise Forbidden unless the call submits
-        to one of the token's boards. `board` is the board to which the call submits; None if the
-        call does not submit."""
-        if board is None:
+    def ensure_takes_submissions(self, takes_submissions: bool, board: str | None) -> None:
+        """For a token that may only submit for one member: raise Forbidden unless the route accepts
+        such tokens (`takes_submissions`), and `board` is one of the token's boards. `board` is None
+        for a call that concerns no board."""
+        if not takes_submissions:
             raise Forbidden(f"{quoted(self.name)} may only submit for one member")
         self.ensure(NO_LEVEL, board)
 

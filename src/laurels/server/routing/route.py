@@ -97,6 +97,7 @@ class Routes(list[Route]):
         body: Any = None,
         returns: Any = None,
         most_body: int | None = FEW_BYTES,
+        takes_submissions: bool = False,
     ) -> Put:
         """Return a decorator that adds the handler of a query, which only reads, to the table."""
         return self._put(
@@ -109,6 +110,7 @@ class Routes(list[Route]):
             200,
             reads=True,
             most_body=most_body,
+            takes_submissions=takes_submissions,
         )
 
     def _put(

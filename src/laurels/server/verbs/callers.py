@@ -17,8 +17,8 @@ _SCOPE_OF: dict[int, Scope] = {LEVEL[scope]: scope for scope in get_args(Scope)}
 
 class CallerAnswer(Struct, frozen=True):
     """What the key or token of the request permits: its scope, and its boards as patterns (null:
-    all boards). `member` is the only member for which a token may submit; it is null for keys and
-    other tokens."""
+    all boards). `member` is the only member for which a token may submit; the scope of such a token
+    is `write`. `member` is null for keys and other tokens."""
 
     name: str
     scope: Scope
@@ -26,9 +26,10 @@ class CallerAnswer(Struct, frozen=True):
     member: str | None
 
 
-@ROUTES.query("GET", "/v1/me", returns=CallerAnswer)
+@ROUTES.query("GET", "/v1/me", returns=CallerAnswer, takes_submissions=True)
 async def me(context: RequestContext, _: NoQuery) -> object:
     """The permissions of the caller: the scope of its key or token, and its boards."""
     caller = context.caller
-    member = None if caller.submission is None else caller.submission.member
-    return CallerAnswer(caller.name, _SCOPE_OF[caller.level], caller.boards, member)
+    if caller.submission is not None:
+        return CallerAnswer(caller.name, "write", caller.boards, caller.submission.member)
+    return CallerAnswer(caller.name, _SCOPE_OF[caller.level], caller.boards, None)
