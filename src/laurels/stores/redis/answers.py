@@ -194,10 +194,10 @@ class Answers:
 
     @contextmanager
     def recording(self, command: Command[Any]) -> Iterator[None]:
-        """Record the write that is made in this context, even if it fails, since it may have
-        counted despite an error. If the program that opened the boards submits events, its own
-        later answers show them. Any other write of this process is shown in later answers to all
-        readers."""
+        """Record the write that is made in this context, so that cached answers to earlier queries
+        are not used any more. After a submission of events they are not used for the program that
+        opened the boards; after any other write of this process, for no reader. A write is recorded
+        even if it fails, since it may have counted despite the error."""
         try:
             yield
         finally:
@@ -211,7 +211,7 @@ class Answers:
                     self._drop(name)
 
     def _drop(self, board: str) -> None:
-        """From now on, do not use those answers about a board whose queries were sent before this
+        """From now on, do not use an answer about a board if its query was sent before this
         call."""
         state = self._catalog.boards.boards.get(board)
         if state is not None and self._keeps(state):

@@ -53,9 +53,9 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""The maximum number of calls for the refresh of one window that are made in a row, before other
-work. They complete the refresh of a small board. A write waits for its calls, so it makes at most
-one for a large refresh."""
+"""The maximum number of calls that one round of refreshes makes for one window. This many calls
+complete the refresh of a small board. A write waits for its calls. So in a round it makes at most
+one call for a refresh that is known to be large (`Refreshing.is_large`)."""
 MAX_DUE = 20
 """The maximum number of windows that one round of refreshes handles."""
 
@@ -280,8 +280,8 @@ class BoardCatalog:
         states: RefreshStates,
     ) -> None:
         """Raise RefreshChanged if a window was refreshed since the states `before` were read.
-        Compare the rankings by a label if `states` has the states of the label replica, otherwise
-        the rankings of members."""
+        If `states` has the states of the label replica, compare the states of the rankings by a
+        label, otherwise those of the rankings of members."""
         self.note_refresh_states(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -292,7 +292,7 @@ class BoardCatalog:
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
         """Refresh the windows that are due. Make only one call for a large refresh, since the
-        writer waits for it. With `paced`, make none, since a background task does large
+        writer waits for it. With `paced`, make no call for it, since a background task does large
         refreshes."""
         with suppress(LaurelsError):  # after an error, the work stays due
             await self._refresh_due_windows(0 if paced else 1)
@@ -399,8 +399,8 @@ class BoardCatalog:
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
             if state.rules.has_ended(now_ms) and state.rules.gone_ms < MAX_MS:
-                # A process that changed the board may have failed before it had set the expiry of
-                # all keys.
+                # The expiry is set again, since a process that changed the board may have failed
+                # before it had set the expiry of all keys.
                 await self.index.expire_all(opened_as(state), now_ms)
         except DefinitionOutdated:
             await self.reload_board(state)

@@ -22,8 +22,8 @@ class Follower:
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board's lists may have changed. It consists of
-        the board's number and offset, the boundary up to which it was advanced, and whether that
-        boundary has passed. O(1). Raises UnknownBoard."""
+        the board's number, the board's offset, and the two parts that change with time (see
+        `time_token`). O(1). Raises UnknownBoard."""
         self._catalog.set_gone()
         state = self._catalog.boards.named(board)
         offset = self._offsets.get(state.number, -1)

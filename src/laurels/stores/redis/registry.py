@@ -22,8 +22,8 @@ class Definitions(Protocol):
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace a definition if it is still `old`; None means that it does not exist. A `number`
-        must also still be the number of the next board. If it is, the number of the next board is
+        """Replace a definition if it is still `old`; None means that it does not exist. If a
+        `number` is given, it must also still be the number of the next board, which is then
         incremented. Return whether the definition was replaced."""
 
     async def deleted(self) -> list[bytes]:

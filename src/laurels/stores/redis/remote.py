@@ -241,8 +241,8 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store for a registered sink the sequence number of the newest block of each shard that it
-        has confirmed. None means that the sink is no longer registered."""
+        """Store the sequence number of the newest block of each shard that a registered sink has
+        confirmed. None means that the sink is no longer registered."""
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""

@@ -89,9 +89,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """Make errors raised in this context say that the write may have counted. With `counted` false,
-    errors are left as they are. `counted` means that a part of the write has already been
-    counted."""
+    """If a part of the write has already been `counted`, make errors raised in this context say
+    that the write may have counted. Otherwise leave errors as they are."""
     try:
         yield
     except LaurelsError as error:

@@ -1,8 +1,9 @@
 """Deadlines: each bounds the time of all calls that one verb makes.
 
-A verb may need several successive calls to the server, for instance to rotate a window, to get a
-lost answer, or because it is planned again. Each call has a time limit of its own; the deadline
-bounds all of them together. It is a context variable, so the tasks that a verb starts share it.
+A verb may need several successive calls to the server: it may have to rotate a window first, to ask
+again for an answer that was lost, or to repeat a call with a new plan. Each call has a time limit
+of its own; the deadline bounds all of them together. The deadline is a context variable, so the
+tasks that a verb starts share it.
 """
 
 import asyncio

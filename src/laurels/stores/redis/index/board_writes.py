@@ -70,8 +70,8 @@ class BoardWrites(Upkeep):
         await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store for a registered sink which block of each shard is the newest one that it has
-        confirmed."""
+        """Store the newest block of each shard that a registered sink has confirmed. None means
+        that the sink is no longer registered."""
         sequence = None if confirmed is None else confirmed[board.shard]
         await self._operate(
             "confirm", board, sink=sink, sequence=False if sequence is None else sequence

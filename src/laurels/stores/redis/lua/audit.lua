@@ -8,7 +8,7 @@
 -- members that the build has already ranked. The ranking that such a window shows cannot be derived
 -- from stored data, so it is only checked for consistency.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
---   total of the tallies and, once the pass is complete, the prepared ranking follows from it
+--   total of the tallies; once the pass is complete, the prepared ranking follows from the forms
 -- check 'cells': the same for members that have a cell in one step's tally and are not in the ranking
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
@@ -230,9 +230,9 @@ local function check_entries(entries)
   return nil
 end
 
--- Checks the members of a tally that are not ranked; ranked members are checked by 'rows'. If these
--- are too many for one call, it checks and repairs some of them, and the caller repeats the call
--- with the same cursor.
+-- Checks the members of a tally that are not ranked; ranked members are checked by 'rows'. If there
+-- are more such members than one call can check, it checks and repairs some of them, and the caller
+-- repeats the call with the same cursor.
 local function check_cells(names)
   local forms, unranked = forms_of(ranked, names), {}
   for i, name in ipairs(names) do

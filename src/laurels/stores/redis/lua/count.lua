@@ -213,8 +213,8 @@ local codes = results.codes
 
 -- Writing
 
--- Adds a ranking to the set of existing rankings. A ranking of a scope is in that set already if it
--- had any of the batch's members before.
+-- Adds a ranking to the set of existing rankings. A ranking of a scope is not added if it already
+-- had a member of the batch, since it is then in the set.
 local function register_ranking(store)
   local scope = store.scope
   if not scope then

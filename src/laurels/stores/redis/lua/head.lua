@@ -26,7 +26,7 @@
 --      `raised`, which becomes the floor at the end. While `junk` is set, the head may have more entries
 --      after the floor, which are still to be removed.
 --   3. If zeros are hidden, they are only in buckets, and neither in the head nor counted by segments. While
---      `leaving` is set, the head may have some that are still to be removed.
+--      `leaving` is set, the head may have zeros that are still to be removed.
 --   4. The count of a segment is the number of members whose score is at least the edge before it and
 --      less than the edge after it. In a grid that is still being counted, it is the number of those
 --      that the pass has visited.

@@ -73,8 +73,8 @@ do
     return words
   end
 
-  -- Cuts a sample when it has grown by a quarter. A larger sample would take longer to cut, and so
-  -- would the call that cuts it.
+  -- Cuts a sample back to its size when it has grown by a quarter. If it were cut less often, each
+  -- cut would remove more members, and the call that cuts it would take longer.
   local function cut_sample(pool)
     local sizes = head.sizes
     local count = call('ZCARD', pool)
@@ -135,8 +135,8 @@ do
     return 0
   end
 
-  -- Adds an edge at the score of a member, unless the score is before the last edge. If it is equal
-  -- to the last edge, adds an edge immediately after that score instead.
+  -- Adds an edge at the score of a member, unless the score is before the last edge. If the score
+  -- is equal to the last edge, adds an edge immediately after the score instead.
   local function pick(build, words, edges)
     local last, chosen = build.picked[1], {unpack(words, 1, size)}
     local order = last and compare_words(words, last) or 1

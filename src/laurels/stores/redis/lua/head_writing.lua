@@ -93,7 +93,8 @@ do
     s.hides = B.hide_zero
   end
 
-  -- Adds to `deltas` that a member leaves the segment of its old form and enters that of its new one.
+  -- Adds to `deltas` that a member leaves the segment of its old form and enters the segment of its
+  -- new form.
   local function count_move(grid, deltas, old, new)
     local from = old and segment_of(grid, old) or nil
     local to = new and segment_of(grid, new, from)

@@ -29,7 +29,8 @@ local function open_windows()
 end
 
 -- Registers a board or its changed definition. A version is a number and the unique id of the board:
--- another id means that the server was emptied since, or that an earlier release stored none.
+-- a different id means that the server was emptied since, or that an earlier release stored the
+-- version without an id.
 local function open()
   local version = call('HGET', KEYS[1], 'ver') or '0'
   local stored, id = number_and_id(version)

@@ -256,8 +256,9 @@ local function answer(window, instance, rolling, anchors, spans, members, data, 
   end
 end
 
--- Adds the next scopes of a form to the answer. Returns the stale ones among them. If there are any, the script
--- answers with these instead: they may have become empty, so the client has to advance them and ask again.
+-- Adds the next scopes of a form to the answer. Returns the stale ones among them. If there are stale scopes,
+-- the script answers only with these: they may have become empty, so the client has to advance them and ask
+-- again.
 local function list_scopes(form, after, limit)
   local from = after == '' and '-' or '(' .. after
   local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))

@@ -1,10 +1,10 @@
 -- The write rule: the new row of a member in one window after an event, as in engine/writing/rule.pyx.
 --
 -- Two parts of the rule are repeated in other files, since sharing them would cost a copy or a call
--- for every event. One compares tuples: those of rows and candidates here, those of cells, which
--- have another layout in memory, in cells.lua. The other adds to a total and keeps the greatest
--- stamp: it adds one event here, and a sum of events in merge.lua. The vectors in tests/vectors
--- test all of them.
+-- for every event. The first is the comparison of tuples: this file compares rows and candidates;
+-- cells.lua compares cells, which have another layout in memory. The second is adding to a total
+-- and keeping the greatest stamp: this file adds one event; merge.lua adds a sum of events. The
+-- vectors in tests/vectors test all of them.
 
 -- Returns the rows of a ranking's members, or the cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)

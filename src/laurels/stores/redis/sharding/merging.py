@@ -13,9 +13,9 @@ entries after the pivot on the whole board is among the first n entries after th
 shard.
 
 On a board with a head a shard may know only its first n positions for certain. The first n
-positions of the whole board are then certain as well, since each of their entries is among the
-first n entries of its shard, and so is every entry before it. Below that, the bounds of a member's
-rank are the sums of its bounds in all shards.
+positions of the whole board are then certain as well: the entry at each of these positions, and
+every entry before it, is among the first n entries of its own shard. Below that, the bounds of a
+member's rank are the sums of its bounds in all shards.
 """
 
 from array import array
@@ -52,15 +52,15 @@ SLACK = 8
 """The number of additional entries that are read because the pivot may have moved since the
 previous round. It doubles with each round."""
 FIT = 200
-"""A span of up to this many entries may have to be moved to fit into the ranking. Therefore as many
-entries are also read on the other side of its pivot. For a longer span they are not read in
-advance."""
+"""A span may have to be moved to fit into the ranking. For a span of up to this many entries, the
+entries on the other side of its pivot are read in the same round for this case. For a longer span
+they are read only if the span is moved, in another round."""
 
 
 class Pivot(NamedTuple):
     """A pivot of a span: its place, and how many entries of the whole board are read before and
-    after it. With `shared`, each shard is asked only for so many entries as it has of these at
-    most, almost certainly (`_part`), instead of for all of them."""
+    after it. Without `shared`, each shard is asked for all of these entries. With `shared`, it is
+    asked for fewer: for as many of them as one shard almost certainly has at most (`_part`)."""
 
     place: Anchor
     before: int
@@ -94,7 +94,7 @@ class Coverage:
 
 
 def certain_in(part: ReadResult) -> int:
-    """Return the number n for which a shard knows its first n entries for certain."""
+    """Return how many of its first entries a shard knows for certain."""
     return part.total if part.certain is None else part.certain
 
 

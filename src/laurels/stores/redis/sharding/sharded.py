@@ -295,8 +295,8 @@ class ShardedIndex:
             raise not_ready(error, source) from error
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store for a registered sink which block of each shard is the newest one that it has
-        confirmed."""
+        """Store the newest block of each shard that a registered sink has confirmed; see
+        `RemoteIndex`."""
         parts = shards(board)
         blocks = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
         await gather(self._index.confirm(shard, sink, blocks) for shard in parts)
@@ -385,8 +385,8 @@ class ShardedIndex:
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return the changes of every shard. `after` has, for each shard, the sequence number after
-        which they begin."""
+        """Return the changes of every shard, from the block with the sequence number in `after` on;
+        see `FollowedIndex`."""
         return await gather(
             self._index.read_changes(shard, place, limit)
             for shard, place in zip(shards(board), after, strict=True)
@@ -476,8 +476,9 @@ class ShardedIndex:
         """Return the ranks of a batch's members in the window whose ranks the caller requested
         (`watch`). The rank of a member that is not ranked is -1.
 
-        Also read the rolling windows of the scopes in which the batch will count. So if one of them
-        is not at the running step in some shard, this is detected before any shard has counted.
+        Also read the rolling windows of the scopes in which the batch will count. So if one of
+        these windows is not at the running step in some shard, this is detected before any shard
+        has counted.
         """
         members = [member.decode() for member in batch.member_list()]
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
