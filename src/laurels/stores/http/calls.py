@@ -160,9 +160,9 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """If BatchRefused, the service's refusal of the whole batch, is raised in this context, add
-        to its receipts the events that were not sent because this process had already refused
-        them."""
+        """If the service refuses the whole batch in this context (BatchRefused), add to the
+        receipts of this error the events that this process had already refused and therefore not
+        sent."""
         try:
             yield
         except BatchRefused as error:

@@ -46,8 +46,8 @@ class FoldedWrite(Protocol):
 
     @property
     def moves(self) -> tuple[int, str] | None:
-        """The source whose position the write commits, after the number of its board; None if the
-        write commits no position."""
+        """The number of the board and the name of the source whose position the write commits; None
+        if the write commits no position."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         """Plan the write, and return the records to log. If the write is refused, raise the error

@@ -1,4 +1,4 @@
-"""The writes to boards: those of a board are blocked while it is switched to another store."""
+"""Blocks the writes to a board while the board is switched to another store."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,8 +15,9 @@ MOST_HOLD_SECONDS = 1.0
 """How long writes wait at most. If a board is blocked for longer, further writes are refused at
 once."""
 MOST_WAITING = 500
-"""The most writes to a board that wait; others are refused at once. They also count towards the
-limit on the waiting writes of the whole service, and must leave room for writes to other boards."""
+"""The maximum number of writes to a board that wait; further writes are refused at once. The
+waiting writes also count towards the limit on the waiting writes of the whole service, so this
+number is low enough to leave room for writes to other boards."""
 
 
 class _BlockedBoard:
@@ -29,7 +30,8 @@ class _BlockedBoard:
 
 
 class WriteGate:
-    """Counts the writes in progress by board, and holds those of boards that are being switched."""
+    """Counts the writes in progress by board, and lets the writes to a board wait while the board
+    is being switched."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -7,9 +7,9 @@ old store until then. How the copy is completed depends on the board:
 - If single members of the board can be read (`MovableCopies.scan`), the members that are written
   after the copy was begun are noted. They are copied again, in rounds, until few of them are left.
   These few are copied while the writes are held.
-- Otherwise the copy is complete if nothing was written since it began. If something was, and the
-  copy took only a part of a second, it is made again while the writes are held. If it took longer,
-  it is begun anew.
+- Otherwise the copy is complete if nothing was written since it began. If something was written,
+  the copy is made again: while the writes are held, if it took only a part of a second; otherwise
+  while writes go on.
 
 After a kill at any point, `recover` removes what a move has left in the store that does not have
 the board (`routes`).
@@ -41,8 +41,9 @@ from .touched import TouchedMembers
 ATTEMPTS = 5
 """How many times a board that is written meanwhile is copied."""
 SHARE_SECONDS = 0.4
-"""A copy that took at most this long can be made again while the writes are held. If they may be
-held for longer than usual, a longer copy can be, too."""
+"""A copy that took at most this long can be made again while the writes are held. If
+`pause_seconds` lets the writes be held for longer, a copy that took longer can be made again,
+too."""
 _WORKING_SECONDS = MOST_HOLD_SECONDS * 0.7
 """How long a copy may be worked on while the writes are held; the switch takes the rest."""
 _PAUSE_SECONDS = 0.5
@@ -56,7 +57,7 @@ _COMPARISONS = 3
 MoveSinks = Callable[[PortableStore, PortableStore, str], list[str]]
 """A function that is called with a store, another store with a copy of a board, and the board. A
 sink that has sent all changes of the board is set to the cursor at which the changes of the copy
-begin. The result has a sentence about each sink that has not."""
+begin. The result has a sentence about each sink that has not sent all of them."""
 
 
 class _Copy(Struct, frozen=True):
@@ -156,8 +157,8 @@ class Mover:
     def _copy_whole(
         self, board: str, source: Servable, target: Servable, pause_seconds: int
     ) -> _Copy:
-        """Copy a board without noting what is written meanwhile. `_complete` makes sure that
-        nothing was, or has the copy made again."""
+        """Copy a board without noting what is written meanwhile. If `_complete` finds that
+        something was written, the copy is made again."""
         began = self._clock()
         origin, rows = _copied(source, target, board, source.copies.pieces(board))
         seconds = self._clock() - began
@@ -212,7 +213,8 @@ class Mover:
         return origin if source.copies.origin(board).equals_except_time(origin) else None
 
     def _switch(self, board: str, source: Servable, target: Servable, to: int, uid: str) -> None:
-        """Finish the copy of a board whose writes are held, and let the board be in the target."""
+        """Finish the copy of a board whose writes are held, and make the target the store of the
+        board."""
         target.copies.finish(board)
         _ensure_equal(board, source, target)
         if unsent := self._move_sinks(source, target, board):
@@ -222,7 +224,7 @@ class Mover:
         try:
             self._routes.store(board, route)
         except Unavailable:
-            # it may have been stored nevertheless; hold the writes until the outcome is known
+            # the route may have been stored despite the error: hold the writes until this is known
             self._store_patiently(board, route)
         self._placement.move(board, to)
 
@@ -248,9 +250,9 @@ class Mover:
             held.end()
 
     def _give_up(self, board: str, number: int, to: int, uid: str) -> None:
-        """Remove what a move that failed has left. If that fails, `recover` does it. First store
-        the route of an unfinished move again: if storing that of the finished move failed, it may
-        have been stored nevertheless."""
+        """Remove what a failed move has left. If the removal fails, `recover` repeats it. First
+        store the route of the unfinished move again, since the route of the finished move may have
+        been stored although storing it raised an error."""
         own, other = self._stores[number].identity, self._stores[to].identity
         with suppress(LaurelsError):
             self._routes.store(board, BoardRoute(own, "copying", other, uid))
@@ -263,8 +265,8 @@ class Mover:
             self._settle(board)
 
     def _settle(self, board: str) -> None:
-        """End the move of a board: remove it from the other of the two stores, if its own store has
-        it."""
+        """End the move of a board. If the store of its route has the board, remove the board from
+        the other store of the move."""
         route = self._routes.all[board]
         number, other = self._number(route.store), self._number(route.other)
         if number is None or other is None:

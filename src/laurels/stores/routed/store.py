@@ -501,8 +501,8 @@ class RoutedStore:
 
 @contextmanager
 def _noted(touched: TouchedMembers, members: set[bytes] | None) -> Iterator[None]:
-    """Add the members of a write to `touched` before the write and again after it. In between, a
-    copy may take them and read rows without the write."""
+    """Add the members of a write to `touched` before the write and again after it. Between the two,
+    a copy may take the members and read their rows before the write has changed these rows."""
     touched.add(members)
     try:
         yield

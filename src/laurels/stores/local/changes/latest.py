@@ -28,8 +28,9 @@ class LatestChanges:
 
     def since(self, after: int | None, offset: int) -> Collection[int] | None:
         """Return the numbers of the boards that have changes after the offset `after`; None if they
-        cannot be determined, since `after` is None or not an offset from which on changes have been
-        noted. `offset` is the current offset. O(boards returned or noted since the last call)."""
+        cannot be determined: `after` is None, or greater than `offset`, or less than the offset at
+        the first call of this method. `offset` is the current offset. O(boards returned or noted
+        since the last call)."""
         for board in self._noted:
             self._offsets.pop(board, None)
             self._offsets[board] = offset

@@ -75,8 +75,8 @@ class _BoardChanges(Struct):
 
     @property
     def first_recent(self) -> int:
-        """The sequence number of the oldest block in memory. If there is none, it is that of the
-        next block to be recorded."""
+        """The sequence number of the oldest block in memory. If no block is in memory, the sequence
+        number of the next block to be recorded."""
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
     def sent_from(self, sequence: int) -> int:

@@ -70,8 +70,8 @@ class Mark:
 
     def set(self, offset: int) -> None:
         """Write the newest offset. If this fails, the newest entry is still acknowledged, since it
-        is on the disk. Until the mark is written again, it then has an older offset, so a loss of
-        later entries is not detected."""
+        is on the disk. But the mark then keeps an older offset until the next call, and a loss of
+        entries after that offset is not detected."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

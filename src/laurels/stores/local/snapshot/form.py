@@ -123,11 +123,11 @@ class FilePosition(NamedTuple):
 
 
 def find_sections(file: int, name: str) -> list[FilePosition]:
-    """Return the positions of the sections of a snapshot, without the end marker. The snapshot is
-    read from a file descriptor.
+    """Return the positions of the sections of a snapshot, without the end marker. `file` is the
+    file descriptor from which the snapshot is read.
 
-    Their bodies are not read: the file is valid if `read_at` succeeds for each of them. Raises the
-    errors of `read_sections`.
+    The bodies of the sections are not read: the file is valid if `read_at` succeeds for each
+    section. Raises the errors of `read_sections`.
     """
     at = len(MAGIC) + _VERSION.size
     _ensure_format(_read_exactly_at(file, at, 0, name), name)
