@@ -47,7 +47,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
         """Return the plan. A rolling window has one period, from the start of its oldest step to
         the end of the running one. Periods that ended before the start of the board are left out.
-        The period in which the board starts is returned as beginning when the board starts."""
+        If the board starts within a period, the start of the board is returned as the beginning of
+        this period."""
         state = now.state
         scope = scope_named(state.rules, dict(self.labels), self.by)
         window = window_named(state.rules, self.window)

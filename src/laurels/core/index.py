@@ -111,8 +111,8 @@ class Neighbourhood(Struct, frozen=True, gc=False):
 class Located(Struct, frozen=True, gc=False):
     """Positions of members, in the order requested; -1 for a member that is not ranked.
 
-    If ranks are estimated, `highs` has the greatest number that each rank may be, and `positions`
-    and `ranks` have the least.
+    If ranks are estimated, `highs` has the greatest possible ranks, and `positions` and `ranks`
+    have the least possible ones.
     """
 
     positions: Sequence[int]

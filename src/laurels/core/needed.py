@@ -136,8 +136,8 @@ def plan_needed(
 def _totals(
     state: BoardState, now_ms: int, member: str, labels: dict[str, str]
 ) -> Iterator[tuple[ReadRequest, Bounds]]:
-    """Yield a request for each total that an event with these labels changes now, and its
-    bounds."""
+    """For each total that an event with these labels changes now, yield a request and the bounds of
+    the total."""
     rules = state.rules
     if rules.best or (len(rules.columns) == 1 and not rules.columns[0].adds_up):
         return
@@ -181,8 +181,8 @@ def _holder(part: Slice, width: int) -> Holder | None:
 
 
 class _Attempt(Struct, frozen=True):
-    """The search for the value with which a member reaches a position. `holder` is None if nobody
-    has that position, so that any event is enough."""
+    """The search for the value with which a member reaches a position. If nobody has that position,
+    `holder` is None and any event is enough."""
 
     plan: NeededPlan
     own: Words | None

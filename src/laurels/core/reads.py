@@ -99,8 +99,8 @@ class RankingView:
         one."""
         until_ms = MAX_MS if state.rules.has_ended(now_ms) else self._period.end_ms
         self.rules, self.until_ms = state.rules, until_ms if steady else now_ms
-        """This is the view of the running period while the board has these rules, until this
-        time."""
+        """While the board has these `rules`, and until `until_ms`, this view shows the running
+        period."""
 
     def with_zeros(self) -> "RankingView":
         """Return a view that also lists the members whose score is 0, even if the board hides

@@ -1,8 +1,8 @@
 """The initial load of a board for readers of changes: all current entries, ranking by ranking, and
 then the changes since the load began. Pure.
 
-A new reader, or one whose cursor has expired, begins here. Each cursor of the load also has the
-point up to which there were changes when the load began. Pages of entries are read while writes
+A new reader, or one whose cursor has expired, begins here. Each cursor of the load also contains
+the point at which the changes ended when the load began. Pages of entries are read while writes
 continue. So an entry that moves meanwhile may be missed, or may be read in a newer state than at
 that point. In both cases the change that moved the entry comes after that point, and is read after
 the load. So a reader that applies everything in order, and never overwrites a newer entry by an
@@ -36,8 +36,8 @@ PREFIX = "initial."
 WALK = "walk:"
 """The prefix of a page cursor in a ranking whose members are read in no particular order."""
 WALK_WITHOUT_HEAD = "walk-all:"
-"""The prefix of such a cursor on a board whose head was removed, in a ranking whose members are not
-all in order yet."""
+"""The prefix of a page cursor in a ranking whose members are not all in order yet because the head
+of its board was removed."""
 Words = Sequence[Sequence[int]]
 MAX_STEPS = 100
 """The maximum number of rankings without entries that one page skips."""
