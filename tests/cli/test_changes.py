@@ -67,5 +67,6 @@ def test_following_a_board_can_be_continued_after_ctrl_c(shell: Shell, tmp_path:
         assert child.returncode == 130, err
         lb.submit("gifts", "cid", 1)
         *rest, _ = shell.ok("changes", *at, "--after", decode(out)["cursor"]).out.splitlines()
-        # If Ctrl-C comes right after a line was printed, its change may be shown again.
+        # If Ctrl-C comes right after a line was printed, the change in that line may be shown
+        # again.
         assert [decode(line)["member"] for line in rest] in (["cid"], ["bob", "cid"])

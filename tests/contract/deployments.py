@@ -1,4 +1,4 @@
-"""The implementations on which the contract tests run. A new one adds a line to
+"""The implementations on which the contract tests run. A new implementation needs a line in
 `IMPLEMENTATIONS`."""
 
 from __future__ import annotations

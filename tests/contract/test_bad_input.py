@@ -153,7 +153,7 @@ def test_each_invalid_event_is_refused_with_its_code(
     ready: Ready, wrong: dict[str, Any], code: str
 ) -> None:
     error = ready.refuses(submit(**wrong), code)
-    # with this error only, the event may be accepted when it is sent again
+    # only after this error may the same event be accepted when it is sent again
     assert error.retryable == (code == "dedupe_full")
     event = {"member": "ann", "value": 1, **wrong}
     receipt = ready.lb.submit_many("b", [event])[0]

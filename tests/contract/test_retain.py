@@ -1,4 +1,5 @@
-"""`retain`: after its end, a board exists for this long. Then it is removed with all its data."""
+"""`retain`: for this duration after its end, a board still exists. Then it is removed with all its
+data."""
 
 from __future__ import annotations
 

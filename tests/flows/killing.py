@@ -77,8 +77,8 @@ class Tally:
 
     kills: int = 0
     progressed: int = 0
-    """How many of the kills came after progress: since the kill before, the target had received
-    changes."""
+    """The number of kills with progress: between the previous kill and this kill, the target had
+    received changes."""
     events: int = 0
     missing: int = 0
     twice: int = 0

@@ -82,7 +82,8 @@ def rejects_at(address: str, warn: Callable[[str], None] = lambda _text: None) -
 def test_a_subject_has_the_lines_of_a_rejects_file_once(
     server: NatsServer, subject: str, shell: Shell
 ) -> None:
-    """A second store counts the same file under the same name, as after the loss of the first."""
+    """A second store counts the same file under the same name, as after the loss of the first
+    store."""
     written(shell.directory / "events", [*MALFORMED, four_fields("gifts", "ann", 1), REFUSED])
     assert shell(*RUN, "--rejects", "file").code == 1
     lines = (shell.directory / "file").read_bytes().splitlines()
@@ -118,8 +119,9 @@ class Gifts:
 def test_a_subject_that_is_down_delays_the_source(
     server: NatsServer, subject: str, tmp_path: Path
 ) -> None:
-    """A batch with a malformed message is not counted before that is acknowledged, and the batch
-    after an event that the board refuses is not counted before the event is."""
+    """A batch with a malformed message is counted only after the subject has acknowledged this
+    message. The batch after an event that the board refuses is counted only after the subject has
+    acknowledged this event."""
     events = [*gifts("ann"), REFUSED, *gifts("bob"), b"no event", *gifts("eve")]
     boards, counted = Gifts(), list[list[str]]()
 
@@ -151,8 +153,8 @@ def test_a_subject_that_is_down_delays_the_source(
 def test_a_subject_that_refuses_rejects_ends_the_run(
     server: NatsServer, subject: str, shell: Shell
 ) -> None:
-    """The malformed message is read again by the next run. The refused event is not, so it is
-    written to a file."""
+    """The next run reads the malformed message again. It does not read the refused event again, so
+    this event is written to a file."""
     events = written(shell.directory / "events", [*gifts("ann"), REFUSED])
     config = server.call(f"STREAM.INFO.{STREAM}")["config"]
     assert "error" not in server.call(f"STREAM.UPDATE.{STREAM}", {**config, "sealed": True})

@@ -57,8 +57,8 @@ def end_sessions(url: str) -> None:
 
 def cut(proxy: Proxy, way: str, part: bytes, end: Callable[[], None]) -> None:
     """Break the connection at the next request that contains `part`. The `way` is one of `WAYS`:
-    before the request is forwarded, after it is forwarded but before its answer is, or by calling
-    `end`, which makes the server close its connections."""
+    before the request is forwarded; after the request, but before its answer is forwarded; or by
+    calling `end`, which makes the server close its connections."""
     if way == "before":
         proxy.keep_back(part)
     elif way == "after":

@@ -16,7 +16,8 @@ from .sourcing import FOUR_FIELDS, NatsServer, count, four_fields, scores
 
 EVENTS = [four_fields("gifts", f"m{i % 7}", 1 << i % 20) for i in range(1_000)]
 LENGTHS = [0, 10, 5_000, 20_001]
-"""The numbers of bytes of an answer that arrive. A batch of 250 events is longer."""
+"""How many bytes of an answer arrive before the connection is cut. An answer with a batch of 250
+events is longer than each of these numbers."""
 
 
 @pytest.fixture(scope="module")

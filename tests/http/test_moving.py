@@ -185,7 +185,8 @@ def test_no_event_is_lost_or_counted_twice_while_a_board_moves(site: Site) -> No
         answer = move(site.url, "a1", to)
         while "old store" in answer.text:
             answer = move(site.url, "a1", to)
-        # A move of a board that is written all the time may fail, unless its store is the folder.
+        # The move of a board that is written all the time may fail, unless the board is in the
+        # folder before the move.
         assert answer.status_code == 200 or at != 1, answer.text
         at = to if answer.status_code == 200 else at
         assert site.lb.top("a1", limit=1).entries[0].member == "m999"

@@ -167,7 +167,7 @@ def test_the_page_of_the_server_works(server: Served, rebound: Browser) -> None:
 @pytest.mark.parametrize("adds", [{"X-Forwarded-For": "203.0.113.9"}, {"Via": "1.1 proxy"}, {}])
 def test_a_reverse_proxy_passes_nothing_on(server: Served, adds: dict[str, str]) -> None:
     """If a proxy adds a header, the server recognizes it by this header and refuses its requests.
-    It also refuses those of a plain proxy, because they have the client's Host header."""
+    It also refuses the requests of a plain proxy, because they have the client's Host header."""
     upstream = urlsplit(server.url)
 
     class Proxy(BaseHTTPRequestHandler):

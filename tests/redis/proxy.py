@@ -173,7 +173,8 @@ class _Link:
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self.near, self.far = near, far
         self.left: int | None = None
-        """The number of bytes of the server that are forwarded before the connection is cut."""
+        """The number of bytes from the server that are still forwarded before the connection is
+        cut."""
 
     def close(self) -> None:
         for each in (self.near, self.far):

@@ -41,8 +41,8 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
 
 
 def test_a_delayed_duplicate_write_is_not_counted(proxy: Proxy) -> None:
-    """The proxy delivers a write late, after its repeat, and perhaps the next write, has arrived on
-    another connection. The server does not count the late write again."""
+    """The proxy delivers a write late: after the repeat of this write, and perhaps also the next
+    write, has arrived on another connection. The server does not count the late write again."""
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 5)
         for member in ("first", "second"):

@@ -3,8 +3,8 @@ and windows are refreshed. The board ends, or it is deleted and made anew. Its s
 an empty replica, and some answers of the server arrive late.
 
 Every answer shows one state of the board, which is not older than `max_age`. No answer is older
-than the one before on the same connection, nor than the version that the client sends. Those who
-may not see the board are shown nothing of it.
+than the previous answer on the same connection, or than the version that the client sends. Clients
+that may not see the board get nothing of it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ ASK_ANEW = "none.1:0"
 
 class Service:
     """A service in a process of its own. `events` gets each line that the process prints, and
-    `ended` for each finished request of a `Late` thread. `removal` is about the last removal of a
-    member by this service: the number of states in the history after it, and the board's version
-    then, as a `Position`. Everybody who asks this service later must see that version or a later
+    `ended` for each finished request of a `Late` thread. `removal` has two values from just after
+    the last removal of a member by this service: the number of states in the history, and the
+    board's version as a `Position`. Later answers of this service must show this version or a later
     one."""
 
     def __init__(self, url: str, clocks: Path) -> None:

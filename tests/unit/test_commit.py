@@ -1,8 +1,8 @@
 """Group commit: only one commit runs at a time, every ticket is committed, and a commit takes all
 waiting tickets.
 
-After a group, the next commit waits for as many tickets as the group had, but not longer than the
-group took.
+After a group of several writers, the next commit waits for as many writers, but not longer than
+twice the time that the group took.
 """
 
 import asyncio

@@ -51,8 +51,9 @@ def test_a_copy_in_many_rounds_matches_the_log_at_its_end(tmp_path: Path, seed: 
 
 
 BUSY = 250
-"""The number of chunks of a copy after which traffic happens: only the first ones, because all
-traffic must be copied as well, and the comparison folds it again."""
+"""Traffic happens after each of the first chunks of a copy, up to this number of chunks. Later
+chunks have no traffic, because all traffic must be copied as well, and the comparison folds it
+again."""
 
 
 def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
