@@ -14,7 +14,8 @@ class Effort(msgspec.Struct, frozen=True):
     events: dict[int, int]
     """The number of events in a run, by the size of the batch."""
     calls: int
-    """The number of single reads in a run. Reads of 100 members or entries are a tenth of it."""
+    """The number of single reads in a run. A run has a tenth as many reads of 100 members or
+    entries."""
     small_rankings: int
     watched_seconds: float
     """How many seconds the longest waits are measured without other work, to compare them with the

@@ -82,8 +82,8 @@ class Folded:
 
 
 def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
-    """Return a text with the cost of a refresh. Several refreshes are done, and of the times of
-    each share the shortest is used, to leave out interruptions by other programs."""
+    """Return a text with the cost of a refresh. Several refreshes are done. For each share the
+    shortest of its times is used, to leave out interruptions by other programs."""
     rounds = [board.refresh(now_ms + i * HOUR_MS, between) for i in range(REFRESHES)]
     *shares, record = map(min, zip(*rounds, strict=False))
     total = sum(shares) + record

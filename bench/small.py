@@ -16,7 +16,8 @@ _MEMBERS = 100_000
 
 
 def measure_small(plan: Plan) -> list[Sample]:
-    """Measure rankings of 10 entries each. All of them have their members from the same 100,000."""
+    """Measure rankings of 10 entries each. The members of all rankings are taken from the same
+    100,000 members."""
     count = plan.effort.small_rankings
     plan.say(f"{count:,} rankings of {_ENTRIES}")
     samples = []

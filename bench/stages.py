@@ -100,8 +100,8 @@ class Steps:
 
 
 def measure_stages(plan: Plan, members: int) -> list[Sample]:
-    """Measure the ns per event of each stage by the size of the batch, with Zipf traffic, and those
-    of a real submit_many."""
+    """Measure the ns per event of each stage and of a real submit_many, by the size of the batch,
+    with Zipf traffic."""
     population = Population(members, plan.now_ms)
     events = iter(population.traffic("zipf", 2 * sum(_EVENTS.values())))
     parts, others = (

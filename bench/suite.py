@@ -134,7 +134,7 @@ class Size:
 
     def _load_engine(self) -> EngineBoard:
         """Measure the memory of an engine that does not store which of two equal scores was reached
-        first, and of one that does. Return the second one."""
+        first, and of one that does. Return the second engine."""
         for board in (EngineBoard(tie=False), EngineBoard()):
             self._load(board)
             self._weigh(board, "ranking", board.ranking.nbytes)

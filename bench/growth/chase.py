@@ -1,7 +1,8 @@
 """The cost of a random read on this machine, by the size of the block of memory.
 
 A ring links all cache lines of a block in random order. Each read returns the location of the next
-one, so the processor cannot prefetch it. The block comes from malloc, like the engine's memory.
+line, so the processor cannot prefetch that line. The block comes from malloc, like the engine's
+memory.
 """
 
 import ctypes

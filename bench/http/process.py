@@ -50,7 +50,7 @@ def cpu_seconds(pid: int) -> float:
     """Return the processor time so far of a process and its children that have ended, including
     time in the kernel."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    # utime, stime and those of children that have ended (proc(5), fields 14 to 17)
+    # the utime and stime of the process and of its ended children (proc(5), fields 14 to 17)
     spent = sum(map(int, fields[11:15])) / _TICKS_A_SECOND
     return spent + sum(map(cpu_seconds, _children(pid)))
 

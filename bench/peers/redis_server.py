@@ -145,8 +145,8 @@ class RedisServer:
 
     @contextmanager
     def _placed(self, placement: Placement) -> Iterator[None]:
-        """Return a context manager that assigns cores to server and client, and resets those of the
-        client at its end."""
+        """Return a context manager that assigns cores to server and client. At its end it resets
+        the cores of the client."""
         cores = {max(self._cores)} if placement == "one core" else self._cores
         if placement != self._placement:
             for thread in Path(f"/proc/{self._child.pid}/task").iterdir():

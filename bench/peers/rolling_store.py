@@ -131,8 +131,8 @@ class RollingStore:
             self._send()
 
     def _send(self) -> None:
-        """Send the pipeline after the previous one has been answered. Its commands were encoded
-        meanwhile."""
+        """Wait for the answers to the previous pipeline, then send the next one, whose commands
+        were encoded while the server worked on the previous pipeline."""
         self._connection.wait(self._due)
         self._connection.send("".join(self._pipeline).encode())
         self._due = len(self._pipeline)

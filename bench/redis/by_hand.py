@@ -1,8 +1,8 @@
 """The published scheme for rolling leaderboards with constant cost of a write, implemented by hand
 in Redis.
 
-An event is added to the sorted sets of all, of its day, of its hour and of the rolling week. The
-member's total in the week's next sorted set is set to that of the current one less that of the
+An event is added to the sorted sets of all, of its day, of its hour and of the rolling week. In the
+sorted set for the next week, the member gets its total in the current week less its total in the
 expiring hour. Days and hours end by EXPIRE. Each batch is one EVALSHA, which returns OK.
 """
 

@@ -21,8 +21,8 @@ class RedisEffort(msgspec.Struct, frozen=True):
     """The number of members on the boards for writes and reads."""
     rounds: int
     events: int
-    """The least number of events in a run of each writer. If more events are needed for all batches
-    in flight, the run has as many as these."""
+    """The least number of events in a run of each writer. If more events are needed to fill all
+    batches in flight, the run has that many."""
     read_rounds: int
     read_seconds: float
     small_members: int
@@ -37,7 +37,8 @@ class RedisEffort(msgspec.Struct, frozen=True):
     """The number of members on the boards with a head."""
     head_rounds: int
     head_events: int
-    """The number of events in a run of batches. A run of single events has a fortieth of it."""
+    """The number of events in a run of batches. A run of single events has a fortieth of this
+    number."""
     head_reads: int
     head_scores: tuple[Scores, ...] = get_args(Scores)
     """The scores for which the widths of estimates are measured."""

@@ -35,8 +35,8 @@ class Scale(msgspec.Struct, frozen=True):
     services: bool
     """Whether to run the short benches of the service and of an index server, too."""
     huge: int | None = None
-    """The members of the board of which only the load and the calls are measured, None if it is
-    left out."""
+    """The number of members of the huge board, of which the load, the memory and the calls are
+    measured. None leaves this board out."""
     flows: FlowScale | None = None
     """The numbers for changes, ledgers and streams, None if they are not measured."""
 
