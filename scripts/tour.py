@@ -32,7 +32,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("tour.md", "semantics.md", "recipes.md", "sources.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("tour.md", "semantics.md", "recipes.md", "sources.md", "moderation.md")
+    ),
 )
 
 _BLOCK = re.compile(

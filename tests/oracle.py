@@ -119,6 +119,28 @@ class Oracle:
         self.refresh()
         return ranked
 
+    def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
+        """Hide a member. If it is hidden already, it stays hidden since the same time."""
+        board = self.board(name)
+        self.latest_ms = now_ms = self.now_ms()
+        since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms
+        board.hidden[member] = reason, since_ms, until_ms
+        data = {"reason": reason, "since_ms": since_ms, "until_ms": until_ms}
+        board.changes.append(Changed("hide", member, now_ms, data=data))
+        self.refresh()
+
+    def show(self, name: str, member: str) -> bool:
+        """Show a member again. Return whether it was hidden."""
+        board = self.board(name)
+        now_ms = self.now_ms()
+        if not board.is_hidden(member, now_ms):
+            return False
+        self.latest_ms = now_ms
+        del board.hidden[member]
+        board.changes.append(Changed("show", member, now_ms))
+        self.refresh()
+        return True
+
     def set_data(self, name: str, member: str, profile: object) -> None:
         board = self.board(name)
         self.latest_ms = self.now_ms()
@@ -295,7 +317,7 @@ class Oracle:
             if row(i) is None:
                 return None
             counted = window.events(window.label(record[i].at_ms, nows[i]), last_ms)
-            places = board.ranking(board.within(counted, taken[i]))
+            places = board.ranking(board.shown(counted, taken[i], last_ms))
             return next((place.rank for place in places if place.member == record[i].member), None)
 
         ranks_before = {i: rank(i) for i in record} if ranks else {}
@@ -329,7 +351,7 @@ class Oracle:
         board.scope(dict(scope.labels), scope.by)
         queried, now_ms = board.window(window), self.time(board)
         counted = queried.events(queried.resolve(period, now_ms), now_ms)
-        return board.ranking(board.within(counted, scope))
+        return board.ranking(board.shown(counted, scope, now_ms))
 
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
@@ -345,10 +367,10 @@ class Oracle:
         if board.fold(event, now_ms).status == "refused":
             return False
         queried = board.window(window)
-        counted = board.within(queried.events(queried.resolve(None, now_ms), now_ms), scope)
+        counted = queried.events(queried.resolve(None, now_ms), now_ms)
         return any(
             place.member == event.member and place.position <= rank
-            for place in board.ranking(counted)
+            for place in board.ranking(board.shown(counted, scope, now_ms))
         )
 
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:

@@ -44,6 +44,21 @@ class OracleBoard:
         self.latest_ms = FIRST_MS
         self.orders = 0
         self.changes: list[Changed] = []
+        self.hidden: dict[str, tuple[str, int, int | None]] = {}
+        """For each member that was hidden and not shown again: why, since when and until when."""
+
+    def is_hidden(self, member: str, now_ms: int) -> bool:
+        """Return whether a member is hidden."""
+        until_ms = self.hidden[member][2] if member in self.hidden else 0
+        return until_ms is None or now_ms < until_ms
+
+    def shown(self, counted: Iterable[Counted], scope: Scope, now_ms: int) -> list[Counted]:
+        """Return the events that count in a scope, without those of hidden members. A scope that
+        ranks the values of a label has no members."""
+        within = self.within(counted, scope)
+        if scope.by is not None:
+            return within
+        return [event for event in within if not self.is_hidden(event.member, now_ms)]
 
     def change(self, definition: Definition, now_ms: int) -> None:
         """Change the title or a `keep`, or add windows. A period that has already expired stays

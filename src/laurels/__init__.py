@@ -16,6 +16,7 @@ from typing import Any
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
@@ -46,6 +47,7 @@ __all__ = [
     "Event",
     "EventClock",
     "Gap",
+    "HiddenMember",
     "HotBoard",
     "HotMember",
     "HotReport",

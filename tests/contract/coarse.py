@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from laurels.core import read_plan
 from laurels.core.index import Index, Located
 from laurels.core.read_plan import ReadPlan
-from laurels.core.requests import End, ReadRequest, ReadResult, Start, find, without
+from laurels.core.requests import End, ReadRequest, ReadResult, Start, find, listed_by
 from laurels.stores.local.reading import LocalReads
 from tests.contract.deployments import Clock, InProcess, OverHttp, Place
 
@@ -76,9 +76,7 @@ class _Coarse:
         return self.run(result, index, offset) if isinstance(result, ReadPlan) else result
 
     def find(self, index: Index, request: ReadRequest) -> ReadResult:
-        zeros = request.zeros
-        ranked = index if zeros is None else without(index, request.key, zeros)
-        total = ranked.size(request.key)
+        total = listed_by(index, request).size(request.key)
         certain = min(total, self._least + total % 40)
         if request.key.board not in self._heads(index) or certain == total or request.walk:
             return find(index, request)

@@ -186,6 +186,8 @@ IMPLEMENTATIONS = (
     Implementation("cluster", OnCluster, lasting=True),
     Implementation("cluster-shards", Divided, lasting=True, divided=True),
 )
+HIDING = STORES
+"""The implementations that can hide members."""
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 

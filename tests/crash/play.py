@@ -104,6 +104,21 @@ def _remove(member: str) -> Step:
     return Step(f"remove {member}", lambda lb: lb.remove("points", member))
 
 
+def _hide(member: str, hours: int | None = None) -> Step:
+    """Hide a member, for some hours or without an end."""
+
+    def do(lb: laurels.Leaderboards) -> object:
+        until_ms = None if hours is None else lb.clock_status().now_ms + hours * HOUR
+        lb.hide("points", member, "cheating", until_ms)
+        return "hidden"
+
+    return Step(f"hide {member} {hours}", do)
+
+
+def _show(member: str) -> Step:
+    return Step(f"show {member}", lambda lb: lb.show("points", member))
+
+
 def _check() -> Step:
     return Step("check", lambda lb: lb.check().boards, kept=False)
 
@@ -131,8 +146,11 @@ FIRST: Sequence[Step] = (
     _in_rooms(0, 40),
     _set("bob", 4),
     _data("ann"),
+    _hide("bob"),
     _one("points", "cid", 9, "e3", wait_ms=MINUTE),
+    _hide("ann", hours=1),
     _snapshot(),
+    _hide("n7"),
     *2 * [_create(LEVELS)],
     _one("levels", "ann", (3, 10)),
     _remove("cid"),
@@ -142,6 +160,7 @@ FIRST: Sequence[Step] = (
     _in_rooms(20, 60),
     _snapshot(),
     _one("points", "ann", 5, "e1"),
+    _show("bob"),
     _change(),
     _batch(1_000, 500, wait_ms=9 * MINUTE),
     _one("laps", "ann", (4, 79), wait_ms=HOUR),
@@ -153,6 +172,7 @@ FIRST: Sequence[Step] = (
 """The steps on a folder that does not exist yet. The last steps are on the next day."""
 
 SECOND: Sequence[Step] = (
+    _hide("dan", hours=9),
     _one("points", "eve", 3, "f1", wait_ms=HOUR),
     _one("points", "ann", 5, "e1"),
     _batch(2_000, 300, wait_ms=2 * MINUTE),

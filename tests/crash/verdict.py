@@ -68,13 +68,15 @@ class StepReports:
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
 
     def _wrote(self, done: int, there: set[int]) -> bool:
-        """Return whether a successful step wrote to the log. Creating an existing board and
-        repeating counted events write nothing. A successful write proves that earlier failed steps
-        are not in the log; a success without a write proves nothing."""
+        """Return whether a successful step wrote to the log. Creating an existing board, repeating
+        counted events and showing a member that is not hidden write nothing. A successful write
+        proves that earlier failed steps are not in the log; a success without a write proves
+        nothing."""
         step, answer = STEPS[done], self.done[done]
         made = any(n < done and STEPS[n].name == step.name for n in {*self.done, *there})
         counted = isinstance(answer, list) and answer[0] == "duplicate"
-        return step.kept and not made and not counted
+        was_shown = step.name.startswith("show ") and answer is False
+        return step.kept and not made and not counted and not was_shown
 
 
 def judge(folder: Path, reports: StepReports) -> set[int]:
@@ -150,11 +152,12 @@ def _refresh(lb: laurels.Leaderboards) -> None:
 
 
 def _state_of(lb: laurels.Leaderboards) -> object:
-    """Return the state of a store: everything that a caller can see, and the event ids that it
-    remembers."""
+    """Return the state of a store: everything that a caller can see, the hidden members, and the
+    event ids that it remembers."""
     fold = local(lb)._fold
     return (
         everything(lb),
         [(board, lb.position(board.name, "file")) for board in lb.boards()],
+        [lb.hidden(board.name) for board in lb.boards()],
         {name: fold.index.ids(state.number) for name, state in fold.boards.items()},
     )

@@ -186,6 +186,9 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.clock_status().now_ms == NOW_MS
     with pytest.raises(InvalidClock):
         lb.accept_clock()
+    lb.hide("b", "bob", "bot")
+    assert [each.member for each in lb.hidden("b")] == ["bob"]
+    assert lb.show("b", "bob")
     assert lb.remove("b", "ann")
     assert lb.audit("b").next is None
     assert lb.hot().boards == []
@@ -202,6 +205,8 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "SubmitMany": 1,
         "SetData": 2,
         "RemoveMember": 1,
+        "HideMember": 1,
+        "ShowMember": 1,
         "Mend": 1,
         "DeleteBoard": 1,
     }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import NotLive
+from laurels.errors import MemberHidden, NotLive
 from tests.definitions import LIMIT, ColumnDef, Report, Scope
 from tests.oracle import Oracle
 from tests.oracle_windows import RefreshedWindow
@@ -54,6 +54,10 @@ class Needs:
         values do not."""
         if isinstance(self.oracle.boards[self.name].window(self.window), RefreshedWindow):
             with pytest.raises(NotLive):
+                self.query()
+            return
+        if self.oracle.boards[self.name].is_hidden(self.member, self.oracle.now_ms()):
+            with pytest.raises(MemberHidden):
                 self.query()
             return
         needed = self.query()

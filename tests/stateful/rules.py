@@ -159,6 +159,22 @@ def remove(world: World, rng: Random) -> None:
     world.remove(pick(world, rng), rng.choice(choices.MEMBERS))
 
 
+def hide(world: World, rng: Random) -> None:
+    """Hide a member. On a board that keeps no changes the hiding may have an end."""
+    name = pick(world, rng)
+    until_ms = None
+    if not world.definition(name).changes and rng.random() < 0.5:
+        until_ms = world.clock.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
+    world.hide(name, rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
+
+
+def show(world: World, rng: Random) -> None:
+    name = pick(world, rng)
+    hidden = sorted(world.oracle.boards[name].hidden)
+    world.show(name, rng.choice(hidden or choices.MEMBERS))
+    world.hidden(name)
+
+
 def set_data(world: World, rng: Random) -> None:
     profile = rng.choice([None, {"name": "Zoë"}, [1, "x", None], "x"])
     world.set_data(pick(world, rng), rng.choice(choices.MEMBERS), profile)

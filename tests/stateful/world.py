@@ -98,6 +98,25 @@ class World:
         answer = self._do(lambda lb: lb.remove(name, member))
         assert answer == self.oracle.remove(name, member)
 
+    def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
+        assert self._do(lambda lb: lb.hide(name, member, reason, until_ms)) is None
+        self.oracle.hide(name, member, reason, until_ms)
+
+    def show(self, name: str, member: str) -> None:
+        answer = self._do(lambda lb: lb.show(name, member))
+        assert answer == self.oracle.show(name, member)
+
+    def hidden(self, name: str) -> None:
+        """Compare the list of hidden members."""
+        now_ms, board = self.oracle.now_ms(), self.oracle.boards[name]
+        expected = [
+            (member, *board.hidden[member])
+            for member in sorted(board.hidden, key=str.encode)
+            if board.is_hidden(member, now_ms)
+        ]
+        listed = [(h.member, h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)]
+        assert listed == expected
+
     def set_data(self, name: str, member: str, profile: object) -> None:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
         self.oracle.set_data(name, member, profile)

@@ -8,7 +8,7 @@ from typing import Any, Self, overload
 from msgspec import UNSET
 
 from laurels.core.between import Bound
-from laurels.core.board_queries import Periods, Scopes, scope_after
+from laurels.core.board_queries import HiddenOn, Periods, Scopes, scope_after
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
@@ -16,13 +16,16 @@ from laurels.core.commands import (
     ChangeBoard,
     CreateBoard,
     DeleteBoard,
+    HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowMember,
     SourcePosition,
     Submit,
     SubmitMany,
 )
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.mending import RankingEntries, StoredEntry
 from laurels.core.queries import (
@@ -224,6 +227,23 @@ class Leaderboards:
         The ids of its events stay remembered, so these events are not counted again.
         """
         return self._administration.write(RemoveMember(board, member))
+
+    def hide(self, board: str, member: str, reason: str, until: Any = None) -> None:
+        """Hide a member of a board: it is still counted, but it is in no ranking until it is shown
+        again, and neither totals nor percentages count it.
+
+        This is for moderators; the member need not have been counted yet. With `until`, an aware
+        datetime or milliseconds since 1970 UTC, it is shown again at that time. The reason, a text
+        of 1 to 500 characters, is listed by `hidden`, and is in the audit log. If the member is
+        hidden already, the reason and `until` are replaced. Raises InvalidHiding, InvalidAt, and
+        NotOnIndexServer. O(1).
+        """
+        return self._administration.write(HideMember(board, member, reason, at_ms(until)))
+
+    def show(self, board: str, member: str) -> bool:
+        """Show a hidden member again; return whether it was hidden. It then stands as if it had
+        never been hidden, with everything that was counted meanwhile. O(1)."""
+        return self._administration.write(ShowMember(board, member))
 
     def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
         """Replace whole entries of rankings, with the times that decide between equal scores;
@@ -622,6 +642,14 @@ class Leaderboards:
         `lb.scopes("gifts", "room")` are the rooms. `after` is the last scope of the previous page;
         at most 10,000. O(log n + limit)."""
         return self._ask(board, Scopes(labels=labels, after=scope_after(after), limit=limit))
+
+    def hidden(
+        self, board: str, *, after: str | None = None, limit: int = 1_000
+    ) -> list[HiddenMember]:
+        """Return the hidden members of a board in the order of their ids, each with the reason and
+        the time since when, and until when, it is hidden. `after` is the last member of the
+        previous page; at most 10,000."""
+        return self._ask(board, HiddenOn(after=after, limit=limit))
 
     def export(
         self,

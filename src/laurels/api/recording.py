@@ -20,8 +20,10 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideMember,
     Mend,
     RemoveMember,
+    ShowMember,
     Submit,
 )
 from laurels.errors import Closed, Forked, LaurelsError, NotInAuditLog
@@ -36,13 +38,14 @@ _EVENT_FIELDS = ("member", "value", "at", "id", "labels")
 
 
 class AdministrativeCall(Struct, frozen=True):
-    """An administrative call to be recorded: its verb, its board or other target, and its
-    arguments."""
+    """An administrative call to be recorded: its verb, its board or other target, its arguments,
+    and its reason if it takes one."""
 
     verb: str
     board: str | None = None
     target: str | None = None
     request: Any = None
+    reason: str | None = None
 
 
 def call_of(command: Command[Any]) -> AdministrativeCall | None:
@@ -55,6 +58,12 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             return AdministrativeCall("set", board, request=request)
         case RemoveMember(board, member):
             return AdministrativeCall("remove", board, request={"member": member})
+        case HideMember(board, member, reason, until_ms):
+            hidden = {"member": member, "reason": reason, "until": until_ms}
+            given = reason if isinstance(reason, str) else None
+            return AdministrativeCall("hide", board, request=hidden, reason=given)
+        case ShowMember(board, member):
+            return AdministrativeCall("show", board, request={"member": member})
         case Mend(board, rankings, at_ms):
             return AdministrativeCall("mend", board, request={"rankings": rankings, "at_ms": at_ms})
         case CreateBoard(defined):
@@ -116,6 +125,7 @@ class Recorder:
             verb=call.verb,
             board=call.board,
             target=call.target,
+            reason=call.reason,
             status=status,
             request=_bounded(call.request),
         )

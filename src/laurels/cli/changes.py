@@ -133,7 +133,7 @@ def line_of(change: Change) -> str:
         parts.append(f"id={escaped(change.event_id)}")
     if change.kind == "initial":
         parts += [_ranking(ranking) for ranking in change.rankings]
-    if change.data is not None and change.kind in ("data", "position", "initial"):
+    if change.data is not None and change.kind in ("data", "position", "hide", "initial"):
         parts.append(json_bytes(change.data).decode())
     return "  ".join(parts)
 

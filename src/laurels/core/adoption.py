@@ -11,6 +11,7 @@ from laurels.model.board import Board
 from . import record as records
 from .board_state import BoardState, new_state
 from .contents import Origin, Renewed, decode_origin, decode_piece
+from .hidden import HiddenMembers
 from .index import Index
 from .lifecycle import Refreshed
 
@@ -69,6 +70,7 @@ def adopted_state(number: int, origin: Origin) -> BoardState:
     state.floors = origin.floors
     state.positions = origin.positions
     state.now_ms = origin.now_ms
+    state.hidden = HiddenMembers(dict(origin.hidden))
     state.refreshed = {
         window: Refreshed(0, refresh.now_ms, refresh.waiting)
         for window, refresh in origin.shown.items()

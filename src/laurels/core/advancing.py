@@ -273,7 +273,8 @@ class AdvancedBoards(Boards):
         self.index.drop(expired(oldest_ms, keys))
 
     def _watch_boundary(self, state: BoardState) -> None:
-        due_ms = next_boundary(state.rules, self.time_of(state))
+        now_ms = self.time_of(state)
+        due_ms = min(next_boundary(state.rules, now_ms), state.hidden.next_end_ms(now_ms))
         if due_ms != state.due_ms:
             state.due_ms = due_ms
             heapq.heappush(self._due, (due_ms, state.number))

@@ -11,6 +11,7 @@ from laurels.errors import (
 from laurels.model.labels import (
     LabelNames,
     LabelPairs,
+    is_by,
     label_names,
     label_pairs,
     labels_of,
@@ -20,10 +21,12 @@ from laurels.model.labels import (
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
+from .hiding import HiddenMember
 from .index import Offset
 from .named_windows import window_named
 from .query import Query, ScopedQuery
 from .query_context import QueryContext
+from .query_members import ensure_member
 from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, ReadPlan
 from .requests import Listing, ReadRequest, ReadResult
@@ -76,8 +79,20 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
             ]
 
         keys = [ranking_key(state.number, window, period, scope) for period in kept]
-        zeros = zeros_of(state.rules, window.name, now.now_ms)
-        return ReadPlan(tuple([ReadRequest(key, zeros=zeros) for key in keys]), finish)
+        return ReadPlan(tuple([self._size_of(now, key) for key in keys]), finish)
+
+    def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
+        """Return a request for the total of a period."""
+        zeros = zeros_of(now.state.rules, key.window, now.now_ms)
+        hidden = None if is_by(key.scope) else now.state.hidden_at(now.now_ms)
+        return ReadRequest(key, zeros=zeros, hidden=hidden)
+
+
+class StoredPeriods(Periods, frozen=True, kw_only=True):
+    """The periods of a window. Their totals count all entries, also those that are not ranked."""
+
+    def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
+        return ReadRequest(key)
 
 
 def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:
@@ -136,6 +151,37 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
 
     def from_answer(self, answer: ScopesAnswer) -> list[dict[str, str]]:
         return answer.scopes
+
+
+class HiddenOn(Query[list[HiddenMember]], frozen=True, kw_only=True):
+    """The hidden members of a board in the order of their ids, with the reason and the time since
+    when, and until when, each is hidden. `after` is the last member of the previous page."""
+
+    verb = "hidden"
+    path = "hidden"
+    returns = list[HiddenMember]
+    is_administrative = True
+
+    after: str | None = None
+    limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        self._ensure("limit", 0, MAX_LIMIT, InvalidLimit)
+        if self.after is not None:
+            ensure_member(self.after)
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[HiddenMember]]:
+        behind = b"" if self.after is None else self.after.encode()
+        hidden = [
+            HiddenMember(member.decode(), hiding.reason, hiding.since_ms, hiding.until_ms)
+            for member, hiding in now.state.hidden.items()
+            if member > behind and not hiding.is_over(now.now_ms)
+        ]
+        return ReadPlan((), lambda *_: hidden[: self.limit])
 
 
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:

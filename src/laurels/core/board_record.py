@@ -4,6 +4,7 @@ offset."""
 import msgspec
 from msgspec import Struct
 
+from .hiding import Hiding
 from .lifecycle import Floors, Refreshed
 
 
@@ -13,7 +14,8 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     `due_ms` is the next end of a period or step. `refreshed` is the state of the board's refreshed
     windows. `now_ms` is the board's own time. It is None in snapshots of earlier versions, which
     have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
-    of changes. An `unfinished` board is still being copied from another store.
+    of changes. An `unfinished` board is still being copied from another store. `hidden` has the
+    hidden members with their hidings.
     """
 
     number: int
@@ -29,6 +31,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     sequence: int = 0
     tag: int = 0
     unfinished: bool = False
+    hidden: list[tuple[bytes, Hiding]] = []
 
 
 class Head(Struct, frozen=True, array_like=True):

@@ -6,7 +6,7 @@ The fold fills them from the log. The store on an index server fills them from t
 import heapq
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from laurels.errors import LogDamaged, UnknownBoard
 from laurels.model.batch import Batch
@@ -19,6 +19,7 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_record import BoardRecord
+from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
 from .plan import Plan, plan_batch
 
@@ -47,7 +48,7 @@ class BoardState(Struct):
     are refreshed separately, and `refreshed_by` has their state, by window. `views` caches the
     views that queries prepare, `running` the plan of events that happen now. `sequence` and `tag`
     are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
-    moved to another store.
+    moved to another store. `hidden` are the hidden members.
     """
 
     number: int
@@ -69,6 +70,13 @@ class BoardState(Struct):
     uid: str = ""
     sequence: int = 0
     tag: int = 0
+    hidden: HiddenMembers = field(default_factory=HiddenMembers)
+
+    def hidden_at(self, now_ms: int) -> Exclusion | None:
+        """Return the members that are hidden at an instant, None if there are none."""
+        if not self.hidden:
+            return None
+        return self.hidden.at(now_ms, is_dense=self.rules.rank == "dense")
 
     def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
         """Return the refresh state of a window in a scope; None for a window that is not
@@ -245,6 +253,7 @@ def record_of(
         state.sequence,
         state.tag,
         unfinished,
+        list(state.hidden.items()),
     )
 
 
@@ -256,6 +265,7 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
         floors[name] = rules.windows[name].period_at(now_ms).start_ms
     state.board, state.rules, state.floors, state.version = board, rules, floors, version
     state.reader = EventReader(rules)
+    state.hidden.forget()
 
 
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:

@@ -75,6 +75,26 @@ class RemoveMember(Command[bool], frozen=True):
     member: str
 
 
+class HideMember(Command[None], frozen=True):
+    """Hides a member: it is counted, but in no ranking, until it is shown again. With `until_ms` it
+    is shown again at that time."""
+
+    board: str
+    member: str
+    reason: str
+    until_ms: int | None = None
+
+
+class ShowMember(Command[bool], frozen=True):
+    """Shows a hidden member again.
+
+    The result is True if the member was hidden.
+    """
+
+    board: str
+    member: str
+
+
 class Mend(Command[int], frozen=True):
     """Replaces entries of rankings as a whole; the result is the number of entries that were
     replaced. In event time the board's time becomes `at_ms`, if that is later."""
@@ -125,6 +145,14 @@ def board_of(command: Command[Any]) -> str:
             return command.defines
         case DeleteBoard(name):
             return name
-        case Submit() | SubmitMany() | SetData() | RemoveMember() | Mend():
+        case (
+            Submit()
+            | SubmitMany()
+            | SetData()
+            | RemoveMember()
+            | HideMember()
+            | ShowMember()
+            | Mend()
+        ):
             return command.board
     raise TypeError(f"expected a command, got {command!r}")

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from laurels.engine.batch.packing import pack, split_texts, unpack
 
+from .hiding import Hiding
 from .lifecycle import Floors
 
 PIECE_ROWS = 4_096
@@ -55,6 +56,7 @@ class Origin(Struct, frozen=True, array_like=True):
     `now_ms` is the time up to which the board has been advanced, and `running` has the step of each
     rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes
     in each shard. `state` is a text that changes with every write; this text is not copied.
+    `hidden` has the hidden members with their hidings.
     """
 
     definition: bytes
@@ -69,6 +71,7 @@ class Origin(Struct, frozen=True, array_like=True):
     shown: dict[str, LastRefresh]
     ends: list[tuple[int, int]]
     state: str = ""
+    hidden: list[tuple[bytes, Hiding]] = []
 
     @property
     def board_name(self) -> str:

@@ -17,6 +17,7 @@ from laurels.core.changes.blocks import (
     CountedBatch,
     MendBlock,
     WriteBlock,
+    hide_block,
     mend_block,
     position_block,
     write_block,
@@ -30,6 +31,8 @@ from .adoption import Unfinished
 from .advancing import AdvancedBoards
 from .board_record import Head, board_record, encode
 from .board_state import BoardState, new_state, record_of, redefine
+from .hidden import HiddenMembers
+from .hiding import Hiding, HidingEnds
 from .index import Index, Outcomes
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -56,9 +59,11 @@ class Fold(AdvancedBoards):
         self.recorder = recorder
         self.entry = 0
         self.unfinished = Unfinished(index)
+        self._hiding_ends = HidingEnds()
 
     def apply(self, record: records.Record) -> bool:
-        """Apply a record; return False if it removes a member that is not ranked.
+        """Apply a record; return False if it removes a member that is not ranked, or shows one that
+        is not hidden.
 
         Creating a board does not advance the time: a board may be created today for old events.
         """
@@ -95,6 +100,10 @@ class Fold(AdvancedBoards):
             case records.Position():
                 self._set_position(record.board, record.position)
                 self._record(state, position_block(record))
+            case records.Hide():
+                self._hide(state, record)
+            case records.Show():
+                return self._show(state, record)
         return True
 
     def remove(self, record: records.Remove, scopes: Collection[str]) -> bool:
@@ -109,6 +118,7 @@ class Fold(AdvancedBoards):
         self.refreshes.changed(state, self.entry)
         has_data = self.index.data(record.board, [record.member.decode()]) != [None]
         was_ranked = self.index.remove(record.board, record.member, scopes)
+        state.hidden.counted([record.member])
         if was_ranked or has_data:
             self._record(state, write_block(record, "remove", record.member))
         return was_ranked
@@ -123,6 +133,7 @@ class Fold(AdvancedBoards):
         self.advance_scopes(state, [record.scope])
         key = RankingKey(record.board, record.window, record.instance, record.scope)
         done = self.index.mend(key, record)
+        state.hidden.forget()
         if record.scope:
             self.index.set_generation(record.board, record.scope, state.generation)
         if any(done):
@@ -142,6 +153,7 @@ class Fold(AdvancedBoards):
                 self._free_name(state.board.name, record.now_ms)
                 self.register(state)
                 self._opened(state)
+                self._hiding_ends.watch(state.number, state.hidden.items())
                 state.changes += 1
                 self.now_ms = max(self.now_ms, state.now_ms)
                 if state.rules.changes_ms and self.recorder is not None:
@@ -167,6 +179,8 @@ class Fold(AdvancedBoards):
         if state.rules.refreshed:
             self.refreshes.counted(state, plan, outcomes)
         state.changes += 1
+        if state.hidden:
+            state.hidden.counted(batch.member_list())
         position = None if batch.atomic and outcomes.refused else batch.position
         if position is not None:
             self._set_position(batch.board, position)
@@ -205,6 +219,53 @@ class Fold(AdvancedBoards):
             while state.number in self._stale_from:
                 self._advance_stale(state, SCOPES)
         self.refreshes.refreshed(state, record.window, record.now_ms, self.entry)
+        state.hidden.forget()
+
+    # Hidden members
+
+    def _hide(self, state: BoardState, record: records.Hide) -> None:
+        """Hide a member, or replace its hiding."""
+        self.advance(state)
+        hiding = Hiding(record.reason, record.since_ms, record.until_ms)
+        state.hidden.hide(record.member, hiding)
+        self._hiding_ends.add(state.number, record.member, hiding)
+        self._hidden_changed(state)
+        self._record(state, hide_block(record))
+
+    def _show(self, state: BoardState, record: records.Show) -> bool:
+        """Show a member again; return whether it had a hiding."""
+        self.advance(state)
+        if not state.hidden.show(record.member):
+            return False
+        self._hidden_changed(state)
+        self._record(state, write_block(record, "show", record.member))
+        return True
+
+    def _hidden_changed(self, state: BoardState) -> None:
+        self._watch_boundary(state)
+        self.refreshes.changed(state, self.entry)
+        self.index.touch(state.number)
+
+    def has_ended_hidings(self) -> bool:
+        """Return whether the end of a hiding may be due. O(1)."""
+        return self._hiding_ends.next_ms() <= self.now_ms
+
+    @property
+    def next_hiding_end_ms(self) -> int:
+        """The earliest time at which the end of a hiding may be due."""
+        return self._hiding_ends.next_ms()
+
+    def ended_hidings(self) -> list[tuple[BoardState, bytes]]:
+        """Return the boards and members whose hiding has ended, but is not removed yet."""
+
+        def current(number: int, member: bytes) -> tuple[Hiding | None, int]:
+            state = self._by_number.get(number)
+            if state is None:
+                return None, self.now_ms
+            return state.hidden.stored(member), self.time_of(state)
+
+        ended = self._hiding_ends.due(self.now_ms, current)
+        return [(self._by_number[number], member) for number, member in ended]
 
     def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
@@ -239,12 +300,14 @@ class Fold(AdvancedBoards):
             state.due_ms = record.due_ms
             state.now_ms = head.now_ms if record.now_ms is None else record.now_ms
             state.refreshed = record.refreshed
+            state.hidden = HiddenMembers(dict(record.hidden))
             if record.unfinished:
                 self.unfinished.open(state)
                 continue
             self.register(state)
             self.index.open_board(state.number, state.rules)
             self._opened(state)
+            self._hiding_ends.watch(state.number, state.hidden.items())
         self.offset = head.offset
         self.now_ms = head.now_ms
         self.next_number = head.next_number

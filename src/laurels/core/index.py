@@ -168,6 +168,33 @@ class Load(Protocol):
         """Raise SnapshotDamaged if the structures differ from their descriptions."""
 
 
+class RankingIndex(Protocol):
+    """The rankings of an index as readers see them, perhaps without some entries. The methods are
+    those of `Index`."""
+
+    def size(self, key: RankingKey) -> int: ...
+
+    def position(self, key: RankingKey, member: bytes) -> int: ...
+
+    def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]: ...
+
+    def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]: ...
+
+    def locate(
+        self, key: RankingKey, members: Sequence[str], *, whole: bool = False
+    ) -> Located: ...
+
+    def slice(self, key: RankingKey, start: int, stop: int) -> Slice: ...
+
+    def bound(
+        self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
+    ) -> int: ...
+
+    def data(self, board: int, members: Sequence[str]) -> list[bytes | None]: ...
+
+    def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]: ...
+
+
 class Index(Protocol):
     """All rankings. Each call is atomic; the caller ensures that no read runs during a commit."""
 
@@ -297,6 +324,9 @@ class Index(Protocol):
 
     def position(self, key: RankingKey, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked."""
+
+    def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]:
+        """Return the positions of members, -1 for those that are not ranked."""
 
     def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
         """Return the ranks of members in the board's style, -1 for those that are not ranked."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from .index import Index, Located, Slice
+from .index import Located, RankingIndex, Slice
 from .ranking_key import RankingKey
 
 
@@ -12,7 +12,7 @@ class WithoutInterval:
     There must be at least one of these entries. No entry before `first` may have the same rank as
     an entry from `past` on. The ranking must not change while this view is in use."""
 
-    def __init__(self, index: Index, key: RankingKey, first: int, past: int) -> None:
+    def __init__(self, index: RankingIndex, key: RankingKey, first: int, past: int) -> None:
         self._index = index
         self._first, self._past, self._gap = first, past, past - first
         self._least_rank = index.slice(key, first, first + 1).ranks[0]
@@ -27,6 +27,11 @@ class WithoutInterval:
     def position(self, key: RankingKey, member: bytes) -> int:
         """Return the position of a member, -1 if it is not among the remaining entries."""
         return self._own_position(self._index.position(key, member))
+
+    def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]:
+        """Return the positions of members, -1 for those that are not among the remaining
+        entries."""
+        return list(map(self._own_position, self._index.positions(key, members)))
 
     def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
         """Return the ranks of members, -1 for those that are not among the remaining entries."""

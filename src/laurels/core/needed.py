@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from laurels.engine.writing.decay import add
 from laurels.errors import UnknownColumn
-from laurels.model.labels import LabelPairs, scope_at
+from laurels.model.labels import LabelPairs, is_by, scope_at
 from laurels.model.rules import Rules
 from laurels.model.scale import decayed_scale
 from laurels.model.score import LIMIT, Score, score_of, stamp, units_of, word_bounds
@@ -120,7 +120,15 @@ def plan_needed(
     place = rank - 1
     span = Span(0, place, place + 1)
     zeros = zeros_of(rules, key.window, now_ms)
-    main = ReadRequest(key, (Start(),), (span,), (member,), head=rules.head, zeros=zeros)
+    main = ReadRequest(
+        key,
+        (Start(),),
+        (span,),
+        (member,),
+        head=rules.head,
+        zeros=zeros,
+        hidden=None if is_by(key.scope) else state.hidden_at(now_ms),
+    )
     requests, bounds = [main], list[Bounds]()
     if zeros is not None:
         requests.append(ReadRequest(key, members=(member,)))

@@ -26,7 +26,7 @@ from laurels.model.score import Score
 from laurels.model.validation import quoted, safe_repr
 
 from .between import Bound, Percentile, percentile_share
-from .board_queries import Periods, Scopes
+from .board_queries import HiddenOn, Periods, Scopes
 from .index import Offset
 from .mending import StoredEntry, stored_entry
 from .query import ListQuery, Query, RankingQuery, ScopedQuery
@@ -482,6 +482,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     Count,
     Periods,
     Scopes,
+    HiddenOn,
 )
 """All queries, in the order of the documentation."""
 

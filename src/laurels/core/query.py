@@ -47,6 +47,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     shared: ClassVar[bool] = False
     """Whether many clients make the same query, so that the answer is worth caching even where
     computing it takes microseconds."""
+    is_administrative: ClassVar[bool] = False
+    """Whether only keys that administer may make the query."""
     cacheable: ClassVar[bool] = False
     """Whether an answer may be repeated from memory, as `max_age` permits. All fields must be
     hashable."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from laurels.errors import (
     InvalidCursor,
     InvalidOffset,
+    MemberHidden,
     NotLive,
     PeriodExpired,
 )
@@ -92,8 +93,10 @@ class RankingView:
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         self._head = state.rules.head
         self._zeros = zeros_at_scale(state.rules, self._decayed)
-        is_plain = self._refreshed is None and self._zeros is None
-        steady = self._decayed is None and is_plain
+        self._hidden = None if by is not None else state.hidden_at(now_ms)
+        self._lists_all = self._zeros is None and self._hidden is None
+        """Whether the lists have all entries of the ranking."""
+        steady = self._decayed is None and self._refreshed is None and self._lists_all
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
@@ -102,11 +105,10 @@ class RankingView:
         """While the board has these `rules`, and until `until_ms`, this view shows the running
         period."""
 
-    def with_zeros(self) -> "RankingView":
-        """Return a view that also lists the members whose score is 0, even if the board hides
-        them."""
+    def with_all_members(self) -> "RankingView":
+        """Return a view that also lists hidden members, and the members whose score is 0."""
         view = copy(self)
-        view._zeros = None
+        view._zeros, view._hidden, view._lists_all = None, None, True
         return view
 
     def walk(self, after: str, limit: int) -> ReadRequest:
@@ -144,7 +146,7 @@ class RankingView:
             return self._page(ReadResult(total, [], [part], None, None), at, 0)
 
         is_plain = self._after is None and not reverse and not data and not head
-        is_plain = is_plain and self._zeros is None
+        is_plain = is_plain and self._lists_all
         return ReadPlan((request,), finish, read_index if is_plain else None)
 
     def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
@@ -193,7 +195,7 @@ class RankingView:
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if not aim:
             requests = (self._request(anchors, _BESIDE, data=data),)
-            return ReadPlan(requests, finish, None if data or self._zeros else read_index)
+            return ReadPlan(requests, finish, read_index if self._lists_all and not data else None)
         place = min(aim, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
         members = (member,) if self._head else ()
@@ -204,9 +206,11 @@ class RankingView:
         self, member: str, rank: int, column: str | None, now_ms: int
     ) -> ReadPlan[Needed | None]:
         """Plan the query for the value of one event that moves a member to a position. Raises
-        UnknownColumn, and NotLive if events do not count at once in the window."""
+        UnknownColumn, NotLive if events do not count at once in the window, and MemberHidden."""
         if self._refreshed is not None:
             raise NotLive(f"the window {quoted(self._window)} is refreshed at intervals")
+        if self._hidden is not None and member.encode() in self._hidden.members:
+            raise MemberHidden(f"{quoted(member)} is hidden, so no event moves it to a position")
         needs = self._needs(member, rank, now_ms, column)
         return ReadPlan(needs.requests, lambda results, _: needs.needed(results))
 
@@ -249,17 +253,21 @@ class RankingView:
 
     def ranks(self, members: Sequence[str]) -> ReadPlan[Sequence[Rank | None]]:
         key = self.key
-        request = ReadRequest(key, (), (), tuple(members), False, None, True, zeros=self._zeros)
-        if self._zeros is not None:
+        request = self._rank_request(tuple(members))
+        if not self._lists_all:
             return ReadPlan((request,), _ranks)
         return ReadPlan((request,), _ranks, lambda index, _: index.ranks_from(key, members, FIRST))
 
     def rank(self, member: str) -> ReadPlan[Rank | None]:
         key = self.key
-        request = ReadRequest(key, (), (), (member,), False, None, True, zeros=self._zeros)
-        if self._zeros is not None:
+        request = self._rank_request((member,))
+        if not self._lists_all:
             return ReadPlan((request,), _rank)
         return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
+
+    def _rank_request(self, members: tuple[str, ...]) -> ReadRequest:
+        zeros, hidden = self._zeros, self._hidden
+        return ReadRequest(self.key, (), (), members, False, None, True, zeros=zeros, hidden=hidden)
 
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
@@ -335,7 +343,14 @@ class RankingView:
     ) -> ReadRequest:
         """Return a request for this ranking."""
         return ReadRequest(
-            self.key, anchors, spans, members, data, head=self._head, zeros=self._zeros
+            self.key,
+            anchors,
+            spans,
+            members,
+            data,
+            head=self._head,
+            zeros=self._zeros,
+            hidden=self._hidden,
         )
 
     def _as_of(self, offset: Offset) -> AsOf:
@@ -462,11 +477,11 @@ class RankingView:
 
 def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
     """Return the cached view of a window's running period, in the scope of all events; None if no
-    view is cached, or if the cached view is outdated."""
+    view is cached, if the cached view is outdated, or if the board hides members."""
     view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)
-    if view is None or now_ms >= view.until_ms or view.rules is not state.rules:
+    if view is None or now_ms >= view.until_ms or view.rules is not state.rules or state.hidden:
         return None
     return view
 

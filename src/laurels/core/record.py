@@ -19,10 +19,13 @@ from laurels.model.batch import Batch
 from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
-FORMAT = 3
-"""The format of an entry with records that earlier versions do not know. These records replace
-entries of rankings (`MendRanking`), belong to a board that is copied from another store, or have
-events whose lateness is judged as of an earlier time."""
+FORMAT = 4
+"""The format of an entry with records that hide members or show them again. Versions that know the
+formats up to 3 do not know these records."""
+_MENDED = 3
+"""The format of an entry with records that replace entries of rankings (`MendRanking`), that belong
+to a board that is copied from another store, or that have events whose lateness is judged as of an
+earlier time. Versions that know the formats 1 and 2 do not know these records."""
 _OWN_TIMES = 2
 """The format of an entry whose boards have times of their own (event time), and whose batches may
 have a time of acceptance for each event. Other entries have format 1, in which the time never
@@ -161,6 +164,30 @@ class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
     tag: int = 0
 
 
+class Hide(Struct, frozen=True, array_like=True, tag="hide"):
+    """A member is hidden from now on, until `until_ms` if that is not None. It was first hidden at
+    `since_ms`, which is earlier than now if this record replaces a hiding."""
+
+    board: int
+    version: int
+    now_ms: int
+    member: bytes
+    reason: str
+    since_ms: int
+    until_ms: int | None
+    tag: int = 0
+
+
+class Show(Struct, frozen=True, array_like=True, tag="show"):
+    """A member is no longer hidden."""
+
+    board: int
+    version: int
+    now_ms: int
+    member: bytes
+    tag: int = 0
+
+
 class Adopt(Struct, frozen=True, array_like=True, tag="adopt"):
     """A new board that is being copied from another store: its `Origin`. Readers and writers cannot
     see the board until the copy is complete."""
@@ -199,12 +226,15 @@ Record = (
     | Position
     | Refresh
     | MendRanking
+    | Hide
+    | Show
     | Adopt
     | Content
     | Adopted
 )
 COPIES = (Adopt, Content, Adopted)
-_NEW_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
+_MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
+_HIDING_TAGS = (b"\xa4hide", b"\xa4show")
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -233,15 +263,19 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
     """Return the bytes of one log entry; with `own_times` each board has its own time."""
-    if any(map(_is_new, records)):
-        return _encoder.encode(_RawEntry(FORMAT, records))
-    return _encoder.encode(_RawEntry(_OWN_TIMES if own_times else _ONE_TIME, records))
+    log_format = max([_format_of(record) for record in records], default=_ONE_TIME)
+    if own_times and log_format == _ONE_TIME:
+        log_format = _OWN_TIMES
+    return _encoder.encode(_RawEntry(log_format, records))
 
 
-def _is_new(record: msgspec.Raw) -> bool:
-    """Return whether an encoded record needs the newest format. The type of a record is the first
-    item of its array."""
-    return bytes(memoryview(record)[1:9]).startswith(_NEW_TAGS)
+def _format_of(record: msgspec.Raw) -> int:
+    """Return the format that an encoded record needs. The type of a record is the first item of its
+    array."""
+    kind = bytes(memoryview(record)[1:9])
+    if kind.startswith(_HIDING_TAGS):
+        return FORMAT
+    return _MENDED if kind.startswith(_MENDED_TAGS) else _ONE_TIME
 
 
 def decode(body: bytes) -> list[Record]:

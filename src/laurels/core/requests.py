@@ -17,7 +17,9 @@ from msgspec import Struct
 
 from laurels.errors import InvalidCursor
 
-from .index import Index, Located, Slice
+from .excluding import WithoutMembers
+from .hidden import Exclusion
+from .index import Index, Located, RankingIndex, Slice
 from .interval import WithoutInterval
 from .ranking_key import RankingKey
 
@@ -107,8 +109,9 @@ class ReadRequest(Struct, frozen=True, gc=False):
     `scopes` the request only lists the scopes of the board that have members. With `whole` the
     result has all stored words of the requested members, not only the words that decide the order.
     With a `head` spans end at that position, as if the ranking had no further entries. With `zeros`
-    the result is that of the ranking without the entries whose score is 0. With a `walk` the
-    request only reads members in any order, into a slice with all stored words."""
+    the result is that of the ranking without the entries whose score is 0, with `hidden` it is that
+    without the hidden members. With a `walk` the request only reads members in any order, into a
+    slice with all stored words."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -122,6 +125,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     head: int = 0
     walk: Walk | None = None
     zeros: Zeros | None = None
+    hidden: Exclusion | None = None
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -169,7 +173,7 @@ def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
     return low, max(low, min(high, total))
 
 
-def position_of(index: Index | WithoutInterval, key: RankingKey, anchor: Anchor, total: int) -> int:
+def position_of(index: RankingIndex, key: RankingKey, anchor: Anchor, total: int) -> int:
     """Return the position of an anchor in a ranking of `total` entries."""
     if isinstance(anchor, AtMember):
         return index.position(key, anchor.member)
@@ -184,11 +188,20 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
         return ReadResult(0, [], [], index.cells(ask.key, ask.members), None)
     if ask.walk is not None:
         return _walk(index, ask, ask.walk)
-    return _find(index if ask.zeros is None else without(index, ask.key, ask.zeros), ask)
+    return _find(listed_by(index, ask), ask)
 
 
-def without(index: Index, key: RankingKey, zeros: Zeros) -> Index | WithoutInterval:
-    """Return an index that shows this ranking without the entries whose score is 0."""
+def listed_by(index: Index, ask: ReadRequest) -> RankingIndex:
+    """Return an index that shows the ranking of a request without the entries that the request
+    leaves out."""
+    listed: RankingIndex = index
+    if ask.hidden is not None:
+        listed = WithoutMembers(index, ask.key, ask.hidden)
+    return listed if ask.zeros is None else _without_zeros(listed, ask.key, ask.zeros)
+
+
+def _without_zeros(index: RankingIndex, key: RankingKey, zeros: Zeros) -> RankingIndex:
+    """Return an index that shows a ranking without the entries whose score is 0."""
     first, past = [
         index.bound(key, bound.words, bound.member, right=bound.right)
         for bound in (zeros.first, zeros.past)
@@ -196,7 +209,7 @@ def without(index: Index, key: RankingKey, zeros: Zeros) -> Index | WithoutInter
     return index if first == past else WithoutInterval(index, key, first, past)
 
 
-def _find(index: Index | WithoutInterval, ask: ReadRequest) -> ReadResult:
+def _find(index: RankingIndex, ask: ReadRequest) -> ReadResult:
     """Answer a request for entries, or for scopes."""
     key = ask.key
     if ask.ranks:

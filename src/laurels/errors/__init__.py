@@ -164,6 +164,20 @@ class NotLive(Conflict):
     advice = "use a window without refresh"
 
 
+class MemberHidden(Conflict):
+    """The member is hidden, so it has no position in any ranking."""
+
+    code = "member_hidden"
+    advice = "show the member again first, or ask about another member"
+
+
+class InvalidHiding(InvalidInput):
+    """The reason or the end of a hiding is not valid."""
+
+    code = "invalid_hiding"
+    advice = "give a reason of 1 to 500 characters, and for `until` a time after now, or none"
+
+
 class UnknownScope(NotFound):
     """The board has no ranking by these labels."""
 

@@ -15,6 +15,13 @@ class MissingRedis(InvalidInput):
     advice = "in a checkout of laurels run pip install '.[redis]'"
 
 
+class NotOnIndexServer(Conflict):
+    """Boards on an index server do not have this yet."""
+
+    code = "not_on_index_server"
+    advice = "keep the board in a folder (`laurels copy`) to use it"
+
+
 class IndexUnavailable(Unavailable):
     """The index server did not carry out the call, or did not confirm it in time.
 

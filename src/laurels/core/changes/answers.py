@@ -18,6 +18,8 @@ ChangeKind = Literal[
     "create",
     "change",
     "mend",
+    "hide",
+    "show",
     "initial",
     "initial_end",
 ]
@@ -55,7 +57,8 @@ class Change(Answer, frozen=True):
     `rankings` has the entries in `all` and calendar windows in which the event counted; for `mend`
     it has the new entry. Rankings of other windows change with time and are not listed. `data`
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
-    source, for `create` and `change` the definition of the board.
+    source, for `create` and `change` the definition of the board, for `hide` the `reason`,
+    `since_ms` and `until_ms`.
     """
 
     id: str

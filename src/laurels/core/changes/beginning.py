@@ -11,16 +11,17 @@ older one, ends with the store's state.
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.core.board_queries import Periods, Scopes
+from laurels.core.board_queries import Scopes, StoredPeriods
 from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
 from laurels.core.changes.pages import times_of
+from laurels.core.hiding import Hiding
 from laurels.core.index import Offset
 from laurels.core.query import Query, RankingQuery
 from laurels.core.query_context import QueryContext
@@ -70,7 +71,7 @@ class CurrentEntriesQuery(RankingQuery[CurrentEntries], frozen=True, kw_only=Tru
             return self._plan_walk(now, self.after)
         if after.startswith(WALK):
             raise InvalidCursor("the head of the board was removed after the cursor was made")
-        view = self._view(now, self.after).with_zeros()
+        view = self._view(now, self.after).with_all_members()
         page = view.top(self.limit, 0, False, True)
         labels = dict(self.labels) if rules.scoped else None
 
@@ -206,7 +207,7 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
             cursor = yield from _next_scope(cursor, spec.labels)
             continue
         if cursor.period is None:
-            cursor = yield from _next_period(cursor, spec, rules)
+            cursor = yield from _next_period(cursor, spec)
             continue
         try:
             entries: CurrentEntries = yield CurrentEntriesQuery(
@@ -217,13 +218,13 @@ def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) 
                 after=cursor.page,
             )
         except PeriodExpired:
-            cursor = yield from _next_period(cursor, spec, rules)
+            cursor = yield from _next_period(cursor, spec)
             continue
         changes = _changes_of(entries, board, uid)
         if entries.next is not None:
             cursor = replace(cursor, page=entries.next)
         else:
-            cursor = yield from _next_period(cursor, spec, rules)
+            cursor = yield from _next_period(cursor, spec)
         if changes:
             return ChangePage(changes, cursor.encode(), more=True)
     return ChangePage([], cursor.encode(), more=True)
@@ -234,10 +235,26 @@ def is_last(page: ChangePage) -> bool:
     return bool(page.changes) and page.changes[-1].kind == "initial_end"
 
 
-def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage:
+def completed(
+    page: ChangePage,
+    positions: Mapping[str, str],
+    hidden: Iterable[tuple[bytes, Hiding]],
+) -> ChangePage:
     """Return the last page of the initial load with more changes: before `initial_end` there is a
-    change of the kind `position` for each source."""
+    change of the kind `hide` for each hidden member, and one of the kind `position` for each
+    source."""
     end = page.changes[-1]
+    hides = [
+        replace(
+            end,
+            id=f"{end.id}/hidden/{member.decode()}",
+            kind="hide",
+            at_ms=hiding.since_ms,
+            member=member.decode(),
+            data=hiding.described(),
+        )
+        for member, hiding in hidden
+    ]
     noted = [
         replace(
             end,
@@ -247,7 +264,7 @@ def with_positions(page: ChangePage, positions: Mapping[str, str]) -> ChangePage
         )
         for source, position in sorted(positions.items())
     ]
-    return replace(page, changes=[*noted, end])
+    return replace(page, changes=[*hides, *noted, end])
 
 
 def _changes_of(entries: CurrentEntries, board: str, uid: str) -> list[Change]:
@@ -274,12 +291,12 @@ def _text(ranking: ChangedRanking) -> str:
 
 
 def _next_period(
-    cursor: InitialCursor, spec: RankingSpec, rules: Rules
+    cursor: InitialCursor, spec: RankingSpec
 ) -> Generator[Query[Any], Any, InitialCursor]:
     """Return the cursor of the next older period of a window. After the oldest period, this is the
     cursor of the next scope or ranking."""
-    periods = yield Periods(window=spec.window, labels=cursor.scope or ())
-    labels = [period.label for period in periods if period.total or rules.hide_zero]
+    periods = yield StoredPeriods(window=spec.window, labels=cursor.scope or ())
+    labels = [period.label for period in periods if period.total]
     if cursor.period is None:
         older = labels
     else:

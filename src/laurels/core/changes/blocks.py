@@ -17,9 +17,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.core.board_state import BoardState
+from laurels.core.hiding import Hiding
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import MendRanking, Position
+from laurels.core.record import Hide, MendRanking, Position
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
@@ -179,6 +180,12 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
     source, position = record.position
     noted = msgspec.json.encode({"source": source, "position": position})
     return write_block(record, "position", None, noted, sequence)
+
+
+def hide_block(record: Hide, sequence: int = 0) -> WriteBlock:
+    """Return the block of a record that hides a member."""
+    hiding = Hiding(record.reason, record.since_ms, record.until_ms).described()
+    return write_block(record, "hide", record.member, msgspec.json.encode(hiding), sequence)
 
 
 def mend_block(record: MendRanking) -> MendBlock:

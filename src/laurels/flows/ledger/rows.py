@@ -136,6 +136,8 @@ def flush_of(
             _add_board_change(flush, change)
         elif kind == "remove":
             _remove(flush, member)
+        elif kind in ("hide", "show"):
+            continue  # a hidden member goes on being counted, so its rows stay
         elif kind == "data":
             flush.data[member] = _json(change.data), version
         else:

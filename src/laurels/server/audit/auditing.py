@@ -43,16 +43,18 @@ class AuditedCall(Struct, frozen=True):
 
 
 def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
-    """Return the audit entry of a call."""
+    """Return the audit entry of a call. Its reason is that of the query string or, if the call
+    itself takes a reason, that of the body."""
+    request = _request(call.raw, call.media_type)
     return AuditEntry(
         at_ms=at_ms,
         by=call.caller.name,
         verb=call.verb,
         board=call.part if call.of_board else None,
         target=None if call.of_board else call.part or None,
-        reason=call.reason,
+        reason=call.reason or _reason_of(request),
         status=call.status,
-        request=_request(call.raw, call.media_type),
+        request=request,
         client=call.client,
         request_id=call.request_id,
         trace_id=call.trace_id,
@@ -87,6 +89,11 @@ def _request(raw: bytes, media_type: str) -> Any:
         with suppress(LaurelsError):
             return requests.document(raw, media_type)
     return {"bytes": len(raw)}
+
+
+def _reason_of(request: Any) -> str | None:
+    reason = request.get("reason") if isinstance(request, dict) else None
+    return reason if isinstance(reason, str) else None
 
 
 class Auditor:

@@ -98,12 +98,13 @@ class Routes(list[Route]):
         returns: Any = None,
         most_body: int | None = FEW_BYTES,
         takes_submissions: bool = False,
+        scope: Scope = "read",
     ) -> Put:
         """Return a decorator that adds the handler of a query, which only reads, to the table."""
         return self._put(
             method,
             path,
-            "read",
+            scope,
             query,
             body,
             returns,

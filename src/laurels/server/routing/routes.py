@@ -13,6 +13,7 @@ from laurels.server.verbs import (
     copies,
     flows,
     hot,
+    moderation,
     moves,
     queries,
     streams,
@@ -25,6 +26,7 @@ from .route import Route
 ROUTES: list[Route] = [
     *boards.ROUTES,
     *writes.ROUTES,
+    *moderation.ROUTES,
     *queries.ROUTES,
     *streams.ROUTES,
     *changes.ROUTES,

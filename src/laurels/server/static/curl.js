@@ -25,6 +25,8 @@ const BODIES = {
   set: EVENT,
   set_data: { member: "alice", data: { team: "red" } },
   remove: { member: "alice" },
+  hide: { member: "alice", reason: "scripted gifts" },
+  show: { member: "alice" },
   standings: ["alice", "bob"],
   ranks: ["alice", "bob"],
   create_key: { name: "page", scope: "read", boards: ["*"] },

@@ -52,6 +52,7 @@ for _kind in QUERIES:
             f"/v1/boards/{{board}}/{_kind.path}",
             query=parameters_of(_kind),
             returns=_kind.returns,
+            scope="admin" if _kind.is_administrative else "read",
         )
     else:
         _put = ROUTES.query(

@@ -19,9 +19,11 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowMember,
     Submit,
     SubmitMany,
 )
@@ -34,6 +36,7 @@ from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import integer
 from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
+from laurels.stores.intake.hiding import reason_text
 from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.parameters import board_path, target, write_label_names
@@ -53,6 +56,7 @@ _batch = decoder(BatchAnswer)
 _offset = mapped(decoder(dict[str, int]), lambda payload: payload["offset"])
 _clock = decoder(ClockStatus)
 _removed = mapped(decoder(dict[str, bool]), lambda payload: payload["removed"])
+_shown = mapped(decoder(dict[str, bool]), lambda payload: payload["shown"])
 _mended = mapped(decoder(dict[str, int]), lambda payload: payload["mended"])
 _position = mapped(decoder(dict[str, str | None]), lambda payload: payload["position"])
 _positions = mapped(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
@@ -122,6 +126,17 @@ def command_call(command: Command[Any]) -> Call[Any]:
             body = to_json.encode({"member": member_text(member)})
             return Call(
                 "POST", board_path(board, "remove"), _removed, body=body, needs_idempotency_key=True
+            )
+        case HideMember(board, member, reason, until_ms):
+            fields = {"member": member_text(member), "reason": reason_text(reason)}
+            if until_ms is not None:
+                fields["until"] = until_ms
+            body = to_json.encode(fields)
+            return Call("POST", board_path(board, "hide"), nothing, body=body, is_repeatable=True)
+        case ShowMember(board, member):
+            body = to_json.encode({"member": member_text(member)})
+            return Call(
+                "POST", board_path(board, "show"), _shown, body=body, needs_idempotency_key=True
             )
         case Mend(board, rankings, at_ms):
             body = to_json.encode({"rankings": rankings, "at_ms": at_ms})

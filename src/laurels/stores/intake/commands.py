@@ -11,9 +11,11 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowMember,
     Submit,
     SubmitMany,
 )
@@ -22,6 +24,7 @@ from laurels.model.event import member_bytes
 
 from . import writes
 from .accept import SubmitOptions, data_bytes
+from .hiding import hiding, showing
 from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite
@@ -69,6 +72,10 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return writes.DataChange(state, member_bytes(member), data_bytes(data), expected)
         case RemoveMember(board, member):
             return writes.removal(store.named(board), member_bytes(member))
+        case HideMember(board, member, reason, until_ms):
+            return hiding(store.named(board), member, reason, until_ms)
+        case ShowMember(board, member):
+            return showing(store.named(board), member)
         case Mend(board, rankings, at_ms):
             return Mending(store.named(board), rankings, at_ms)
         case CreateBoard(definition, exist_ok):
@@ -86,7 +93,7 @@ def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
-    elif not isinstance(command, SetData | DeleteBoard):
+    elif not isinstance(command, SetData | HideMember | DeleteBoard):
         result = committed
     done: T = result
     return done

@@ -43,6 +43,7 @@ def origin_of(
         },
         ends=ends,
         state=f"{state.number}.{changes}",
+        hidden=list(state.hidden.items()),
     )
 
 

@@ -13,7 +13,7 @@ from laurels.core.index import Offset
 from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
-from laurels.core.requests import without
+from laurels.core.requests import ReadRequest, listed_by
 from laurels.core.stream_time import judged_at
 from laurels.core.zeros import zeros_of
 from laurels.engine.batch.intake import MISSING, Columns
@@ -21,7 +21,7 @@ from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
 from laurels.model.batch import Batch, batch_of
 from laurels.model.event import AHEAD_MS
-from laurels.model.labels import concatenate
+from laurels.model.labels import concatenate, is_by
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import quoted
 
@@ -230,9 +230,9 @@ class Submission:
     ) -> list[int]:
         """Return the ranks of members in a ranking at an instant."""
         zeros = zeros_of(self.board.rules, key.window, now_ms)
-        return (fold.index if zeros is None else without(fold.index, key, zeros)).ranks(
-            key, members
-        )
+        hidden = None if is_by(key.scope) else self.board.hidden_at(now_ms)
+        request = ReadRequest(key, zeros=zeros, hidden=hidden)
+        return listed_by(fold.index, request).ranks(key, members)
 
     def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
         """Refuse the events at these positions."""

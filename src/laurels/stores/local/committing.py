@@ -24,6 +24,7 @@ from laurels.stores.intake.accept import (
     successive,
 )
 from laurels.stores.intake.commit import Committer, Write
+from laurels.stores.intake.hiding import end_of_hiding
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.intake.tickets import Ticket, build_writes
 from laurels.stores.intake.writes import FoldedWrite, Task
@@ -57,7 +58,8 @@ class LocalCommits(LocalReads):
         with self.reading():
             ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))
             until_ms = min(until_ms, self._fold.refreshes.interval_ms)
-        if ready:
+            has_ended = bool(self._fold.ended_hidings())
+        if ready or has_ended:  # every commit writes the ends of hidings that are due
             self.commit(Task(self._refresh))
         return max(left, int(ready)), until_ms
 
@@ -71,6 +73,9 @@ class LocalCommits(LocalReads):
             self._committing_ms = self._now()
             self._advance_clock()
         try:
+            if self._fold.has_ended_hidings():
+                with suppress(StorageFailed):  # the ends stay due
+                    self._end_hidings()
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)
                 self._run_or_disable(partial(self._log_and_fold, accepted, logged))
@@ -97,10 +102,21 @@ class LocalCommits(LocalReads):
                 for state, window in self._fold.refreshes.ready(self._fold.now_ms)
             ]
         if drafted:
-            self._run_or_disable(partial(self._log_refreshes, drafted))
+            self._run_or_disable(partial(self._log_due, drafted))
 
-    def _log_refreshes(self, drafted: Sequence[records.Refresh]) -> None:
-        """Append refreshes to the log as one entry, and fold them."""
+    def _end_hidings(self) -> None:
+        """Write the ends of hidings that are due, as an entry of their own, before the entry of a
+        commit."""
+        with self._lock:
+            drafted = [
+                end_of_hiding(state, member, self._fold.time_of(state))
+                for state, member in self._fold.ended_hidings()
+            ]
+        if drafted:
+            self._run_or_disable(partial(self._log_due, drafted))
+
+    def _log_due(self, drafted: Sequence[records.Refresh | records.Show]) -> None:
+        """Append records that are due to the log as one entry, and fold them."""
         self._append([records.encode_one(record) for record in drafted])
         with self._lock:
             for record in drafted:

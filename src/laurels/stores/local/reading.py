@@ -164,7 +164,8 @@ class LocalReads(LocalState):
             if not beginning.is_last(page):
                 return page
             with self.reading():
-                return beginning.with_positions(page, self.named(board).positions)
+                state = self.named(board)
+                return beginning.completed(page, state.positions, state.hidden.items())
         with self.reading():
             read = self._changes.read(self.named(board), after, limit)
         return read.page()

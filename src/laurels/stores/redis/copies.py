@@ -178,6 +178,8 @@ class ServerCopies:
         with ends_in(inf, anew=True):
             await self._catalog.load()
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
+            if origin.hidden:
+                raise CopyRefused("the board hides members, which an index server cannot do yet")
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
             number = await self._catalog.registry.take_number()

@@ -20,9 +20,11 @@ from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, c
 from laurels.core.commands import (
     Command,
     DefinitionCommand,
+    HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowMember,
     Submit,
     SubmitMany,
 )
@@ -32,8 +34,10 @@ from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
+from laurels.errors.index_server import NotOnIndexServer
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
+from laurels.model.validation import quoted
 from laurels.stores.answers.answer import CacheSettings
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
@@ -466,7 +470,7 @@ class RedisStore(Paced):
         if not beginning.is_last(page):
             return page
         positions = read_only(self._catalog.index.positions)
-        return beginning.with_positions(page, await positions(opened_as(state)))
+        return beginning.completed(page, await positions(opened_as(state)), ())
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
         """Run in a thread a read that waits for the server. Return its result."""
@@ -508,6 +512,8 @@ class RedisStore(Paced):
             )  # as a list, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
+        elif isinstance(command, HideMember | ShowMember):
+            raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")
         elif isinstance(command, SetData | RemoveMember | Mend):
             await self.find_board(command.board)
         accept = partial(to_write, _Known(self._catalog), command)

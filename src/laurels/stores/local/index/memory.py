@@ -341,6 +341,10 @@ class MemoryIndex(Deferred):
         id = self._roster.find(member)
         return -1 if ranking is None or id < 0 else ranking.rank(id, ORDINAL)
 
+    def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]:
+        ranking = self._ranking(key)
+        return [-1] * len(members) if ranking is None else ranking.ranks_of(members, ORDINAL)
+
     def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
         store = self._boards[key.board]
         ranking = _ranked(store, key)

@@ -1,0 +1,126 @@
+"""Members that are hidden by moderators: they are counted, but not ranked. Pure.
+
+The rankings of an index contain hidden members like all others, so no write depends on who is
+hidden, and a member that is shown again stands as if it had never been hidden. Only readers leave
+hidden members out: a request names them (`Exclusion`), and its result is that of the ranking
+without them (`excluding.py`).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from laurels.timeline.instants import MAX_MS
+
+from .hiding import Hiding
+from .index import RankingIndex
+from .ranking_key import RankingKey
+
+MAX_ORDERED = 1_000_000
+"""The maximum number of members in the cached orders of an `Exclusion`, over all rankings."""
+
+
+class Exclusion:
+    """The members that a board hides at one time. `is_dense` is whether the board has dense ranks.
+
+    For each ranking that is read, it caches which of these members the ranking has, in its order.
+    This order changes only if an entry of a hidden member changes; `forget` must be called then.
+    """
+
+    def __init__(self, members: Collection[bytes], *, is_dense: bool) -> None:
+        self.members = frozenset(members)
+        self.is_dense = is_dense
+        self._orders: dict[RankingKey, list[bytes]] = {}
+        self._ordered = 0
+
+    def order(self, index: RankingIndex, key: RankingKey) -> list[bytes]:
+        """Return the excluded members that a ranking has, in its order."""
+        order = self._orders.get(key)
+        if order is None:
+            order = self._find(index, key)
+            if self._ordered + len(order) > MAX_ORDERED:
+                self.forget()
+            self._orders[key] = order
+            self._ordered += 1 + len(order)
+        return order
+
+    def forget(self) -> None:
+        """Forget the cached orders, since an entry of one of the members may have changed."""
+        self._orders.clear()
+        self._ordered = 0
+
+    def _find(self, index: RankingIndex, key: RankingKey) -> list[bytes]:
+        """Read from an index what `order` returns. O(min(members of the ranking, hidden
+        members))."""
+        size = index.size(key)
+        if size <= len(self.members):
+            listed = [member.encode() for member in index.slice(key, 0, size).members]
+            return [member for member in listed if member in self.members]
+        members = list(self.members)
+        found = zip(index.positions(key, members), members, strict=True)
+        return [member for position, member in sorted(found) if position >= 0]
+
+
+class HiddenMembers:
+    """The hidden members of one board, with their hidings."""
+
+    def __init__(self, hidings: Mapping[bytes, Hiding] | None = None) -> None:
+        self._hidings = dict(hidings or {})
+        self._exclusion: Exclusion | None = None
+        self._until_ms = MAX_MS
+        """The time at which the cached exclusion is no longer valid."""
+
+    def __bool__(self) -> bool:
+        return bool(self._hidings)
+
+    def __contains__(self, member: bytes) -> bool:
+        return member in self._hidings
+
+    def items(self) -> Iterator[tuple[bytes, Hiding]]:
+        """Yield each member with its hiding, in the order of the members."""
+        return iter(sorted(self._hidings.items()))
+
+    def hiding(self, member: bytes, now_ms: int) -> Hiding | None:
+        """Return the hiding of a member; None if the member is not hidden at `now_ms`."""
+        hiding = self._hidings.get(member)
+        return None if hiding is None or hiding.is_over(now_ms) else hiding
+
+    def stored(self, member: bytes) -> Hiding | None:
+        """Return the hiding of a member, even if its end has passed; None if there is none."""
+        return self._hidings.get(member)
+
+    def hide(self, member: bytes, hiding: Hiding) -> None:
+        """Hide a member. This replaces an earlier hiding."""
+        self._hidings[member] = hiding
+        self._exclusion = None
+
+    def show(self, member: bytes) -> bool:
+        """Show a member again; return whether it had a hiding."""
+        self._exclusion = None
+        return self._hidings.pop(member, None) is not None
+
+    def next_end_ms(self, now_ms: int) -> int:
+        """Return the next instant after `now_ms` at which a hiding ends; MAX_MS if none does. O(1)
+        without hidden members."""
+        ends = [h.until_ms for h in self._hidings.values() if h.until_ms is not None]
+        return min([end_ms for end_ms in ends if end_ms > now_ms], default=MAX_MS)
+
+    def at(self, now_ms: int, *, is_dense: bool) -> Exclusion | None:
+        """Return the members that are hidden at an instant, None if there are none. `is_dense` is
+        whether the board has dense ranks."""
+        if not self._hidings:
+            return None
+        if self._exclusion is None or now_ms >= self._until_ms:
+            hidden = [m for m, hiding in self._hidings.items() if not hiding.is_over(now_ms)]
+            self._exclusion = Exclusion(hidden, is_dense=is_dense)
+            self._until_ms = self.next_end_ms(now_ms)
+        return self._exclusion if self._exclusion.members else None
+
+    def forget(self) -> None:
+        """Forget what is cached, since entries of hidden members, or the rank style of the board,
+        may have changed."""
+        self._exclusion = None
+
+    def counted(self, members: Collection[bytes]) -> None:
+        """Forget cached orders if the entry of a hidden member may have changed: events of these
+        members were counted."""
+        if self._exclusion is not None and not self._hidings.keys().isdisjoint(members):
+            self._exclusion.forget()
