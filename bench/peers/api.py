@@ -79,7 +79,7 @@ class ApiBoard:
 
 
 class ApiRanks:
-    """The same board, for reading ranks."""
+    """The board of an `ApiBoard`, for reading ranks alone."""
 
     ours = True
     name = "laurels API, ranks alone"
@@ -98,8 +98,8 @@ class ApiRanks:
 
 
 class ApiThreads:
-    """The same board; the batches are divided among several threads, each of which waits for its
-    receipts."""
+    """The board of an `ApiBoard`. Its batches are divided among several threads, each of which
+    waits for its receipts."""
 
     ours = True
 

@@ -11,8 +11,8 @@ from bench.workload import Batch
 
 
 class OnOneCore:
-    """The same board on one core. The caller and the commit thread switch without waking a sleeping
-    core, as a Redis server and its client do with the placement *one core*."""
+    """The board of another peer, on one core. The caller and the commit thread switch without
+    waking a sleeping core, as a Redis server and its client do with the placement *one core*."""
 
     ours = True
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacking or cores is None:
         print("\n".join(lacking))
         return 2
-    # so that the servers it started are stopped as well
+    # exit normally on SIGTERM, so that the servers started here are stopped as well
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     file = options.json or RESULTS / f"{started}-redis.json"

@@ -149,7 +149,7 @@ class _Heads:
     # Memory
 
     async def load(self) -> None:
-        """Load all three with the same scores."""
+        """Load the two boards and the sorted set with the same scores."""
         count, now_ms = self._population.count, self._population.now_ms
         batches, grown = entries_of("lognormal", count, now_ms), {}
         with without_file([self._server]):
@@ -191,7 +191,8 @@ class _Heads:
         }
 
     async def measure_events(self) -> None:
-        """Count the same events on all three, in batches and one by one."""
+        """Count the same events on the two boards and in the sorted set, in batches and one by
+        one."""
         assert self._effort is not None
         least = _BATCHES_LEAST[self._tie]
         rate = f"Events/s of the server's processor, tie {self._tie}"

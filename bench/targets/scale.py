@@ -25,13 +25,13 @@ class Scale(msgspec.Struct, frozen=True):
     """The numbers of members on the boards of each section."""
 
     board: int
-    """The members of the board for events and ranks compared with Redis."""
+    """The number of members of the board for events and ranks compared with Redis."""
     weighed: tuple[int, ...]
-    """The members of the boards for memory compared with Redis."""
+    """The numbers of members of the boards for memory compared with Redis."""
     grown: tuple[int, ...]
-    """The members of the boards for the cost of an operation by size."""
+    """The numbers of members of the boards for the cost of an operation by size."""
     large: int
-    """The members of the board for recovery and stalls."""
+    """The number of members of the board for recovery and stalls."""
     services: bool
     """Whether to run the short benches of the service and of an index server, too."""
     huge: int | None = None

@@ -102,7 +102,7 @@ def test_messages_are_counted_once_in_batches_of_any_size(
 def test_an_event_that_is_published_twice_counts_once(
     server: NatsServer, stream: str, boards: Path
 ) -> None:
-    """The second message is in another batch, and one of a later run."""
+    """The event `a` is repeated in a later batch of the same run, the event `b` in a later run."""
     event = {"board": "gifts", "member": "ann", "value": 5}
     a, b = (msgspec.json.encode({**event, "id": id}) for id in ("a", "b"))
     server.publish("scores.a", [a, b, a])

@@ -66,7 +66,7 @@ def test_entries_of_four_fields_are_counted_once(server: Server, stream: str, bo
 def test_an_event_that_is_added_twice_counts_once(
     server: Server, stream: str, boards: Path
 ) -> None:
-    """The second entry is in another batch, and one of a later run."""
+    """The event `a` is repeated in a later batch of the same run, the event `b` in a later run."""
     event = {"board": "gifts", "member": "ann", "value": 5}
     for id in ("a", "b", "a"):
         server.call("XADD", KEY, "*", "event", msgspec.json.encode({**event, "id": id}))

@@ -117,7 +117,7 @@ def test_changed_boards_are_found_in_every_store(site: Site) -> None:
     changed = site.lb.changed_boards(cursor)
     assert sorted(changed.boards or ()) == ["b1", "c1"]
     assert site.lb.changed_boards(changed.cursor).boards == []
-    assert site.lb.changed_boards("12").boards is None  # as from a service with one store
+    assert site.lb.changed_boards("12").boards is None  # a cursor of one store
     for wrong in ("x", "1~x", "", "~~"):
         with pytest.raises(errors.InvalidCursor):
             site.lb.changed_boards(wrong)
@@ -182,7 +182,7 @@ def test_a_connection_sees_its_own_writes_on_boards_with_answers_from_memory(sit
         site.lb.create(laurels.Board(name, max_age="1h"))
         site.lb.submit(name, "ann", 1)
     with httpx.Client(base_url=site.url, headers={**ADMIN, **JSON}) as client:
-        for _ in range(50):  # each waits for the index server, so time passes
+        for _ in range(50):  # each request takes a while at the index server
             client.get("/v1/boards/a1/standings?members=ann")
             client.get("/v1/boards/b1/top?limit=1").raise_for_status()
         for name in ("a1", "b1"):

@@ -130,7 +130,8 @@ def test_further_writes_are_refused_at_once_after_the_longest_wait(
     opened.hold("b")
     with pytest.raises(BoardMoving), opened.writing("b"):
         pass
-    monkeypatch.setattr(gate, "MOST_HOLD_SECONDS", None)  # would wait forever
+    # From here on, a write that waits would wait forever.
+    monkeypatch.setattr(gate, "MOST_HOLD_SECONDS", None)
     with pytest.raises(BoardMoving), opened.writing("b"):
         pass
     with pytest.raises(BoardMoving):

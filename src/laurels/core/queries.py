@@ -417,7 +417,8 @@ class ScoreAnswer(Struct, frozen=True):
 
 
 class ScoreAtPercentile(RankingQuery[Score | None], frozen=True, kw_only=True):
-    """The score that a given percentage of the members does not exceed."""
+    """The score at a percentile: at least this percentage of the members have this score or a worse
+    one."""
 
     verb = "score_at_percentile"
     path = "percentile"

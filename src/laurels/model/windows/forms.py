@@ -418,7 +418,7 @@ def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
 
 
 def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield the errors of a half-life that is a valid duration."""
+    """Yield an error if a decay window has no half-life, or one that is too short or too long."""
     if fields.get("half_life") is None:
         yield "a decay window has a half-life: write decay:6h"
     elif form.half_life is not None:

@@ -128,7 +128,7 @@ class BoardCatalog:
             return
         await self.index.open(opened_as(before))
         await self.registry.load()
-        if self.boards.find_by_number(state.number) is None:  # deleted meanwhile: close it again
+        if self.boards.find_by_number(state.number) is None:  # the board was deleted meanwhile
             await self.index.close(opened_as(before))
 
     async def remove_deleted(self) -> None:

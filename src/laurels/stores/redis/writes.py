@@ -192,7 +192,8 @@ class Writer:
                     self._catalog.note_passes_due(state)
                 if state.rules.refreshed:
                     self._catalog.note_refresh_states(state, applied.refresh_states)
-                    plan = self._catalog.boards.plan(batch)  # a refresh may show another step
+                    # The plan is made again, since a refresh may have changed which step is shown.
+                    plan = self._catalog.boards.plan(batch)
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after, applied.highs)

@@ -10,7 +10,7 @@ from .placed import PlacedStore
 from .placement import Placement
 
 NAMED = 20
-"""The most boards that one warning names."""
+"""The maximum number of boards that one warning names."""
 
 
 class MisplacedBoards:
@@ -27,7 +27,8 @@ class MisplacedBoards:
         self._placement = placement
         self._warn = warn
         self._boards: set[tuple[int, str]] = set()
-        """The numbers of the stores and the names of the boards."""
+        """The misplaced boards: the number of the store that has the board, and the board's
+        name."""
 
     def __bool__(self) -> bool:
         return bool(self._boards)

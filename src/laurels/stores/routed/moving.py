@@ -39,7 +39,7 @@ from .routes import BoardRoute, BoardRoutes
 from .touched import TouchedMembers
 
 ATTEMPTS = 5
-"""How many times a board that is written meanwhile is copied."""
+"""The maximum number of times that one move copies a board, if writes make each copy useless."""
 SHARE_SECONDS = 0.4
 """A copy that took at most this long can be made again while the writes are held. If
 `pause_seconds` lets the writes be held for longer, a copy that took longer can be made again,
@@ -172,7 +172,8 @@ class Mover:
             return None
         touched = self._gate.touched[board] = TouchedMembers()
         try:
-            with self._held(board, _WORKING_SECONDS):  # writes that had begun are not noted
+            # Writes that began earlier are not noted, so wait until they have ended.
+            with self._held(board, _WORKING_SECONDS):
                 since_ms = source.copies.clock().now_ms
             pieces = source.copies.scan(board, since_ms)
             assert pieces is not None, "the definition does not change without spoiling the copy"

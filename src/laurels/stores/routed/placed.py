@@ -62,7 +62,7 @@ class PlacedStore:
         """The error that prevents writes to a store that answers, as of the last check."""
         self._known: dict[str, Board] = {}
         self._slow_follow: asyncio.Future[None] | None = None
-        """A reading of change tokens that took long."""
+        """An update of change tokens that took too long and may still be running."""
 
     @property
     def failure(self) -> LaurelsError | None:

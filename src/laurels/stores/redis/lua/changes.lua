@@ -18,7 +18,7 @@
 -- A call to be recorded has A.changes: tag, block, count (the number of changes other than events),
 -- unsent (the number of changes in the block that are not for sinks), keep (milliseconds), most
 -- (changes); for a batch also windows (indices of A.windows) and absolute.
-local TRIMMED = 16  -- the maximum number of blocks that one call removes; it adds only one
+local TRIMMED = 16  -- one call adds one block, and removes at most this many
 
 -- Returns the newest block that all registered sinks have confirmed; false if there are no sinks.
 local function least_confirmed()

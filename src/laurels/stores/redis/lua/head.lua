@@ -233,7 +233,7 @@ do
 
   local function is_zero(form)
     if scored then return form >= zero_form and form < past_zeros end
-    if string.byte(form, 8 * columns) ~= 0 then return false end  -- cheaper, and true of nearly all other scores
+    if string.byte(form, 8 * columns) ~= 0 then return false end  -- one byte shows this for nearly all other scores
     return sub(form, 1, 8 * columns) == zero_form
   end
 
