@@ -120,7 +120,8 @@ class Oracle:
         return ranked
 
     def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
-        """Hide a member. If it is hidden already, it stays hidden since the same time."""
+        """Hide a member. If it is hidden already, the time since which it is hidden stays the
+        same."""
         board = self.board(name)
         self.latest_ms = now_ms = self.now_ms()
         since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms

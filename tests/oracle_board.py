@@ -53,8 +53,8 @@ class OracleBoard:
         return until_ms is None or now_ms < until_ms
 
     def shown(self, counted: Iterable[Counted], scope: Scope, now_ms: int) -> list[Counted]:
-        """Return the events that count in a scope, without those of hidden members. A scope that
-        ranks the values of a label has no members."""
+        """Return the events that count in a scope, without those of hidden members. In a scope that
+        ranks the values of a label no event is left out, since its entries are not members."""
         within = self.within(counted, scope)
         if scope.by is not None:
             return within

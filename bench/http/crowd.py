@@ -68,8 +68,8 @@ class _Scored(msgspec.Struct, frozen=True):
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """A frame of the feed. In a `top`, the marker is among the entries; in a `change`, it is among
-    the entered or the scored members."""
+    """A frame of the feed. In a frame `top`, the marker is in `entries`; in a frame `change`, it is
+    in `entered` or `scored`."""
 
     entries: list[_Scored] = []
     entered: list[_Scored] = []

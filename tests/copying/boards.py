@@ -1,4 +1,5 @@
-"""Boards with windows of every kind and a history, and all that they show."""
+"""Boards with windows of every kind, a history of events for them, and everything that they
+answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rejects of a source that are published to a subject of JetStream: each once, and none lost while
-the subject is down or when it refuses them."""
+"""A source publishes its rejects to a subject of JetStream. Each reject is published once, and none
+is lost while the subject is down or refuses rejects."""
 
 from __future__ import annotations
 

@@ -8,17 +8,17 @@ from .index import Located, RankingIndex, Slice
 from .ranking_key import RankingKey
 
 ALL_POSITIONS = 8
-"""If a call converts more than one position for this number of excluded members, the positions of
-all excluded members are read at once."""
+"""If there are fewer excluded members than this number times the positions that a call converts,
+the positions of all excluded members are read at once."""
 
 
 class WithoutMembers:
     """The ranking `key` of an index without the excluded members. The ranking must not change while
     this view is in use.
 
-    A *stored* position or rank is that of the index. A stored position has as many excluded members
-    before it as a binary search in their order finds, so that a position is converted in
-    O(log(excluded) * log(n)).
+    A *stored* position or rank is one in the index, which also has the excluded members. To convert
+    a stored position, a binary search among the excluded members, in their order, finds how many of
+    them precede it. This takes O(log(excluded) * log(n)).
     """
 
     def __init__(self, index: RankingIndex, key: RankingKey, exclusion: Exclusion) -> None:
@@ -111,8 +111,8 @@ class WithoutMembers:
         ]
 
     def _prepare(self, conversions: int) -> None:
-        """Read the positions of all excluded members, if that is cheaper for the number of
-        conversions to come than reading them one by one."""
+        """Read the positions of all excluded members at once, if that is cheaper than reading some
+        of them one by one for each of `conversions` positions to convert."""
         if not self._is_read and conversions * ALL_POSITIONS > len(self._order):
             self._is_read = True
             self._positions = [*self._index.positions(self._key, self._order)]
@@ -157,8 +157,8 @@ class WithoutMembers:
         return [rank for rank, held in by_rank.items() if self._is_lost(rank, held)]
 
     def _is_lost(self, rank: int, held: Sequence[int]) -> bool:
-        """Return whether no entry has a stored dense rank besides those at the positions `held`,
-        which are in ascending order."""
+        """Return whether no entry has a stored dense rank, apart from the entries at the positions
+        `held`. These positions are in ascending order."""
         first, last = held[0], held[-1]
         if last - first + 1 > len(held):
             return False

@@ -21,7 +21,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def scores(self) -> dict[str, str]:
-        """The columns of `scores`, by name with their types: a row for each entry of a ranking."""
+        """The types of the columns, by name, of the table `scores`. It has a row for each entry of
+        a ranking."""
         dialect = self.dialect
         return {
             "board": f"{dialect.key_name} NOT NULL",
@@ -39,7 +40,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def member_data(self) -> dict[str, str]:
-        """The columns of `member_data`: a row with the data of a member, as JSON."""
+        """The columns of the table `member_data`, whose rows have the data of a member as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "member": f"{self.dialect.key_text} NOT NULL",
@@ -49,7 +50,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def source_positions(self) -> dict[str, str]:
-        """The columns of `source_positions`: a row for each source of a board."""
+        """The columns of the table `source_positions`, which has a row for each source of a
+        board."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "source": f"{self.dialect.key_text} NOT NULL",
@@ -59,8 +61,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def scopes(self) -> dict[str, str]:
-        """The columns of `scopes`: a row with the labels, as JSON, of a scope whose text is
-        shortened."""
+        """The columns of the table `scopes`. A scope whose text is shortened has a row there with
+        its labels as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "scope": f"{self.dialect.key_text} NOT NULL",
@@ -70,7 +72,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def boards(self) -> dict[str, str]:
-        """The columns of `boards`: a row with the definition of a board, as JSON."""
+        """The columns of the table `boards`, whose rows have the definition of a board as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "title": self.dialect.long_text,

@@ -12,8 +12,8 @@ from .writes import Single
 
 
 def hiding(board: BoardState, member: str, reason: str, until_ms: int | None) -> Single:
-    """Return a write that hides a member, or replaces its hiding. A member that is hidden already
-    stays hidden since the same time."""
+    """Return a write that hides a member, or replaces its hiding. If the member is hidden already,
+    the time since which it is hidden stays the same."""
     hidden, why, end_ms = member_bytes(member), reason_text(reason), at_ms(until_ms)
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
