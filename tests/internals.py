@@ -2,7 +2,7 @@
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
-from laurels.stores.base import BoardCopies
+from laurels.stores.base import BoardCopies, MovableCopies
 from laurels.stores.http.store import RemoteStore
 from laurels.stores.http.transport import Wire
 from laurels.stores.local.store import Service
@@ -40,4 +40,10 @@ def stop_pacing(lb: AsyncLeaderboards) -> None:
 def copies_of(lb: Verbs) -> BoardCopies:
     """Return a store's interface for copying whole boards."""
     assert isinstance(lb._store, Service | RedisStore | RemoteStore)
+    return lb._store.copies
+
+
+def movable_copies_of(lb: Verbs) -> MovableCopies:
+    """Return the interface for copying boards while they are written."""
+    assert isinstance(lb._store, Service | RedisStore)
     return lb._store.copies

@@ -212,6 +212,10 @@ class Deployment:
         self.lb = self._opened()
         return self.lb
 
+    def open_beside(self) -> laurels.Leaderboards:
+        """Open the same boards as another process would. They must not be exclusive."""
+        return laurels.open(self._place.url, clock=self._place.clock)
+
     @asynccontextmanager
     async def opened_async(self) -> AsyncIterator[laurels.AsyncLeaderboards]:
         """Close `lb`, and open the same boards for an event loop, within a context."""

@@ -1,150 +1,233 @@
-"""A board is copied while it is written. Then the members that were written meanwhile are copied
-again."""
+"""A board is copied while it is written. Then what was changed meanwhile is copied again, until the
+copy has everything that the board has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-import laurels
-from laurels import config
-from laurels.core.commands import RemoveMember, SetData, Submit, SubmitMany
+from laurels import Board, Leaderboards, ManualClock
+from laurels.errors.copies import BoardChanging
+from laurels.errors.placement import BoardMoving
 from laurels.flows.copying.comparing import compare
-from laurels.stores.base import Servable
+from laurels.stores.base import MovableCopies, TrackedBoard
 from laurels.stores.local.index import moving
-from laurels.stores.routed.touched import TouchedMembers, members_of, members_of_events, read_again
-from laurels.timeline.instants import MAX_MS
+from laurels.stores.redis.index import contents, tracking
 from tests.conftest import Scaled
-from tests.redis.servers import Server
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.counts import some
+from tests.internals import movable_copies_of
 
-NOW_MS = 1_795_392_000_000
-BOARDS = [
-    laurels.Board("b", windows=["all", "day", "hour"], dedupe="1h"),
-    laurels.Board("b", windows=["day"], tie="last", hide_zero=True, changes="1h", dedupe="1h"),
-    laurels.Board("b", windows=["all", "fade=decay:1h"], dedupe="1h"),
-    laurels.Board(
-        "b",
-        columns=[
-            laurels.Column("sum", scale=1),
-            laurels.Column("last", op="last", order="asc"),
-        ],
-        dedupe="1h",
-    ),
+from .boards import BOARDS, START_MS, answers, events_of, play
+
+STORES = {each.name: each for each in IMPLEMENTATIONS}
+PAIRS = [
+    ("memory", "redis"),
+    ("cluster-shards", "folder"),
+    ("redis", "cluster"),
+    ("cluster-shards", "cluster-shards"),
+    ("folder", "memory"),
+    ("folder", "cluster-shards"),
+    ("cluster", "redis"),
+    ("redis", "redis"),
 ]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START_MS)
 
 
-def opened(kind: str, folder: Path, clock: laurels.ManualClock, server: Server) -> Servable:
-    if kind == "redis":
-        return config.direct_beside(f"{server.url}?prefix={folder.name}:", clock, create=True)
-    return config.connect("memory:" if kind == "memory" else str(folder), clock, create=True)
-
-
-@pytest.mark.parametrize("kind", ["memory", "folder", "redis"])
-@pytest.mark.parametrize("board", BOARDS, ids=lambda board: "-".join(board.windows))
-def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
-    kind: str,
-    board: laurels.Board,
-    tmp_path: Path,
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    scaled: Scaled,
-) -> None:
-    monkeypatch.setattr(moving, "PIECE_ROWS", 20)
-    for seed in range(scaled(2, 50)):
-        clock = laurels.ManualClock(NOW_MS)
-        folder = tmp_path / f"{seed}-{tmp_path.name}"
-        with (
-            closing(config.connect("memory:", clock, create=True)) as source,
-            closing(opened(kind, folder, clock, server)) as target,
-        ):
-            copy_while_writing(board, source, target, clock, Random(seed))
-
-
-def copy_while_writing(
-    board: laurels.Board,
-    source: Servable,
-    target: Servable,
-    clock: laurels.ManualClock,
-    random: Random,
-) -> None:
-    lb, touched = laurels.Leaderboards(source), TouchedMembers()
-    lb.create(board)
-
-    def write(count: int) -> None:
-        width = len(lb.get("b").columns)
-        for _ in range(count):
-            member = f"m{random.randrange(200)}"
-            value = [random.randrange(-5, 5) for _ in range(width)]
-            event = (member, value[0] if width == 1 else value, None, f"e{random.randrange(900)}")
-            touched.add(members_of_events([event]))
-            lb.submit_many("b", [event], position=("file", str(random.random())))
-            if random.random() < 0.1:
-                touched.add(members_of(SetData("b", member, {"n": 1})))
-                lb.set_data("b", member, {"n": random.randrange(9)})
-            clock.advance(random.randrange(3))
-
-    write(300)
-    touched.take()
-    since_ms = source.copies.clock().now_ms
-    pieces = source.copies.scan("b", since_ms)
-    assert pieces is not None
-    target.copies.begin(source.copies.origin("b"))
-    for piece in pieces:
-        target.copies.put("b", [piece])
-        write(random.randrange(4))
-    for _ in range(random.randrange(3)):
-        until_ms = source.copies.clock().now_ms
-        members = sorted(touched.take())
-        for piece in source.copies.member_pieces("b", members, since_ms, until_ms):
-            target.copies.put("b", [piece])
-            write(random.randrange(2))
-        since_ms = until_ms
-    for piece in source.copies.member_pieces("b", sorted(touched.take()), since_ms, MAX_MS):
-        target.copies.put("b", [piece])
-    target.copies.renew(source.copies.origin("b"))
-    target.copies.finish("b")
-    assert compare(source.copies, target.copies, "b").differences == []
-    target.check()
-    ids = [f"e{i}" for i in range(900)]
-    repeats = [("m1", 1 if len(board.columns) == 1 else [1, 1], None, id) for id in ids]
-    statuses = [
-        [receipt.status for receipt in laurels.Leaderboards(each).submit_many("b", repeats)]
-        for each in (source, target)
-    ]
-    assert statuses[0] == statuses[1]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"windows": ["r=rolling:2h/1h"]},
-        {"scopes": [[], ["room"]]},
-        {"scopes": [[], ["room"]], "rank_by": "room"},
-        {"head": 100},
-    ],
+@pytest.fixture(
+    params=some(4, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
 )
-def test_other_boards_are_copied_as_a_whole(fields: dict[str, object]) -> None:
-    with closing(config.connect("memory:", None, create=True)) as source:
-        laurels.Leaderboards(source).create(laurels.Board("b", **fields))  # type: ignore[arg-type]
-        assert source.copies.scan("b", NOW_MS) is None
+def pair(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[Deployment, Deployment]]:
+    """The source and the target. Pieces and shares are small, so that there are many of them."""
+    for module in (moving, contents, tracking):
+        monkeypatch.setattr(module, "PIECE_ROWS", 20)
+    monkeypatch.setattr(contents, "_SCAN", 5)
+    monkeypatch.setattr(tracking, "_TAKEN", 7)
+    monkeypatch.setattr(tracking, "_CELLS", 60)
+    with ExitStack() as stack:
+        source, target = (
+            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
+            for name, side in zip(request.param, ("source", "target"), strict=True)
+        )
+        yield source, target
 
 
-def test_members_are_found_in_every_kind_of_event() -> None:
-    events = [("a", 1), {"member": "b", "value": 1}, ["c", 1], {"value": 1}, (5, 1), (), ("", 1)]
-    assert members_of_events(events) == {b"a", b"b", b"c"}
-    command = read_again(SubmitMany("x", iter([("a", 1), ("b", 2)])))
-    assert members_of(command) == members_of(command) == {b"a", b"b"}
-    assert members_of(Submit("x", ("a", 1))) == {b"a"}
-    assert members_of(SetData("x", "a", {})) == {b"a"}
-    for unknown in (SetData("x", "a", None), RemoveMember("x", "a")):
-        assert members_of(unknown) is None
+class Writer:
+    """Writes events, data and removals of random members to a board, with any of its clients."""
+
+    def __init__(self, clients: Sequence[Leaderboards], board: Board, seed: int) -> None:
+        self._clients = clients
+        self._board = board
+        self._random = Random(seed)
+        self._count = 0
+
+    def write(self, most: int) -> None:
+        random, name = self._random, self._board.name
+        for _ in range(random.randrange(most)):
+            lb = random.choice(self._clients)
+            self._count += 1
+            events = events_of(self._board, random, random.randrange(1, 4), 100 + self._count)
+            lb.submit_many(name, events, position=("feed", f"w{self._count}"))
+            if random.random() < 0.2:
+                lb.submit_many(name, events)
+            if random.random() < 0.1:
+                member = random.choice(["m1", "m3", "absent", "new"])
+                lb.set_data(name, member, random.choice([None, {"n": self._count}]))
+            if random.random() < 0.1:
+                lb.remove(name, random.choice(["m4", "m5", "a/b", "nobody"]))
+
+
+def begun(source: MovableCopies, target: MovableCopies, board: str) -> TrackedBoard:
+    tracked = source.track(board)
+    target.begin(source.origin(board))
+    return tracked
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
+    pair: tuple[Deployment, Deployment], clock: ManualClock, board: Board, scaled: Scaled
+) -> None:
+    source, target = (movable_copies_of(each.lb) for each in pair)
+    play(pair[0].lb, clock, [board], days=5)
+    with ExitStack() as stack:
+        clients = [pair[0].lb]
+        if pair[0].lasting and not pair[0].exclusive:
+            clients.append(stack.enter_context(pair[0].open_beside()))
+        for seed in range(scaled(1, 30)):
+            writer, random = Writer(clients, board, seed), Random(seed)
+            tracked = begun(source, target, board.name)
+            for piece in tracked.pieces():
+                target.put(board.name, [piece])
+                writer.write(3)
+                clock.advance(random.randrange(3))
+            for _ in range(random.randrange(3)):
+                for changed in tracked.changed_pieces():
+                    target.put(board.name, [changed])
+                    writer.write(2)
+            tracked.block()
+            for changed in tracked.changed_pieces():
+                target.put(board.name, [changed])
+            target.renew(source.origin(board.name))
+            target.finish(board.name)
+            assert compare(source, target, board.name).differences == []
+            assert answers(pair[1].lb, board) == answers(pair[0].lb, board)
+            pair[1].lb.check()
+            tracked.end()
+            pair[1].lb.delete(board.name)
+
+
+@pytest.mark.parametrize("kinds", [("redis", "folder"), ("folder", "redis")])
+def test_a_board_in_event_time_is_copied_while_it_is_written(
+    kinds: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events are late and early, and their ids are remembered by their own times."""
+    monkeypatch.setattr(tracking, "_TAKEN", 7)
+    board, random = Board("b", windows=["all", "day"], tie="last", dedupe="3d"), Random(7)
+    with ExitStack() as stack:
+        source, target = (
+            stack.enter_context(Deployment(STORES[kind], tmp_path / side, "event"))
+            for kind, side in zip(kinds, ("source", "target"), strict=True)
+        )
+        source.lb.create(board)
+        events: list[tuple[Any, ...]] = []
+
+        def write(count: int) -> None:
+            for _ in range(count):
+                at = START_MS + 1_000 * len(events) + random.randrange(-60_000, 60_000)
+                events.append((f"m{random.randrange(40)}", 1, at, f"e{len(events)}"))
+                source.lb.submit_many("b", [events[-1]])
+
+        write(100)
+        of_source, of_target = (movable_copies_of(each.lb) for each in (source, target))
+        tracked = begun(of_source, of_target, "b")
+        for piece in tracked.pieces():
+            of_target.put("b", [piece])
+            write(5)
+        for _ in range(3):
+            for changed in tracked.changed_pieces():
+                of_target.put("b", [changed])
+            write(20)
+        for changed in tracked.changed_pieces():
+            of_target.put("b", [changed])
+        of_target.renew(of_source.origin("b"))
+        of_target.finish("b")
+        tracked.end()
+        assert compare(of_source, of_target, "b").differences == []
+        assert answers(target.lb, board) == answers(source.lb, board)
+        receipts = target.lb.submit_many("b", events)
+        assert {receipt.status for receipt in receipts} == {"duplicate"}
+
+
+@pytest.fixture(params=["redis", "cluster-shards"])
+def shared(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
+) -> Iterator[Deployment]:
+    """Boards to which several processes write."""
+    with Deployment(STORES[request.param], tmp_path, clock) as deployment:
+        yield deployment
+
+
+WRITES: list[Callable[[Leaderboards], object]] = [
+    lambda lb: lb.submit_many("sums", [("m1", 1)], position=("feed", "x")),
+    lambda lb: lb.set("sums", "m1", 3),
+    lambda lb: lb.set_data("sums", "m1", {"n": 1}),
+    lambda lb: lb.remove("sums", "m3"),
+    lambda lb: lb.submit_many("sums", [], position=("feed", "x")),
+]
+
+
+def test_writes_of_all_processes_are_refused_once_they_are_blocked(
+    shared: Deployment, clock: ManualClock
+) -> None:
+    play(shared.lb, clock, BOARDS[:1], days=1)
+    before = answers(shared.lb, BOARDS[0])
+    tracked = movable_copies_of(shared.lb).track("sums")
+    tracked.block()
+    with shared.open_beside() as other:
+        for lb in (shared.lb, other):
+            for write in WRITES:
+                with pytest.raises(BoardMoving):
+                    write(lb)
+            assert answers(lb, BOARDS[0]) == before
+            with pytest.raises(BoardMoving):
+                movable_copies_of(lb).track("sums")
+        movable_copies_of(other).unblock("sums")
+        for write in WRITES:
+            write(other)
+    with pytest.raises(BoardChanging):
+        list(tracked.changed_pieces())
+
+
+def test_a_copy_is_begun_anew_if_changes_may_be_missing(
+    shared: Deployment, clock: ManualClock
+) -> None:
+    play(shared.lb, clock, BOARDS[1:2], days=1)
+    copies = movable_copies_of(shared.lb)
+    changes: list[Callable[[], object]] = [
+        lambda: copies.track("by-member"),
+        lambda: shared.lb.change("by-member", title="another"),
+    ]
+    for change in changes:
+        tracked = copies.track("by-member")
+        list(tracked.changed_pieces())
+        change()
+        with pytest.raises(BoardChanging):
+            list(tracked.changed_pieces())
+        with pytest.raises(BoardChanging):
+            tracked.block()
+        tracked.end()
+    shared.lb.submit("by-member", "m1", 1)

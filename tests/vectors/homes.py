@@ -165,6 +165,7 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
         "rule",
         "cells",
         "feed",
+        "tracking",
         "batch",
         "merge",
     )

@@ -31,7 +31,7 @@ def move(
             metavar="SECONDS",
             min=0,
             max=3_600,
-            help="For how long writes may be refused, if the board is written all the time.",
+            help="For how long writes may be refused, if the last changes take longer.",
         ),
     ] = 0,
     at: Url = DEFAULT_AT,
@@ -40,10 +40,9 @@ def move(
     """Move a board to another store of a service, while it is served.
 
     The stores of a service are numbered: the default store is 1, and those of its placement follow
-    in the order of the settings file. Reads go on; writes wait while the last share is copied, for
-    at most a second. A large board of an index server, or with scopes, a head or rolling windows,
-    cannot be moved without --pause if it is written all the time. If the command fails, the board
-    is where it was. It needs an admin key that is not limited to some boards.
+    in the order of the settings file. Reads go on; writes wait while the last changes are copied,
+    for at most a second, or for longer with --pause. If the command fails, the board is where it
+    was. It needs an admin key that is not limited to some boards.
 
     \b
     Examples:

@@ -11,6 +11,7 @@ Derived data is left out, such as the ranking prepared for the next step of a ro
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -156,7 +157,27 @@ class MemberValues(Struct, frozen=True, array_like=True, tag="data"):
         return sum([len(member) + len(value) for member, value in self.items])
 
 
+class ClearedRows(Struct, frozen=True, array_like=True, tag="cleared"):
+    """Members that a copy has to remove from all rankings and tallies of a scope, before their
+    current rows are written again. In the scope of all events, their data is removed, too."""
+
+    scope: str
+    members: list[bytes]
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return len(self.members)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the piece takes."""
+        return sum(map(len, self.members))
+
+
 Piece = RankingRows | EventIds | MemberValues
+ChangedPiece = Piece | ClearedRows
+"""A piece of a board that is written while it is copied."""
 
 
 class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
@@ -165,8 +186,11 @@ class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
     origin: Origin
 
 
-LoggedPiece = Piece | Renewed
+LoggedPiece = ChangedPiece | Renewed
 """What a store logs of an unfinished copy."""
+
+
+PieceT = TypeVar("PieceT", Piece, ChangedPiece)
 
 
 class _Named(Struct):
@@ -214,9 +238,9 @@ def rows_of(
     )
 
 
-def grouped(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def grouped(pieces: Iterator[PieceT]) -> Iterator[list[PieceT]]:
     """Yield pieces in groups to be written together, since a board may have many small ones."""
-    group: list[Piece] = []
+    group: list[PieceT] = []
     size = nbytes = 0
     for piece in pieces:
         if group and (size + piece.size > PIECE_ROWS or nbytes + piece.nbytes > GROUP_BYTES):

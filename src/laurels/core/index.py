@@ -17,7 +17,7 @@ from msgspec import Struct
 from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 
-from .contents import Piece
+from .contents import ChangedPiece, Piece
 from .lifecycle import RollingState
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -374,18 +374,22 @@ class Index(Protocol):
         """Yield the whole state of a board. The board and all its scopes must have been advanced,
         and must not change meanwhile."""
 
-    def scan(self, board: int, until_ms: int) -> Iterator[Piece]:
-        """Yield the state of a board that has no scopes and no rolling windows. The board may
-        change meanwhile; the pieces have the rows of all members that do not change. Of the event
-        ids, yield those accepted before `until_ms`."""
+    def track(self, board: int) -> None:
+        """Begin to track which members' rows and data the writes of a board change."""
 
-    def member_pieces(
-        self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Yield the current rows and data of some members of a board as in `scan`, and the event
-        ids accepted at or after `from_ms` and before `until_ms`."""
+    def untrack(self, board: int) -> None:
+        """End tracking."""
 
-    def restore(self, board: int, piece: Piece) -> None:
+    def scan(self, board: int) -> Iterator[Piece]:
+        """Yield the whole state of a board like `contents`. The board may change meanwhile; the
+        pieces have all rows that do not change."""
+
+    def changed_pieces(self, board: int, from_ms: int) -> Iterator[ChangedPiece]:
+        """Yield the current rows and data of the members whose changes were tracked since the last
+        call, and the event ids accepted from `from_ms` on. Yield nothing if the board is not
+        tracked."""
+
+    def restore(self, board: int, piece: ChangedPiece) -> None:
         """Write a piece of the state of a board that has no readers and counts no events yet. A
         piece that is written again has no effect."""
 

@@ -10,7 +10,7 @@ from laurels.core.board_version import BoardVersion
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
-from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
 from laurels.core.hot_report import HotReport
 from laurels.core.index import Index, Offset
 from laurels.core.query import Query
@@ -143,21 +143,41 @@ class BoardCopies(BoardContents, Protocol):
         """Remove an unfinished copy. Raises CopyLost."""
 
 
+class TrackedBoard(Protocol):
+    """A board whose changes are tracked, so that it can be copied while it is written. The methods
+    block. They raise BoardChanging if changes may be missing, for example because the definition
+    was changed; then the copy has to be begun anew."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces of the board. What changes meanwhile may be outdated, missing, or
+        repeated in them."""
+
+    def changed_pieces(self) -> Iterator[ChangedPiece]:
+        """Yield the current rows of the members that were changed since tracking began or since the
+        last call, and the event ids added since then. In a copy these pieces replace the earlier
+        rows."""
+
+    def block(self) -> None:
+        """Refuse all further writes to the board, of every process, as BoardMoving."""
+
+    def end(self) -> None:
+        """End tracking, and accept writes again."""
+
+
 class MovableCopies(BoardCopies, Protocol):
     """Whole boards that can be copied while they are written."""
 
-    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
-        """Yield the pieces of a board while it is written. Of the event ids, yield those accepted
-        before `until_ms`. The rows of a member that is written during the scan may be outdated or
-        missing; `member_pieces` reads them again. Return None if `member_pieces` does not work for
-        the board."""
+    def track(self, board: str) -> TrackedBoard:
+        """Begin to track the changes of a board. Tracking that was begun earlier ends. Raises
+        UnknownBoard, and BoardMoving if the writes of the board are blocked."""
 
-    def member_pieces(
-        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Yield the current rows and data of some members, and the event ids accepted from
-        `from_ms` until before `until_ms`. If these pieces are written to a copy, they replace the
-        members' earlier rows there."""
+    def unblock(self, board: str) -> None:
+        """End the tracking or blocking that a killed process has left behind. Raises
+        UnknownBoard."""
+
+    def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
+        """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
+        CopyLost."""
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy of the board by a later one. Raises CopyLost."""

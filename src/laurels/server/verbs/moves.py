@@ -19,9 +19,8 @@ ROUTES = Routes()
 
 class MoveFields(Struct):
     """The number of the store to move to. Without it, the board moves to the store that its name
-    points to. For up to `pause_seconds`, writes to the board may be refused as `board_moving`. A
-    board that is written all the time and takes long to copy can only be moved with such a
-    pause."""
+    points to. For up to `pause_seconds`, writes to the board may be refused as `board_moving`. This
+    is needed only if its last changes cannot be copied within a second."""
 
     to: int | None = None
     pause_seconds: int = 0

@@ -7,7 +7,16 @@ from typing import Any, Protocol
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
-from laurels.core.contents import CopyClock, Origin, Piece, Renewed, UnfinishedCopy, encode
+from laurels.core.contents import (
+    ChangedPiece,
+    CopyClock,
+    Origin,
+    Piece,
+    PieceT,
+    Renewed,
+    UnfinishedCopy,
+    encode,
+)
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.errors.copies import CopyLost
@@ -58,41 +67,15 @@ class LocalCopies:
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board."""
-        return self._read(board, lambda index, number: index.contents(number))
+        return _read(self._store, board, lambda index, number: index.contents(number))
 
-    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
-        """Yield the pieces of a board while it is written. Return None for a board on which
-        `member_pieces` could not read everything that a write changes."""
-        with self._store.reading():
-            fold = self._store.advanced_fold()
-            rules = fold.named(board).rules
-            rolls = any(window.steps for window in rules.windows.values())
-            if fold.event_time or rules.scoped or rules.rank_by or rules.head or rolls:
-                return None
-        return self._read(board, lambda index, number: index.scan(number, until_ms))
+    def track(self, board: str) -> "TrackedLocalBoard":
+        """Begin to track the changes of a board."""
+        return TrackedLocalBoard(self._store, board)
 
-    def member_pieces(
-        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Yield the rows and data of some members, and the event ids accepted from `from_ms` until
-        before `until_ms`."""
-
-        def read(index: Index, number: int) -> Iterator[Piece]:
-            return index.member_pieces(number, members, from_ms, until_ms)
-
-        return self._read(board, read)
-
-    def _read(self, board: str, begin: Callable[[Index, int], Iterator[Piece]]) -> Iterator[Piece]:
-        """Yield pieces of the index, each read under the lock."""
-        with self._store.reading():
-            fold = self._store.advanced_fold()
-            pieces = begin(fold.index, fold.named(board).number)
-        while True:
-            with self._store.reading():
-                piece = next(pieces, None)
-            if piece is None:
-                return
-            yield piece
+    def unblock(self, board: str) -> None:
+        """End tracking. Another process cannot have left it behind."""
+        TrackedLocalBoard(self._store, board).end()
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -113,7 +96,7 @@ class LocalCopies:
 
         self._store.commit(Single(propose, exclusive=True))
 
-    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+    def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy, in one commit."""
         encoded = list(map(encode, pieces))
 
@@ -151,3 +134,55 @@ def _number_of(boards: Boards, name: str) -> int:
     if (state := boards.unfinished.named(name)) is None:
         raise CopyLost(f"there is no unfinished copy of {quoted(name)}")
     return state.number
+
+
+class TrackedLocalBoard:
+    """Implementation of `TrackedBoard` for the local store."""
+
+    def __init__(self, store: Committing, board: str) -> None:
+        self._store = store
+        self._board = board
+        with store.reading():
+            fold = store.advanced_fold()
+            state = fold.named(board)
+            self._index, self._number = fold.index, state.number
+            self._from_ms = fold.time_of(state)
+            self._index.track(self._number)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces of the board, which may change meanwhile."""
+        return _read(self._store, self._board, lambda index, number: index.scan(number))
+
+    def changed_pieces(self) -> Iterator[ChangedPiece]:
+        """Yield the current rows of the members that were changed since the last call."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            from_ms, self._from_ms = self._from_ms, fold.time_of(fold.named(self._board))
+
+        def read(index: Index, number: int) -> Iterator[ChangedPiece]:
+            return index.changed_pieces(number, from_ms)
+
+        return _read(self._store, self._board, read)
+
+    def block(self) -> None:
+        """Do nothing. Only this process writes to the store, and it holds its writes itself."""
+
+    def end(self) -> None:
+        """End tracking."""
+        with self._store.reading():
+            self._index.untrack(self._number)
+
+
+def _read(
+    store: Committing, board: str, begin: Callable[[Index, int], Iterator[PieceT]]
+) -> Iterator[PieceT]:
+    """Yield pieces of the index, each read under the lock."""
+    with store.reading():
+        fold = store.advanced_fold()
+        pieces = begin(fold.index, fold.named(board).number)
+    while True:
+        with store.reading():
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece

@@ -8,13 +8,14 @@ is complete.
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
 from laurels.core.contents import (
+    ChangedPiece,
     CopyClock,
     Origin,
     Piece,
@@ -33,18 +34,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
 from .remote import Opened
-
-
-class ServerContents(Protocol):
-    """Reads and writes whole boards: see `sharding.contents.ShardedContents`."""
-
-    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
-
-    async def ends(self, board: Opened) -> list[tuple[int, int]]: ...
-
-    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None: ...
-
-    async def restore_state(self, board: Opened, origin: Origin) -> None: ...
+from .tracking import ServerContents, TrackedServerBoard, pulled
 
 
 class _Unfinished(Struct, frozen=True):
@@ -81,9 +71,7 @@ class ServerCopies:
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board."""
-        pieces = self._run(self._pieces(board))
-        while (piece := self._run(_next(pieces))) is not None:
-            yield piece
+        yield from pulled(self._run, self._run(self._pieces(board)))
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -98,20 +86,18 @@ class ServerCopies:
         """Begin an unfinished copy of a board in this store."""
         self._run(self._begin(origin))
 
-    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+    def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy."""
         self._run(self._put(board, pieces))
 
-    def scan(self, _board: str, _until_ms: int) -> Iterator[Piece] | None:
-        """Return None. The members written during a scan have to be read again, and this process
-        does not know them all, since other processes may write to the board as well."""
-        return None
+    def track(self, board: str) -> TrackedServerBoard:
+        """Begin to track the changes of a board."""
+        tracked: TrackedServerBoard = self._run(self._track(board))
+        return tracked
 
-    def member_pieces(
-        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Raise CopyRefused, since `scan` returns None."""
-        raise CopyRefused(f"the members of {quoted(board)} cannot be read alone")
+    def unblock(self, board: str) -> None:
+        """End the tracking or blocking that a killed process has left behind."""
+        self._run(self._unblock(board))
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
@@ -194,7 +180,18 @@ class ServerCopies:
             raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
         return unfinished
 
-    async def _put(self, board: str, pieces: Sequence[Piece]) -> None:
+    async def _track(self, board: str) -> TrackedServerBoard:
+        with ends_in(inf, anew=True):
+            opened = opened_as(await self._catalog.find_board(board))
+            numbers = await self._contents.track(opened)
+        return TrackedServerBoard(self._catalog, self._contents, self._run, board, opened, numbers)
+
+    async def _unblock(self, board: str) -> None:
+        with ends_in(inf, anew=True):
+            await self._catalog.load()
+            await self._contents.untrack(opened_as(await self._catalog.find_board(board)))
+
+    async def _put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         with ends_in(inf, anew=True):
             unfinished = await self._require_unfinished(board)
             for piece in pieces:
@@ -241,9 +238,3 @@ def _note(number: int, origin: Origin) -> str:
 def _key(board: str) -> str:
     """Return the key of the note about an unfinished copy."""
     return f"copy:{board}"
-
-
-async def _next(pieces: AsyncIterator[Piece]) -> Piece | None:
-    """Return the next piece; None after the last one."""
-    with ends_in(inf, anew=True):
-        return await anext(pieces, None)

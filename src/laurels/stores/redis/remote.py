@@ -60,6 +60,11 @@ class PassesNotReady(Exception):  # noqa: N818
     layout with a head. The caller has to continue the passes, and then to ask again."""
 
 
+class TrackingLost(Exception):  # noqa: N818
+    """The changes of a board that is copied to another store are no longer tracked, because the
+    server was replaced or another copy was begun. The caller has to begin the copy again."""
+
+
 class FeedConflict(Exception):  # noqa: N818
     """Other processes have counted entries of the feeds meanwhile. `places` has for each feed the
     entry that was counted last; the caller has to continue after it."""

@@ -53,7 +53,7 @@ from laurels.wire.queries import decode_answer
 from .answers import Answers
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
-from .copies import ServerContents, ServerCopies
+from .copies import ServerCopies
 from .follow import Follower
 from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
@@ -62,6 +62,7 @@ from .registry import Registry
 from .remote import FollowedIndex
 from .retry import Calls, read_only
 from .statistics import BoardStatistics
+from .tracking import ServerContents
 from .write_queues import WriteQueues
 from .writes import Writer
 

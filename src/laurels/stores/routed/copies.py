@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
-from laurels.stores.base import MovableCopies
+from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.stores.base import MovableCopies, TrackedBoard
 
 
 class RoutedCopies:
@@ -36,19 +36,17 @@ class RoutedCopies:
         """Begin to copy a board into its store."""
         self._copies_of(origin.board_name).begin(origin)
 
-    def put(self, board: str, pieces: Sequence[Piece]) -> None:
+    def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy."""
         self._copies_of(board).put(board, pieces)
 
-    def scan(self, board: str, until_ms: int) -> Iterator[Piece] | None:
-        """Yield the pieces of a board that is written meanwhile."""
-        return self._copies_of(board).scan(board, until_ms)
+    def track(self, board: str) -> TrackedBoard:
+        """Begin to track the changes of a board."""
+        return self._copies_of(board).track(board)
 
-    def member_pieces(
-        self, board: str, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Yield the rows of some members."""
-        return self._copies_of(board).member_pieces(board, members, from_ms, until_ms)
+    def unblock(self, board: str) -> None:
+        """End the tracking or blocking of a board."""
+        self._copies_of(board).unblock(board)
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""

@@ -9,8 +9,6 @@ from threading import Lock
 from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 
-from .touched import TouchedMembers
-
 MOST_HOLD_SECONDS = 1.0
 """How long writes wait at most. If a board is blocked for longer, further writes are refused at
 once."""
@@ -38,8 +36,6 @@ class WriteGate:
         self._writing: dict[str, int] = {}
         self._blocked: dict[str, _BlockedBoard] = {}
         self._drained: dict[str, Future[None]] = {}
-        self.touched: dict[str, TouchedMembers] = {}
-        """The members written since the copies of boards were begun, by board."""
 
     @contextmanager
     def writing(self, board: str) -> Iterator[None]:

@@ -1,18 +1,18 @@
 """Move boards from one store to another while they are served.
 
-A board is copied while its writes go on. Then its writes are held, the copy is completed, finished
-and compared, the route is stored, and the writes go on in the new store. Reads are answered by the
-old store until then. How the copy is completed depends on the board:
+1. The store of the board begins to track what writes change (`MovableCopies.track`), and the board
+   is copied while its writes go on.
+2. What was changed meanwhile is copied in rounds. Each round takes less time than the one before,
+   so fewer changes come in during it.
+3. When a round was short, the writes are held, and the old store refuses those of other processes.
+   The last changes are copied, the copy is finished and compared, and the route is stored. The
+   writes go on in the new store.
 
-- If single members of the board can be read (`MovableCopies.scan`), the members that are written
-  after the copy was begun are noted. They are copied again, in rounds, until few of them are left.
-  These few are copied while the writes are held.
-- Otherwise the copy is complete if nothing was written since it began. If something was written,
-  the copy is made again: while the writes are held, if it took only a part of a second; otherwise
-  while writes go on.
+Reads are answered by the old store until then. If something changes that is not tracked, such as
+the definition or the running step of a rolling window, the copy is begun anew.
 
 After a kill at any point, `recover` removes what a move has left in the store that does not have
-the board (`routes`).
+the board (`routes`), and lets the other one accept writes again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,34 +22,29 @@ from threading import Event, Lock
 from msgspec import Struct
 
 from laurels.core.commands import DeleteBoard
-from laurels.core.contents import Origin, Piece, RankingRows, grouped
+from laurels.core.contents import Origin, PieceT, RankingRows, grouped
 from laurels.core.stats import BoardStats
 from laurels.errors import Closed, LaurelsError, Unavailable, UnknownBoard
-from laurels.errors.copies import CopyLost, NameTaken
+from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
 from laurels.errors.placement import BoardMoving, MoveRefused, UnknownStore
 from laurels.model.validation import quoted
-from laurels.stores.base import PortableStore, Servable
-from laurels.timeline.instants import MAX_MS
+from laurels.stores.base import PortableStore, Servable, TrackedBoard
 from laurels.wire.placement import MovedBoard
 
 from .gate import MOST_HOLD_SECONDS, WriteGate
 from .placed import PlacedStore
 from .placement import Placement
 from .routes import BoardRoute, BoardRoutes
-from .touched import TouchedMembers
 
 ATTEMPTS = 5
-"""The maximum number of times that one move copies a board, if writes make each copy useless."""
-SHARE_SECONDS = 0.4
-"""A copy that took at most this long can be made again while the writes are held. If
-`pause_seconds` lets the writes be held for longer, a copy that took longer can be made again,
-too."""
+"""The maximum number of times that one move begins the copy of a board."""
 _WORKING_SECONDS = MOST_HOLD_SECONDS * 0.7
 """How long a copy may be worked on while the writes are held; the switch takes the rest."""
+_ROUND_SECONDS = 0.1
+"""After a round that took at most this long, the writes are held. If they may be held for longer
+than usual, a longer round suffices."""
 _PAUSE_SECONDS = 0.5
 _ROUNDS = 20
-_FEW = 500
-"""How many members may be left for the time in which the writes are held."""
 _COMPARISONS = 3
 """How many times a difference is checked again, since a period may have ended between two reads."""
 
@@ -61,16 +56,10 @@ begin. The result has a sentence about each sink that has not sent all of them."
 
 
 class _Copy(Struct, frozen=True):
-    """A copy that is not finished: the origin at its beginning, how many rows it has, and whether
-    it can be made again while the writes are held. If it was made while the board was written,
-    `touched` has the members whose rows are still missing, and event ids accepted from `since_ms`
-    on are missing."""
+    """A copy that is not finished: the origin at its beginning, and how many rows it has."""
 
     origin: Origin
     rows: int
-    is_short: bool
-    touched: TouchedMembers | None = None
-    since_ms: int = 0
 
 
 class Mover:
@@ -131,8 +120,6 @@ class Mover:
         except BaseException:
             self._give_up(board, number, to, uid)
             raise
-        finally:
-            self._gate.touched.pop(board, None)
         self._later(lambda: self._settle_later(board))
         return moved
 
@@ -143,75 +130,65 @@ class Mover:
     def _copy_and_switch(
         self, board: str, source: Servable, target: Servable, to: int, pause_seconds: int
     ) -> MovedBoard:
+        most_seconds = max(_WORKING_SECONDS, pause_seconds)
         for _ in range(ATTEMPTS):
-            if (copy := self._follow(board, source, target)) is None:
-                copy = self._copy_whole(board, source, target, pause_seconds)
-            with self._held(board, max(_WORKING_SECONDS, pause_seconds)) as held:
-                origin = self._complete(board, source, target, copy, held)
-                if origin is None:
-                    continue
-                self._switch(board, source, target, to, origin.uid)
-            return MovedBoard(board, to + 1, copy.rows, round(1_000 * held.seconds, 1))
-        raise BoardMoving(f"the board {quoted(board)} was written each time that it was copied")
+            tracked = source.copies.track(board)
+            try:
+                copy = self._copy_in_rounds(board, tracked, source, target, most_seconds)
+                with self._held(board, most_seconds) as held:
+                    origin = self._complete(board, tracked, source, target, copy, held)
+                    self._switch(board, source, target, to, origin.uid)
+            except BoardChanging:
+                tracked.end()
+            except BaseException:
+                with suppress(LaurelsError):
+                    tracked.end()
+                raise
+            else:
+                return MovedBoard(board, to + 1, copy.rows, round(1_000 * held.seconds, 1))
+        raise BoardMoving(f"the board {quoted(board)} was changed each time that it was copied")
 
-    def _copy_whole(
-        self, board: str, source: Servable, target: Servable, pause_seconds: int
+    def _copy_in_rounds(
+        self,
+        board: str,
+        tracked: TrackedBoard,
+        source: Servable,
+        target: Servable,
+        most_seconds: float,
     ) -> _Copy:
-        """Copy a board without noting what is written meanwhile. If `_complete` finds that
-        something was written, the copy is made again."""
-        began = self._clock()
-        origin, rows = _copied(source, target, board, source.copies.pieces(board))
-        seconds = self._clock() - began
-        return _Copy(origin, rows, seconds <= max(SHARE_SECONDS, 0.8 * pause_seconds))
-
-    def _follow(self, board: str, source: Servable, target: Servable) -> _Copy | None:
-        """Copy a board while it is written, then the members that were written meanwhile, until few
-        are left. Return None if this is not possible."""
-        since_ms = source.copies.clock().now_ms
-        if source.copies.scan(board, since_ms) is None:
-            return None
-        touched = self._gate.touched[board] = TouchedMembers()
-        try:
-            # Writes that began earlier are not noted, so wait until they have ended.
-            with self._held(board, _WORKING_SECONDS):
-                since_ms = source.copies.clock().now_ms
-            pieces = source.copies.scan(board, since_ms)
-            assert pieces is not None, "the definition does not change without spoiling the copy"
-            origin, rows = _copied(source, target, board, pieces)
-            left = touched.take()
-            for _ in range(_ROUNDS):
-                if len(left) <= _FEW:
-                    break
-                until_ms = source.copies.clock().now_ms
-                _put_members(source, target, board, left, since_ms, until_ms)
-                since_ms, left = until_ms, touched.take()
-            touched.add(left)
-        except BaseException:
-            self._gate.touched.pop(board, None)
-            raise
-        return _Copy(origin, rows, is_short=False, touched=touched, since_ms=since_ms)
+        """Copy a board while it is written, then what was changed meanwhile, until a round is
+        short."""
+        origin = source.copies.origin(board)
+        if target.copies.unfinished(board) is not None:
+            target.copies.give_up(board)
+        target.copies.begin(origin)
+        rows = _put(target, origin, tracked.pieces())
+        for _ in range(_ROUNDS):
+            began = self._clock()
+            _put(target, origin, tracked.changed_pieces())
+            if self._clock() - began <= max(_ROUND_SECONDS, most_seconds / 5):
+                break
+        return _Copy(origin, rows)
 
     def _complete(
-        self, board: str, source: Servable, target: Servable, copy: _Copy, held: "Held"
-    ) -> Origin | None:
-        """Complete the copy of a board whose writes are held. Return None if it has to be begun
-        anew."""
-        if copy.touched is not None:
-            self._gate.touched.pop(board, None)
-            origin = source.copies.origin(board)
-            if copy.touched.is_spoiled or origin.version != copy.origin.version:
-                return None
-            left = copy.touched.take()
-            _put_members(source, target, board, left, copy.since_ms, MAX_MS, held.ensure_time)
-            target.copies.renew(origin)
-        elif source.copies.origin(board).equals_except_time(copy.origin):
-            return copy.origin
-        elif not copy.is_short:
-            return None
-        else:
-            pieces = source.copies.pieces(board)
-            origin, _ = _copied(source, target, board, pieces, held.ensure_time)
-        return origin if source.copies.origin(board).equals_except_time(origin) else None
+        self,
+        board: str,
+        tracked: TrackedBoard,
+        source: Servable,
+        target: Servable,
+        copy: _Copy,
+        held: "Held",
+    ) -> Origin:
+        """Complete the copy of a board whose writes are held. Raises BoardChanging if the copy has
+        to be begun anew."""
+        tracked.block()
+        origin = source.copies.origin(board)
+        _ensure_unchanged(copy.origin, origin)
+        _put(target, origin, tracked.changed_pieces(), held.ensure_time)
+        if not source.copies.origin(board).equals_except_time(origin):
+            raise BoardChanging("the board was changed although its writes were held")
+        target.copies.renew(origin)
+        return origin
 
     def _switch(self, board: str, source: Servable, target: Servable, to: int, uid: str) -> None:
         """Finish the copy of a board whose writes are held, and make the target the store of the
@@ -251,13 +228,23 @@ class Mover:
             held.end()
 
     def _give_up(self, board: str, number: int, to: int, uid: str) -> None:
-        """Remove what a failed move has left. If the removal fails, `recover` repeats it. First
-        store the route of the unfinished move again, since the route of the finished move may have
-        been stored although storing it raised an error."""
+        """Remove what a failed move has left, and let the old store accept writes again. If that
+        fails, repeat it in a thread. First store the route of the unfinished move again, since the
+        route of the finished move may have been stored although storing it raised an error."""
         own, other = self._stores[number].identity, self._stores[to].identity
-        with suppress(LaurelsError):
-            self._routes.store(board, BoardRoute(own, "copying", other, uid))
+        route = BoardRoute(own, "copying", other, uid)
+        try:
+            self._routes.store(board, route)
             self._settle(board)
+        except LaurelsError:  # the old store may still refuse the writes of the board
+            self._later(lambda: self._give_up_patiently(board, route))
+
+    def _give_up_patiently(self, board: str, route: BoardRoute) -> None:
+        while not self._stopping.wait(_PAUSE_SECONDS):
+            with suppress(LaurelsError):
+                self._routes.store(board, route)
+                self._settle(board)
+                return
 
     def _settle_later(self, board: str) -> None:
         """Settle a move after the reads that had begun in the old store have ended."""
@@ -266,13 +253,14 @@ class Mover:
             self._settle(board)
 
     def _settle(self, board: str) -> None:
-        """End the move of a board. If the store of its route has the board, remove the board from
-        the other store of the move."""
+        """End the move of a board. If the store of its route has the board, let it accept writes,
+        and remove the board from the other store of the move."""
         route = self._routes.all[board]
         number, other = self._number(route.store), self._number(route.other)
         if number is None or other is None:
             return
         if _has_uid(self._stores[number].store, board, route.uid):
+            self._stores[number].store.copies.unblock(board)
             _remove(self._stores[other].store, board, route.uid)
         self._routes.store(board, self._settled(board, number))
 
@@ -329,49 +317,42 @@ class Held:
     def ensure_time(self) -> None:
         """Raise BoardMoving when the writes have waited for too long."""
         if self._clock() - self._began > self._most_seconds:
-            raise BoardMoving("the last share of the copy took too long")
+            raise BoardMoving("the last changes took too long to copy; allow a longer pause")
 
     def end(self) -> None:
         """Note for how long the writes were held."""
         self.seconds = self._clock() - self._began
 
 
-def _copied(
-    source: Servable,
+def _ensure_unchanged(before: Origin, now: Origin) -> None:
+    """Raise BoardChanging if something has changed that is not tracked: the definition, the hidden
+    members, the running step of a rolling window, or the shown ranking of a refreshed one."""
+    if _untracked(now) != _untracked(before):
+        raise BoardChanging("a step or a refresh has passed, or the definition was changed")
+
+
+def _untracked(origin: Origin) -> tuple[object, ...]:
+    return origin.version, origin.hidden, origin.running, origin.shown
+
+
+def _put(
     target: Servable,
-    board: str,
-    pieces: Iterator[Piece],
+    origin: Origin,
+    pieces: Iterator[PieceT],
     proceed: Callable[[], None] = lambda: None,
-) -> tuple[Origin, int]:
-    """Copy a board without finishing the copy. `proceed` is called before each share. Return the
-    origin and the number of rows."""
-    origin = source.copies.origin(board)
-    if target.copies.unfinished(board) is not None:
-        target.copies.give_up(board)
-    target.copies.begin(origin)
-    return origin, _put(target, board, pieces, proceed)
-
-
-def _put_members(
-    source: Servable,
-    target: Servable,
-    board: str,
-    members: set[bytes],
-    from_ms: int,
-    until_ms: int,
-    proceed: Callable[[], None] = lambda: None,
-) -> None:
-    """Write the current rows of members to a copy, and the event ids accepted in an interval."""
-    pieces = source.copies.member_pieces(board, sorted(members), from_ms, until_ms)
-    _put(target, board, pieces, proceed)
-
-
-def _put(target: Servable, board: str, pieces: Iterator[Piece], proceed: Callable[[], None]) -> int:
+) -> int:
+    """Write pieces to the copy of a board, and return the number of rows. `proceed` is called
+    before each share. Raises BoardChanging if a rolling window is at another step than in
+    `origin`."""
     rows = 0
     for group in grouped(pieces):
         proceed()
-        target.copies.put(board, group)
-        rows += sum([piece.size for piece in group if isinstance(piece, RankingRows)])
+        for piece in group:
+            if isinstance(piece, RankingRows):
+                rows += piece.size
+                if piece.running is not None and piece.running != origin.running[piece.window]:
+                    raise BoardChanging("a step has ended while the board was copied")
+        target.copies.put(origin.board_name, group)
     proceed()
     return rows
 

@@ -6,9 +6,9 @@ store*, the first one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock
 from typing import Any, TypeVar
@@ -41,7 +41,6 @@ from .moving import Mover, MoveSinks
 from .placed import PlacedStore, described
 from .placement import DEFAULT, Placement
 from .routes import BoardRoutes
-from .touched import TouchedMembers, members_of, members_of_events, read_again
 
 T = TypeVar("T")
 
@@ -132,12 +131,7 @@ class RoutedStore:
             self._misplaced.ensure_creatable(command.board.name)
         board = board_of(command)
         with self._gate.writing(board):
-            if (touched := self._gate.touched.get(board)) is None:
-                result = self._at(board).write(command)
-            else:
-                again = read_again(command)
-                with _noted(touched, members_of(again)):
-                    result = self._at(board).write(again)
+            result = self._at(board).write(command)
         self._note(command, result)
         if isinstance(command, DeleteBoard):
             self._mover.forget(board)
@@ -149,12 +143,7 @@ class RoutedStore:
             await self._in_thread(lambda: self._misplaced.ensure_creatable(command.board.name))
         board = board_of(command)
         async with self._gate.writing_async(board):
-            if (touched := self._gate.touched.get(board)) is None:
-                result = await self._at(board).write_async(command)
-            else:
-                again = read_again(command)
-                with _noted(touched, members_of(again)):
-                    result = await self._at(board).write_async(again)
+            result = await self._at(board).write_async(command)
         self._note(command, result)
         if isinstance(command, DeleteBoard):
             await self._in_thread(lambda: self._mover.forget(board))
@@ -173,10 +162,7 @@ class RoutedStore:
     ) -> tuple[Receipts, int]:
         """Submit an event. Return the receipts of its write, and the index of its receipt."""
         async with self._gate.writing_async(board):
-            if (touched := self._gate.touched.get(board)) is None:
-                return await self._at(board).submit_one(board, event, window, scope)
-            with _noted(touched, members_of_events([event])):
-                return await self._at(board).submit_one(board, event, window, scope)
+            return await self._at(board).submit_one(board, event, window, scope)
 
     def definition(self, name: str) -> Board:
         """Return the current definition of a board."""
@@ -497,14 +483,3 @@ class RoutedStore:
         await asyncio.to_thread(self._mover.load)
         await asyncio.to_thread(self._mover.recover)
         await self._misplaced.find(self._stores)
-
-
-@contextmanager
-def _noted(touched: TouchedMembers, members: set[bytes] | None) -> Iterator[None]:
-    """Add the members of a write to `touched` before the write and again after it. Between the two,
-    a copy may take the members and read their rows before the write has changed these rows."""
-    touched.add(members)
-    try:
-        yield
-    finally:
-        touched.add(members)

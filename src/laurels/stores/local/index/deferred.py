@@ -16,6 +16,7 @@ from laurels.model.labels import ALL
 
 from .board_store import BoardStore, ScopeStore
 from .copying import Copying
+from .tracking import TrackedWrites
 
 SCOPE_CELLS = 10
 """The fixed cost of building a scope, as a number of cells."""
@@ -29,6 +30,7 @@ class Deferred:
         self._boards: dict[int, BoardStore] = {}
         self._dropped: list[object] = []
         self._copying: Copying | None = None
+        self._tracked: dict[int, TrackedWrites] = {}
 
     def begin_build(self, board: int, window: str) -> None:
         self._boards[board].building.setdefault(window, set())

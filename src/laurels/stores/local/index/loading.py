@@ -214,7 +214,7 @@ class Loading:
         for accepted_ms, keys in ids.groups:
             if accepted_ms >= contents.remembers_from_ms:
                 for key in keys:
-                    remembered.add(key, accepted_ms)
+                    remembered.restore(key, accepted_ms)
 
     def _load_data(self, data: Data) -> None:
         if (store := self._boards.get(data.board)) is not None:

@@ -4,7 +4,14 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import eq
 
-from laurels.core.contents import EventIds, MemberValues, Piece, RankingRows
+from laurels.core.contents import (
+    ChangedPiece,
+    ClearedRows,
+    EventIds,
+    MemberValues,
+    Piece,
+    RankingRows,
+)
 from laurels.core.index import Located, Neighbourhood, Outcome, Outcomes, Slice
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
@@ -26,14 +33,19 @@ from .copying import Copying
 from .deferred import Deferred
 from .loading import Loading
 from .moving import (
+    chunks,
+    id_pieces,
     link_candidates,
-    member_pieces,
+    pieces_of_members,
     restore_rows,
-    scan_pieces,
+    scanned_scope_pieces,
+    scanned_shared_pieces,
     scope_pieces,
     shared_pieces,
+    unranked_data,
 )
 from .remembered import Remembered
+from .tracking import TrackedWrites
 
 MEASURED = 500
 """The number of scopes of a form that are sampled to estimate the memory of all its scopes."""
@@ -68,6 +80,7 @@ class MemoryIndex(Deferred):
 
     def close_board(self, number: int) -> None:
         self._dropped.append(self._boards.pop(number))
+        self._tracked.pop(number, None)
         self._touch(number)
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
@@ -78,9 +91,13 @@ class MemoryIndex(Deferred):
             self._followed(batch.board, scope)
         application = BatchApplication(store, self._roster, batch, plan, watch)
         outcomes = application.run()
-        if self._copying is not None:
+        tracked = self._tracked.get(batch.board)
+        if self._copying is not None or tracked is not None:
             for scope, ids, structures in application.changes_by_scope():
-                self._copying.touch(batch.board, scope, ids, structures)
+                if self._copying is not None:
+                    self._copying.touch(batch.board, scope, ids, structures)
+                if tracked is not None:
+                    tracked.note(scope, ids)
         application.settle()
         return outcomes
 
@@ -99,6 +116,8 @@ class MemoryIndex(Deferred):
                 store.schedule(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
+            if (tracked := self._tracked.get(board)) is not None:
+                tracked.note(scope, one)
             removed += discarded
             store.drop_empty(scope)
         return removed > 0
@@ -119,6 +138,8 @@ class MemoryIndex(Deferred):
                 ranking.discard(chosen_ids)
         if self._copying is not None:
             self._copying.touch(key.board, key.scope, ids, [ranking])
+        if (tracked := self._tracked.get(key.board)) is not None:
+            tracked.note(key.scope, ids)
         store.drop_empty(key.scope)
         return done
 
@@ -129,6 +150,8 @@ class MemoryIndex(Deferred):
             self._boards[board].data[member] = data
         if self._copying is not None:
             self._copying.touch_data(board, member)
+        if (tracked := self._tracked.get(board)) is not None:
+            tracked.note_data(member)
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
         store = self._boards[board].data
@@ -262,17 +285,41 @@ class MemoryIndex(Deferred):
             if (part := self._followed(board, scope)) is not None:
                 yield from scope_pieces(scope, part, self._roster)
 
-    def scan(self, board: int, until_ms: int) -> Iterator[Piece]:
-        """Yield the state of a board while it changes; see `moving.scan_pieces`."""
-        return scan_pieces(self._boards[board], self._roster, until_ms)
+    def track(self, board: int) -> None:
+        """Begin to track what writes change in a board."""
+        self._tracked[board] = TrackedWrites()
 
-    def member_pieces(
-        self, board: int, members: Sequence[bytes], from_ms: int, until_ms: int
-    ) -> Iterator[Piece]:
-        """Yield the current rows and data of some members; see `moving.member_pieces`."""
-        return member_pieces(self._boards[board], self._roster, members, from_ms, until_ms)
+    def untrack(self, board: int) -> None:
+        """End tracking."""
+        self._tracked.pop(board, None)
 
-    def restore(self, board: int, piece: Piece) -> None:
+    def scan(self, board: int) -> Iterator[Piece]:
+        """Yield the whole state of a board. The board may change meanwhile; the pieces have all
+        rows that do not change."""
+        store = self._boards[board]
+        yield from scanned_shared_pieces(store)
+        for scope in [ALL, *sorted(store.scopes)]:
+            if (part := self._followed(board, scope)) is not None:
+                yield from scanned_scope_pieces(scope, part, self._roster)
+
+    def changed_pieces(self, board: int, from_ms: int) -> Iterator[ChangedPiece]:
+        """Yield the current rows and data of the members whose changes were tracked since the last
+        call, and the event ids accepted from `from_ms` on."""
+        store, tracked = self._boards[board], self._tracked.get(board)
+        if tracked is None:
+            return
+        by_scope, data = tracked.take()
+        by_scope.setdefault(ALL, set()).update(
+            [id for member in data if (id := self._roster.find(member)) >= 0]
+        )
+        yield from unranked_data(store, self._roster, data)
+        for scope, ids in by_scope.items():
+            for some in chunks(ids):
+                part = self._followed(board, scope)
+                yield from pieces_of_members(store, part, self._roster, scope, some)
+        yield from id_pieces(store.remembered.between(from_ms, _ALL))
+
+    def restore(self, board: int, piece: ChangedPiece) -> None:
         """Write a piece of a board's state. After the last piece, `restored` has to be called."""
         store = self._boards[board]
         match piece:
@@ -283,12 +330,28 @@ class MemoryIndex(Deferred):
             case EventIds(groups):
                 for accepted_ms, keys in groups:
                     for key in keys:
-                        if key not in store.remembered:
-                            store.remembered.add(key, accepted_ms)
+                        store.remembered.restore(key, accepted_ms)
                 self._touch(board)
             case MemberValues(items):
                 for member, value in items:
                     self.set_data(board, member, value)
+            case ClearedRows(scope, members):
+                self._clear(board, scope, members)
+
+    def _clear(self, board: int, scope: str, members: Sequence[bytes]) -> None:
+        store = self._boards[board]
+        for member in members if scope == ALL else ():
+            self.set_data(board, member, None)
+        if (part := store.parts.get(scope)) is None:
+            return
+        ids = array("I", [id for each in members if (id := self._roster.find(each)) >= 0])
+        for ranking in part.rankings.values():
+            ranking.discard(ids)
+        for rolling in part.rolling.values():
+            rolling.discard(ids)
+        if self._copying is not None:
+            self._copying.touch(board, scope, ids, part.structures())
+        store.drop_empty(scope)
 
     def restored(self, board: int) -> None:
         """Compute the data that the pieces of a board leave out: links between candidates, and

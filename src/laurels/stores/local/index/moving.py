@@ -1,18 +1,29 @@
 """Reads a whole board from the memory index as pieces, and restores a board from pieces."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
-from laurels.core.contents import PIECE_ROWS, EventIds, MemberValues, Piece, RankingRows, rows_of
+from laurels.core.contents import (
+    PIECE_ROWS,
+    ChangedPiece,
+    ClearedRows,
+    EventIds,
+    MemberValues,
+    Piece,
+    RankingRows,
+    rows_of,
+)
 from laurels.core.ranking_key import RankingKey
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
-from laurels.timeline.instants import MIN_MS
+from laurels.model.labels import ALL
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_store import BoardStore, ScopeStore
-from .copying import Structure
+from .copying import CHUNK, SCATTERED, Structure
 
 
 def shared_pieces(store: BoardStore) -> Iterator[Piece]:
@@ -45,50 +56,105 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
         yield from _entries(roster, (window, instance, scope), None, ranking)
 
 
-def scan_pieces(store: BoardStore, roster: Roster, until_ms: int) -> Iterator[Piece]:
-    """Yield the state of a board, which has no scopes and no rolling windows, while it changes. A
-    ranking is read in its own order, each time from the key of the last entry on. So an entry that
-    does not change is never left out."""
-    yield from _all_data(store)
-    yield from _id_pieces(store.remembered.between(MIN_MS, until_ms))
-    for (window, instance), ranking in sorted(store.whole.rankings.items()):
-        start = 0
-        while start < len(ranking):
-            ids, words = ranking.slice(start, start + PIECE_ROWS)
-            last = roster.name(ids[-1]).encode()
-            key = [column[-1] for column in words[: ranking.ordered]]
-            yield _rows(roster, (window, instance, ""), None, ids, words, is_tally=False)
-            start = ranking.bound(key, last, right=True)
-
-
-def member_pieces(
-    store: BoardStore, roster: Roster, members: Sequence[bytes], from_ms: int, until_ms: int
-) -> Iterator[Piece]:
-    """Yield the current rows and data of some members, and the event ids accepted from `from_ms`
-    until before `until_ms`."""
-    known = array("I", [id for member in members if (id := roster.find(member)) >= 0])
-    for (window, instance), ranking in sorted(store.whole.rankings.items()):
-        for first in range(0, len(known), PIECE_ROWS):
-            ids = known[first : first + PIECE_ROWS]
-            present, words = ranking.words(ids)
-            places = [i for i, is_there in enumerate(present) if is_there]
-            some = array("I", [ids[i] for i in places])
-            columns = [array("q", [column[i] for i in places]) for column in words]
-            if some:
-                yield _rows(roster, (window, instance, ""), None, some, columns, is_tally=False)
-    if data := [(member, store.data[member]) for member in members if member in store.data]:
-        yield MemberValues(data)
-    yield from _id_pieces(store.remembered.between(from_ms, until_ms))
-
-
-def _all_data(store: BoardStore) -> Iterator[Piece]:
+def scanned_shared_pieces(store: BoardStore) -> Iterator[Piece]:
+    """Yield the data of a board that belongs to no scope, while it changes."""
     members = sorted(store.data)
     for first in range(0, len(members), PIECE_ROWS):
         some = members[first : first + PIECE_ROWS]
         yield MemberValues([(each, store.data[each]) for each in some if each in store.data])
+    yield from id_pieces(store.remembered.between(MIN_MS, MAX_MS))
 
 
-def _id_pieces(groups: list[tuple[int, list[bytes]]]) -> Iterator[Piece]:
+def scanned_scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece]:
+    """Yield the rows of a scope while they change. A ranking is read in its own order, each time
+    from the key of the last entry on, and a tally in the order of its hash. So an entry that does
+    not change is never left out."""
+    for window, rolling in sorted(part.rolling.items()):
+        running, width = rolling.running, _cell_width(rolling)
+        for step in range(rolling.leaving, running + 1):
+            tally = rolling.tally(step)
+            for ids, words in () if tally is None else _cells(tally):
+                name = (window, step, scope)
+                yield _rows(roster, name, running, ids, words[:width], is_tally=True)
+        yield from _scanned_entries(roster, (window, running, scope), running, rolling.live)
+    for (window, instance), ranking in sorted(part.rankings.items()):
+        yield from _scanned_entries(roster, (window, instance, scope), None, ranking)
+
+
+def _scanned_entries(
+    roster: Roster, name: tuple[str, int, str], running: int | None, ranking: RankedSet
+) -> Iterator[RankingRows]:
+    start = 0
+    while start < len(ranking):
+        ids, words = ranking.slice(start, start + PIECE_ROWS)
+        last = roster.name(ids[-1]).encode()
+        key = [column[-1] for column in words[: ranking.ordered]]
+        yield _rows(roster, name, running, ids, words, is_tally=False)
+        start = ranking.bound(key, last, right=True)
+
+
+def chunks(ids: Iterable[int]) -> Iterator["array[int]"]:
+    """Yield members in chunks whose rows can be looked up in about a millisecond."""
+    rest = iter(ids)
+    while chunk := array("I", islice(rest, CHUNK // SCATTERED)):
+        yield chunk
+
+
+def unranked_data(
+    store: BoardStore, roster: Roster, members: Iterable[bytes]
+) -> Iterator[ChangedPiece]:
+    """Yield the current data of those members that are in no ranking of any board."""
+    some = [member for member in members if roster.find(member) < 0]
+    if some:
+        yield ClearedRows(ALL, some)
+        yield from _values(store, some)
+
+
+def pieces_of_members(
+    store: BoardStore, part: ScopeStore | None, roster: Roster, scope: str, ids: "array[int]"
+) -> Iterator[ChangedPiece]:
+    """Yield the current rows of some members in a scope; in the scope of all events, also their
+    data."""
+    members = [member.encode() for member in roster.names(ids)]
+    yield ClearedRows(scope, members)
+    for window, rolling in () if part is None else sorted(part.rolling.items()):
+        running, width = rolling.running, _cell_width(rolling)
+        for step in range(rolling.leaving, running + 1):
+            if (tally := rolling.tally(step)) is not None:
+                name = (window, step, scope)
+                yield from _rows_of(roster, name, running, tally, ids, width=width)
+        yield from _rows_of(roster, (window, running, scope), running, rolling.live, ids)
+    for (window, instance), ranking in () if part is None else sorted(part.rankings.items()):
+        yield from _rows_of(roster, (window, instance, scope), None, ranking, ids)
+    if scope == ALL:
+        yield from _values(store, members)
+
+
+def _rows_of(
+    roster: Roster,
+    name: tuple[str, int, str],
+    running: int | None,
+    structure: Structure,
+    ids: "array[int]",
+    *,
+    width: int | None = None,
+) -> Iterator[RankingRows]:
+    """Yield the rows that members have in a ranking or, with `width`, in a tally."""
+    present, words = structure.words(ids)
+    places = [i for i, is_there in enumerate(present) if is_there]
+    if places:
+        some = array("I", [ids[i] for i in places])
+        columns = [array("q", [column[i] for i in places]) for column in words[:width]]
+        yield _rows(roster, name, running, some, columns, is_tally=width is not None)
+
+
+def _values(store: BoardStore, members: Sequence[bytes]) -> Iterator[MemberValues]:
+    if data := [(member, store.data[member]) for member in members if member in store.data]:
+        yield MemberValues(data)
+
+
+def id_pieces(groups: list[tuple[int, list[bytes]]]) -> Iterator[EventIds]:
+    """Yield event ids in pieces."""
     part: list[tuple[int, list[bytes]]] = []
     count = 0
     for group in groups:

@@ -7,6 +7,7 @@ ids are also collected for the copy.
 """
 
 from collections import deque
+from operator import itemgetter
 
 from laurels.errors import CheckFailed
 
@@ -18,12 +19,13 @@ def key_of(member: bytes, id: bytes) -> bytes:
 
 class Remembered:
     """Event ids with their times of acceptance. These times must not decrease from one `add` to the
-    next."""
+    next; those of `restore` may."""
 
     def __init__(self) -> None:
         self._accepted: dict[bytes, int] = {}
         self._queue: deque[tuple[int, list[bytes]]] = deque()
         self._added: list[tuple[int, list[bytes]]] | None = None
+        self._is_sorted = True
 
     def __len__(self) -> int:
         return len(self._accepted)
@@ -43,6 +45,27 @@ class Remembered:
         else:
             self._queue.append((now_ms, [key]))
 
+    def restore(self, key: bytes, accepted_ms: int) -> None:
+        """Add an id of a copied board, unless it has been added with this time or a later one. The
+        ids are sorted again before they are next read."""
+        before = self._accepted.get(key)
+        if before is not None and before >= accepted_ms:
+            return
+        if before is not None or (self._queue and self._queue[-1][0] > accepted_ms):
+            self._is_sorted = False
+        self.add(key, accepted_ms)
+
+    def _sort(self) -> None:
+        """Bring the table and the queue into the order of time, if they are not."""
+        if self._is_sorted:
+            return
+        self._accepted = dict(sorted(self._accepted.items(), key=itemgetter(1)))
+        groups: dict[int, list[bytes]] = {}
+        for key, accepted_ms in self._accepted.items():
+            groups.setdefault(accepted_ms, []).append(key)
+        self._queue = deque(groups.items())
+        self._is_sorted = True
+
     def undo(self, keys: list[bytes]) -> None:
         """Undo the newest calls of `add`, which have added `keys` in this order."""
         for key in reversed(keys):
@@ -58,6 +81,7 @@ class Remembered:
 
     def forget_until(self, instant_ms: int) -> None:
         """Forget the ids accepted at or before an instant."""
+        self._sort()
         while self._queue and self._queue[0][0] <= instant_ms:
             for key in self._queue.popleft()[1]:
                 del self._accepted[key]
@@ -65,6 +89,7 @@ class Remembered:
     def count_after(self, instant_ms: int) -> int:
         """Return how many ids were accepted after an instant. O(times of acceptance up to that
         instant)."""
+        self._sort()
         count = len(self._accepted)
         for accepted_ms, keys in self._queue:
             if accepted_ms > instant_ms:
@@ -75,11 +100,13 @@ class Remembered:
     @property
     def oldest_ms(self) -> int | None:
         """The time at which the oldest id was accepted; None if there are no ids."""
+        self._sort()
         return self._queue[0][0] if self._queue else None
 
     def between(self, from_ms: int, until_ms: int) -> list[tuple[int, list[bytes]]]:
         """Return the ids accepted from `from_ms` until before `until_ms`, in groups by time of
         acceptance. O(times of acceptance from `from_ms` on)."""
+        self._sort()
         groups = []
         for accepted_ms, keys in reversed(self._queue):
             if accepted_ms < from_ms:
@@ -91,6 +118,7 @@ class Remembered:
     def follow(self) -> list[tuple[int, list[bytes]]]:
         """Return all ids in groups by time of acceptance, for a copy. From now on, collect added
         ids for `take_added`."""
+        self._sort()
         self._added = []
         groups = list(self._queue)
         if groups:
@@ -110,9 +138,11 @@ class Remembered:
         self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:
+        self._sort()
         return list(self._accepted.items())
 
     def check(self) -> None:
+        self._sort()
         queued = [(key, now_ms) for now_ms, keys in self._queue for key in keys]
         if queued != self.items():
             raise CheckFailed("remembered ids: the queue and the table differ")

@@ -30,6 +30,7 @@ COUNT = script_of(
     "cells",
     "changes",
     "feed",
+    "tracking",
     "batch",
     "merge",
 )

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from laurels.errors import PositionMoved
+from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.intake.writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
@@ -16,6 +17,7 @@ from laurels.stores.redis.remote import (
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
+    TrackingLost,
 )
 from laurels.stores.redis.scripts import Script
 from laurels.stores.redis.sources import script_of
@@ -35,6 +37,7 @@ SCRIPT_PARTS = (
     "rolling",
     "rule",
     "cells",
+    "tracking",
 )
 """The files that precede any script that works on all rankings of a board."""
 _OPERATE = script_of(
@@ -47,6 +50,7 @@ _OPERATE = script_of(
     "refresh",
     "mend",
     "restore",
+    "tracked",
 )
 BEGIN, END = "0:", "0"
 """The cursors at the beginning and at the end of a scan in shares; see share.lua."""
@@ -135,6 +139,10 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise ScopesNotReady(answer[1])
         case "passes_not_ready":
             raise PassesNotReady
+        case "board_moving":
+            raise BoardMoving("the board is being moved to another store")
+        case "tracking_lost":
+            raise TrackingLost
         case "data_moved":
             raise data_moved(answer[1].encode())
         case "position_moved":

@@ -6,6 +6,8 @@ from typing import Any
 
 from laurels.core.contents import (
     PIECE_ROWS,
+    ChangedPiece,
+    ClearedRows,
     EventIds,
     MemberValues,
     Origin,
@@ -86,27 +88,22 @@ class ShardContents(ShardCalls):
         async for members, forms in self._scan(board, tally):
             if board.rules.best and not refreshed:
                 packed = await self._command(board, b"HMGET", f"c:{name}".encode(), *members)
-                words = unpack_rows([_candidate(each, step, width) for each in packed], width)
+                found = [_candidate(each, step, width) for each in packed]
+                kept = [member for i, member in enumerate(members) if found[i] is not None]
+                words = unpack_rows([each for each in found if each is not None], width)
             else:
-                words = self._words(board, key, forms)
-            yield rows_of(key.window, step, key.scope, key.instance, members, words, is_tally=True)
+                kept, words = members, self._words(board, key, forms)
+            yield rows_of(key.window, step, key.scope, key.instance, kept, words, is_tally=True)
 
     async def _entries(self, board: Opened, key: RankingKey) -> AsyncIterator[RankingRows]:
         window = board.rules.windows[key.window]
-        refreshed = key.window in board.rules.refreshed
-        instance = key.instance
-        if refreshed:
-            field = f"gen:{key.window}".encode()
-            instance = int(await self._command(board, b"HGET", b"m", field) or 0) % 2
-        elif window.steps:
-            instance = key.instance % 2
         state = f"g:{name_of(key)}".encode()
         if await self._command(board, b"EXISTS", state):
             async for rows in self._everyone(board, key):
                 yield rows
             return
-        name = name_of(key._replace(instance=instance)).encode()
-        has_steps = window.steps > 0 and not refreshed
+        name = name_of(await self._stored_key(board, key)).encode()
+        has_steps = self._has_steps(board, key)
         start = 0
         while entries := await self._range(board, b"r:" + name, start, PIECE_ROWS):
             start += len(entries)
@@ -126,6 +123,22 @@ class ShardContents(ShardCalls):
             yield rows_of(
                 key.window, key.instance, key.scope, running, members, words, is_tally=False
             )
+
+    async def _stored_key(self, board: Opened, key: RankingKey) -> RankingKey:
+        """Return the key of a ranking with the instance under which it is stored. In a rolling
+        window this is a parity."""
+        if key.window in board.rules.refreshed:
+            field = f"gen:{key.window}".encode()
+            shown = int(await self._command(board, b"HGET", b"m", field) or 0) % 2
+            return key._replace(instance=shown)
+        if board.rules.windows[key.window].steps:
+            return key._replace(instance=key.instance % 2)
+        return key
+
+    def _has_steps(self, board: Opened, key: RankingKey) -> bool:
+        """Return whether the rows of a ranking have the newest steps of the members."""
+        is_refreshed = key.window in board.rules.refreshed
+        return board.rules.windows[key.window].steps > 0 and not is_refreshed
 
     async def _everyone(self, board: Opened, key: RankingKey) -> AsyncIterator[RankingRows]:
         """Yield all members of a ranking with a head, bucket by bucket."""
@@ -166,7 +179,7 @@ class ShardContents(ShardCalls):
         """Return the entries of a sorted set from a position on, with their scores."""
         span = (b"%d" % start, b"%d" % (start + count - 1))
         answer = await self._command(board, b"ZRANGE", name, *span, b"WITHSCORES")
-        return _pairs(answer)
+        return pairs_of(answer)
 
     async def _scan(
         self, board: Opened, name: bytes
@@ -178,7 +191,7 @@ class ShardContents(ShardCalls):
             cursor, part = await self._command(
                 board, b"HSCAN", name, cursor, b"COUNT", b"%d" % _SCAN
             )
-            new = [(field, value) for field, value in _pairs(part) if field not in seen]
+            new = [(field, value) for field, value in pairs_of(part) if field not in seen]
             seen.update([field for field, _ in new])
             for first in range(0, len(new), PIECE_ROWS):
                 some = new[first : first + PIECE_ROWS]
@@ -188,7 +201,7 @@ class ShardContents(ShardCalls):
 
     # Writing
 
-    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
+    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None:
         """Write a piece of a shard. Writing it again has no effect."""
         match piece:
             case RankingRows():
@@ -203,6 +216,10 @@ class ShardContents(ShardCalls):
             case MemberValues(items):
                 texts = [as_text(each) for item in items for each in item]
                 await self._operate("restore_data", board, entries=texts)
+            case ClearedRows(scope, members):
+                for first in range(0, len(members), _WRITTEN):
+                    some = [as_text(member) for member in members[first : first + _WRITTEN]]
+                    await self._operate("clear_rows", board, scope=scope, members=some, now=now_ms)
 
     async def _write_rows(self, board: Opened, rows: RankingRows, first: int, now_ms: int) -> None:
         part = slice(first, first + _WRITTEN)
@@ -249,15 +266,18 @@ def _form_of(scope: str) -> str:
     return ",".join([pair.partition("=")[0] for pair in scope.split(",")]) if scope else ""
 
 
-def _candidate(packed: bytes, step: int, width: int) -> bytes:
-    """Find a step's candidate among the packed candidates of a member. Return its packed words."""
+def _candidate(packed: bytes | None, step: int, width: int) -> bytes | None:
+    """Find a step's candidate among the packed candidates of a member. Return its packed words;
+    None if it has been replaced since the tally was read."""
     size = 8 * (width + 1)
+    if packed is None:
+        return None
     rows = [packed[at : at + size] for at in range(0, len(packed), size)]
     (steps,) = unpack_rows(rows, 1)
-    return rows[steps.index(step)][8:]
+    return rows[steps.index(step)][8:] if step in steps else None
 
 
-def _pairs(answer: Any) -> list[tuple[bytes, Any]]:
+def pairs_of(answer: Any) -> list[tuple[bytes, Any]]:
     """Return an answer of the server as pairs; the answer is a map, a flat list, or a list of
     pairs."""
     if isinstance(answer, dict):

@@ -10,15 +10,15 @@ from laurels.stores.redis.remote import Opened
 
 from .batch_counting import BatchCounting
 from .board_writes import BoardWrites
-from .contents import ShardContents
 from .layout import describe, is_alike, layout_of, unverified
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
 from .request_reading import RequestReading
+from .tracking import ShardTracking
 
 
 class RedisIndex(
-    BatchCounting, RequestReading, BoardWrites, PeriodExpiry, RankingAudit, ShardContents
+    BatchCounting, RequestReading, BoardWrites, PeriodExpiry, RankingAudit, ShardTracking
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 

@@ -80,7 +80,8 @@ for t, target in ipairs(targets) do
   end
 end
 
-local reply = refusal_reply(rolling_windows) or feed_conflict() or position_conflict()
+local reply = refusal_reply(rolling_windows) or tracking.refusal_reply() or feed_conflict() or
+              position_conflict()
 if reply then return cmsgpack.pack(reply) end
 
 local function store_of(w, event)

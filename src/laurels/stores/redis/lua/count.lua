@@ -380,6 +380,7 @@ else
   end
   if A.feed then append_to_feed(codes, baselines) end
   if A.spans then note_counted_entries(codes) end
+  tracking.note_batch(stores, results.added)
 end
 local ranks_after = A.ranks and ranks() or NO_RANKS
 call('HSET', KEYS[1], 'now', text(A.now))

@@ -42,6 +42,7 @@ local function mend()
     prune_scope(A.scope)
   end
   append_change('mended', text(count))
+  tracking.note(A.scope, A.members)
   if A.changes and count > 0 then record(count, A.time, cmsgpack.pack(done)) end
   return {'done', done}
 end

@@ -9,7 +9,7 @@
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil);
 --   expire_board (forms, gone); forget (before); for others see scopes.lua,
---   refresh.lua, mend.lua and restore.lua
+--   refresh.lua, mend.lua, restore.lua and tracked.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
@@ -60,7 +60,7 @@ local function close()
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',
-       P .. 'h', P .. 'hx', P .. 'hs', P .. 'gd')
+       P .. 'h', P .. 'hx', P .. 'hs', P .. 'gd', P .. 'w', P .. 'wq')
   return {'done', 1}
 end
 
@@ -90,6 +90,7 @@ local function remove_member()
   for _, rolling in ipairs(open_windows()) do removed = removed + remove_from_window(rolling) end
   local carried = call('HDEL', P .. 'x', A.member)
   note_list_change(append_change('removed', A.member))
+  tracking.note('', {A.member})
   if A.changes and removed + carried + A.removed > 0 then record(1, A.time, '') end
   return {'done', removed}
 end
@@ -100,6 +101,7 @@ local function set_data()
   end
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
   note_list_change(append_change('data', A.member))
+  tracking.note('', {A.member})
   if A.changes then record(1, A.time, '') end
   return {'done'}
 end
@@ -210,7 +212,12 @@ local ops = {
   restore_data = restore_data, restore_state = restore_state,
 }
 head.use(call('HGET', KEYS[1], 'heads'))
-if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
+if op ~= 'open' and op ~= 'close' and op ~= 'untrack' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})
 end
-return cmsgpack.pack(ops[op]())
+if tracking.is_write[op] then
+  tracking.state = call('HGET', KEYS[1], 'tracking')
+  local reply = tracking.refusal_reply()
+  if reply then return cmsgpack.pack(reply) end
+end
+return cmsgpack.pack((ops[op] or tracking.ops[op])())

@@ -244,6 +244,7 @@ local function remove_from_scopes()
       local done, more = false, 0
       if limit > 0 then done, limit, more = remove_from_scope(scope, limit) end
       removed = removed + more
+      if more > 0 then tracking.note(scope, {A.member}) end
       if not done then
         next_cursor = A.cursor
         break

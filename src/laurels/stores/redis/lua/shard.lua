@@ -24,6 +24,7 @@
 --   P h, hx, hs             the changes that the board keeps: see changes.lua
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
+--   P w, wq                 what writes change while the board is copied to another store: see tracking.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from
 -- that name. Comments about a window also apply to the window in each scope. For a
 -- rolling window <instance> is the parity of the step; for a refreshed window it is the parity of
@@ -52,6 +53,7 @@ local words = width + (B.stamped and 1 or 0)
 local lows, units = B.lows, B.units
 local head = {}                        -- the functions of the layout with a head, see head.lua
 local zeros = {}                       -- the functions for members whose score is 0, see zeros.lua
+local tracking = {}                    -- the functions that track writes, see tracking.lua
 
 local function text(number) return string.format('%.17g', number) end
 
@@ -374,9 +376,10 @@ local function refusal_reply(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
   for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
-  fields[#rolling + 3] = 'heads'
+  fields[#rolling + 3], fields[#rolling + 4] = 'heads', 'tracking'
   local stored = fetch('HMGET', KEYS[1], fields)
   head.use(stored[#rolling + 3])
+  tracking.state = stored[#rolling + 4]
   if stored[1] ~= B.version then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')
   if A.now then A.now = math.max(A.now, now) end

@@ -1,11 +1,20 @@
 """Copy whole boards in several shards: read the pieces of all shards, and divide pieces by shard to
 write them."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Protocol
 
-from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows, rows_of
-from laurels.model.labels import is_by
+from laurels.core.contents import (
+    ChangedPiece,
+    ClearedRows,
+    EventIds,
+    MemberValues,
+    Origin,
+    Piece,
+    RankingRows,
+    rows_of,
+)
+from laurels.model.labels import ALL, is_by
 from laurels.stores.redis.remote import Opened
 
 from .positions import level_text, position_shard
@@ -13,13 +22,23 @@ from .shards import label_replica, parts_of, shard_of, shards
 
 
 class PartContents(Protocol):
-    """The protocol of the calls that read and write one shard of a board; see `ShardContents`."""
+    """The protocol of the calls that read and write one shard of a board; see `ShardTracking`."""
 
     def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
 
     async def end(self, board: Opened) -> tuple[int, int]: ...
 
-    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None: ...
+    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None: ...
+
+    def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
+
+    async def track(self, board: Opened) -> str: ...
+
+    async def untrack(self, board: Opened) -> None: ...
+
+    async def block(self, board: Opened, number: str) -> None: ...
+
+    def changed_pieces(self, board: Opened, number: str) -> AsyncIterator[ChangedPiece]: ...
 
     async def restore_state(
         self,
@@ -31,7 +50,7 @@ class PartContents(Protocol):
 
 
 class ShardedContents:
-    """Reads and writes whole boards. A board must not change while it is read."""
+    """Reads and writes whole boards. While `pieces` are read, a board must not change."""
 
     def __init__(self, parts: PartContents) -> None:
         self._parts = parts
@@ -51,13 +70,50 @@ class ShardedContents:
         """For each shard, return the sequence and tag of its newest block of changes."""
         return [await self._parts.end(shard) for shard in shards(board)]
 
-    async def restore(self, board: Opened, piece: Piece, now_ms: int) -> None:
+    # A board that is written meanwhile
+
+    async def track(self, board: Opened) -> list[str]:
+        """Begin to track the changes of all parts of a board. Return the number of this copy in
+        each part."""
+        return [await self._parts.track(part) for part in parts_of(board)]
+
+    async def untrack(self, board: Opened) -> None:
+        """End the tracking and blocking of all parts."""
+        for part in parts_of(board):
+            await self._parts.untrack(part)
+
+    async def block(self, board: Opened, numbers: Sequence[str]) -> None:
+        """Refuse further writes to the shards. The label replica still counts what they have
+        counted."""
+        for shard, number in zip(shards(board), numbers, strict=False):
+            await self._parts.block(shard, number)
+
+    async def scan(self, board: Opened) -> AsyncIterator[Piece]:
+        """Yield the pieces of all parts, which may change meanwhile."""
+        for part in parts_of(board):
+            async for piece in self._parts.scan(part):
+                if not part.feeds or isinstance(piece, RankingRows):
+                    yield piece
+
+    async def changed_pieces(
+        self, board: Opened, numbers: Sequence[str]
+    ) -> AsyncIterator[ChangedPiece]:
+        """Yield the current rows of what has changed in any part."""
+        for part, number in zip(parts_of(board), numbers, strict=True):
+            async for piece in self._parts.changed_pieces(part, number):
+                if not part.feeds or _is_of_replica(piece):
+                    yield piece
+
+    # Writing
+
+    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None:
         """Divide a piece among the shards of its members, and write the parts."""
-        if isinstance(piece, RankingRows) and board.rules.has_label_replica and is_by(piece.scope):
-            await self._parts.restore(label_replica(board), piece, now_ms)
-            return
-        if isinstance(piece, MemberValues) and board.rules.has_label_replica:
-            await self._parts.restore(label_replica(board), piece, now_ms)
+        if board.rules.has_label_replica:
+            if _is_of_replica(piece):
+                await self._parts.restore(label_replica(board), piece, now_ms)
+                return
+            if isinstance(piece, MemberValues) or _is_of_data(piece):
+                await self._parts.restore(label_replica(board), piece, now_ms)
         if board.rules.shards == 1:
             await self._parts.restore(board, piece, now_ms)
             return
@@ -79,7 +135,17 @@ class ShardedContents:
             await self._parts.restore_state(part, origin, positions, block)
 
 
-def _part(piece: Piece, shard: int, count: int) -> Iterator[Piece]:
+def _is_of_replica(piece: ChangedPiece) -> bool:
+    """Return whether a piece belongs to the rankings by a label."""
+    return isinstance(piece, RankingRows | ClearedRows) and is_by(piece.scope)
+
+
+def _is_of_data(piece: ChangedPiece) -> bool:
+    """Return whether a piece removes the data of members."""
+    return isinstance(piece, ClearedRows) and piece.scope == ALL
+
+
+def _part(piece: ChangedPiece, shard: int, count: int) -> Iterator[ChangedPiece]:
     """Yield the part of a piece that belongs to a shard. If that part is empty, yield nothing."""
     match piece:
         case RankingRows():
@@ -107,3 +173,6 @@ def _part(piece: Piece, shard: int, count: int) -> Iterator[Piece]:
             values = [item for item in items if shard_of(item[0], count) == shard]
             if values:
                 yield MemberValues(values)
+        case ClearedRows(scope, members):
+            if own_members := [each for each in members if shard_of(each, count) == shard]:
+                yield ClearedRows(scope, own_members)

@@ -1,0 +1,102 @@
+"""A board of an index server that is copied while it is written."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from math import inf
+from typing import Any, Protocol, TypeVar
+
+from laurels.core.contents import ChangedPiece, Origin, Piece, PieceT
+from laurels.errors.copies import BoardChanging
+from laurels.stores.redis.connection.deadline import ends_in
+
+from .catalog import BoardCatalog
+from .remote import DefinitionOutdated, Opened, TrackingLost
+
+T = TypeVar("T")
+
+
+class ServerContents(Protocol):
+    """Reads and writes whole boards: see `sharding.contents.ShardedContents`."""
+
+    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
+
+    async def ends(self, board: Opened) -> list[tuple[int, int]]: ...
+
+    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None: ...
+
+    def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
+
+    async def track(self, board: Opened) -> list[str]: ...
+
+    async def untrack(self, board: Opened) -> None: ...
+
+    async def block(self, board: Opened, numbers: Sequence[str]) -> None: ...
+
+    def changed_pieces(
+        self, board: Opened, numbers: Sequence[str]
+    ) -> AsyncIterator[ChangedPiece]: ...
+
+    async def restore_state(self, board: Opened, origin: Origin) -> None: ...
+
+
+class TrackedServerBoard:
+    """Implementation of `TrackedBoard` for a board of an index server. The server tracks the
+    changes, so those of other processes are among them."""
+
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        contents: ServerContents,
+        run: Callable[[Any], Any],
+        board: str,
+        opened: Opened,
+        numbers: Sequence[str],
+    ) -> None:
+        self._catalog = catalog
+        self._contents = contents
+        self._run = run
+        self._board = board
+        self._opened = opened
+        self._numbers = numbers
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the pieces of the board, which may change meanwhile."""
+        return pulled(self._run, self._contents.scan(self._opened))
+
+    def changed_pieces(self) -> Iterator[ChangedPiece]:
+        """Yield the current rows of the members that were changed since the last call."""
+        return pulled(self._run, self._contents.changed_pieces(self._opened, self._numbers))
+
+    def block(self) -> None:
+        """Refuse all further writes to the board, of every process."""
+        self._run(self._block())
+
+    def end(self) -> None:
+        """End tracking, and accept writes again."""
+        self._run(_current(self._contents.untrack(self._opened)))
+
+    async def _block(self) -> None:
+        await _current(self._contents.block(self._opened, self._numbers))
+        with ends_in(inf, anew=True):
+            while not await self._catalog.feed(self._board):
+                pass
+
+
+def pulled(run: Callable[[Any], Any], pieces: AsyncIterator[PieceT]) -> Iterator[PieceT]:
+    """Yield pieces in a thread. They are read on the loop of the store."""
+    while (piece := run(_current(_next(pieces)))) is not None:
+        yield piece
+
+
+async def _next(pieces: AsyncIterator[PieceT]) -> PieceT | None:
+    """Return the next piece; None after the last one."""
+    return await anext(pieces, None)
+
+
+async def _current(call: Awaitable[T]) -> T:
+    """Return the result of a call. Raises BoardChanging if the board has another definition now, or
+    if its changes are no longer tracked."""
+    with ends_in(inf, anew=True):
+        try:
+            return await call
+        except (DefinitionOutdated, TrackingLost) as error:
+            raise BoardChanging("the board was changed while it was copied") from error
