@@ -45,8 +45,8 @@ def test_a_repeated_set_with_an_id_counts_once(lb: laurels.Leaderboards) -> None
 
 
 def test_a_total_cannot_be_set_as_of_a_time(lb: laurels.Leaderboards) -> None:
-    """A total that is set always has the current time. If callers could choose the time, an older
-    total that arrives later would replace a newer one."""
+    """In clock time, a total that is set has the current time. If callers could choose the time, an
+    older total that arrives later would replace a newer one."""
     lb.create(laurels.Board("b"))
     with pytest.raises(SetWithTime, match="op last"):
         lb.set("b", "ann", 7, at=NOW_MS - 1)

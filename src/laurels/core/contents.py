@@ -30,7 +30,7 @@ GROUP_BYTES = 1 << 20
 
 class LastRefresh(Struct, frozen=True, array_like=True):
     """The refresh state of a window. `now_ms` is the time of the last refresh, None before the
-    first one. `waiting` is True if another refresh may find members."""
+    first one. `waiting` is False if another refresh would find no members, so that none is due."""
 
     now_ms: int | None
     waiting: bool

@@ -42,7 +42,7 @@ class Differing(Struct, frozen=True):
 class ComparisonResult(Struct):
     """The result of a comparison.
 
-    The numbers count members of these kinds, and the lists have the first members of each:
+    The numbers count members of these kinds. Some kinds have a list of the first members, too:
 
     - `members` were compared.
     - `left_out`: the board cannot store their score or their id.

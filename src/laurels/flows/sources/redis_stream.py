@@ -192,7 +192,8 @@ class RedisStreamReader:
         )
 
     async def _ensure_same(self, after: StreamPosition) -> None:
-        """Raise SourceDiverged if the stream was deleted or created again while it was read."""
+        """Raise SourceDiverged if the stream was deleted or created again while it was read, and
+        SourceExpired if entries were deleted before they were read."""
         info = await self._stream_info()
         before = self._info or StreamInfo()
         if info is None and self._info is not None:

@@ -155,7 +155,8 @@ async def _end(worker: Process) -> None:
 
 
 def work() -> int:
-    """Run one worker, from its instructions to its end."""
+    """Run this process as a worker: read its order from the standard input, and serve until it is
+    told to end. Return the exit code."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     settle_log(order.settings)
     try:

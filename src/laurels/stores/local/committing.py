@@ -52,8 +52,9 @@ class LocalCommits(LocalReads):
         return self._committer.submit_async(write)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work as `work` does, and write the refreshes that are due. Must not
-        be called under the lock or in the committing thread."""
+        """Do a share of the due work as `work` does. Then write the refreshes that are due and
+        ready, and the ends of hidings that are due. Must not be called under the lock or in the
+        committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))

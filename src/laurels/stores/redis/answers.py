@@ -45,8 +45,8 @@ from .query_runner import QueryRunner
 
 T = TypeVar("T")
 MAX_OWN_BOARDS = 100_000
-"""The maximum number of boards for which this process keeps the floor of the program that opened
-them."""
+"""The maximum number of boards for which the session of the program that opened the store has
+floors (see `answers/sessions.py`)."""
 MAX_NAMES = 10_000
 """The maximum number of board names that this process remembers as allowed or not by the settings
 of the cache (`CacheSettings.keeps`)."""

@@ -25,7 +25,7 @@ class Refreshing:
     """The refresh states of all boards, and when each window is due.
 
     An entry of the queue is outdated, and skipped, if its time differs from the window's time in
-    `_due`. `_large` has the windows whose refresh was begun but not completed by a write.
+    `_due`. `_large` has the windows whose refresh a write has begun and left unfinished.
     """
 
     def __init__(self) -> None:

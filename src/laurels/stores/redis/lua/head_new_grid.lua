@@ -14,13 +14,14 @@ do
     return math.max(sizes.width * places, sizes.width * sizes.k, sizes.least)
   end
 
-  -- Begins a new grid. Level l samples the members of every 2^l-th bucket. `build` has:
-  --   first    the sparsest level whose sample has enough members near the head
-  --   last     the level whose sample is not cut
+  -- Begins a new grid. Level l samples the members of every 2^l-th bucket. A sample that has grown
+  -- too large is cut: only the members that stand highest stay in it. `build` has:
+  --   first    the lowest sampled level: the sparsest one that has enough members near the head
+  --   last     the highest sampled level; its sample is never cut
   --   visits   the number of buckets visited so far
   --   seen     by level: the number of members in the sampled buckets
-  --   cuts     by level: the greatest first word in a sample that was cut; members with a greater
-  --            one are not sampled any more; false if the sample was not cut
+  --   cuts     by level: the greatest first word that the latest cut left in the sample. Members
+  --            with a greater one are not sampled any more. False before the first cut
   --   changes  the number of changes when the grid was begun
   -- In the phase `count`, `build` is only the number `changes`.
   local function begin_grid(ranked, s)
