@@ -4,6 +4,8 @@ A script adds changes and moves the position in one step, so that each change is
 exactly once, even after a kill. The position is in a hash in the same cluster slot as the stream.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hashlib import sha1
 
 import msgspec
@@ -61,15 +63,13 @@ class RedisStreamTarget:
         self._connection: Connection | None = None
 
     async def open(self) -> None:
-        await self._connected()
+        async with self._connected():
+            pass
 
     async def position(self, board: str) -> str | None:
-        connection = await self._connected()
         field = self._field(board)
-        try:
+        async with self._connected() as connection:
             stored = await connection.command(b"HGET", self._positions, field, key=self._positions)
-        except LaurelsError as error:
-            raise _target_error(error) from error
         return None if stored is None else bytes(stored).decode()
 
     async def deliver(self, page: SinkPage) -> None:
@@ -85,40 +85,43 @@ class RedisStreamTarget:
                 *(self._max_length, documents),
             ]
         )
-        connection = await self._connected()
-        try:
+        async with self._connected() as connection:
             is_added = await connection.script(_SCRIPT, self._positions, argument)
-        except LaurelsError as error:
-            raise _target_error(error) from error
         if not is_added:
             raise SinkOvertaken(f"another runner of the sink {self._sink!r} has continued")
 
     async def reset(self, board: str, position: str | None) -> None:
-        connection = await self._connected()
         field = self._field(board)
         if position is None:
             parts = [b"HDEL", self._positions, field]
         else:
             parts = [b"HSET", self._positions, field, position.encode()]
-        await connection.command(*parts, key=self._positions)
+        async with self._connected() as connection:
+            await connection.command(*parts, key=self._positions)
 
     async def close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
 
     def _field(self, board: str) -> bytes:
         return f"{self._sink}/{board}".encode()
 
-    async def _connected(self) -> Connection:
-        if self._connection is None:
-            from laurels.stores.redis.connection.connection import connect  # noqa: PLC0415
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Connection]:
+        """Connect if there is no connection, and translate the errors within the context. If the
+        server does not answer, disconnect: a new connection tells at once why the server cannot be
+        reached, while the client library waits for the server until its time limit."""
+        from laurels.stores.redis.connection.connection import connect  # noqa: PLC0415
 
-            try:
+        try:
+            if self._connection is None:
                 self._connection = await connect(self._address)
-            except LaurelsError as error:
-                raise _target_error(error) from error
-        return self._connection
+            yield self._connection
+        except LaurelsError as error:
+            if isinstance(error, Unavailable):
+                await self.close()
+            raise _target_error(error) from error
 
 
 def _target_error(error: LaurelsError) -> LaurelsError:
