@@ -34,13 +34,14 @@ def sink_of(
     sleep: Callable[[float], Awaitable[None]] = nothing,
     parking: Parking | None = None,
     report: Callable[[str], None] = lambda _: None,
+    now_ms: Callable[[], int] = lambda: NOW_MS,
     **options: Any,
 ) -> SinkRunner:
     """Return a sink that ends as soon as it has sent everything."""
     settings = SinkOptions(name, **{"until_end": True, **options})
-    target = open_target(url, name, delivery, lb, lambda: NOW_MS)
+    target = open_target(url, name, delivery, lb, now_ms)
     return SinkRunner(
-        lb, target, settings, now_ms=lambda: NOW_MS, parking=parking, report=report, sleep=sleep
+        lb, target, settings, now_ms=now_ms, parking=parking, report=report, sleep=sleep
     )
 
 
