@@ -305,7 +305,15 @@ class NatsServer:
             await client.close()
 
     async def _connected(self) -> Client:
-        return await nats.connect(self.url, allow_reconnect=False, error_cb=_ignored)
+        """Connect. Without a running server, raise an error after two attempts; the client library
+        would go on for two minutes."""
+        return await nats.connect(
+            self.url,
+            allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=_ignored,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -41,8 +41,19 @@ def server() -> Iterator[NatsServer]:
 def subject(server: NatsServer) -> str:
     """Create an empty stream. Return the address of its subject."""
     server.call(f"STREAM.DELETE.{STREAM}")
+    return created(server)
+
+
+def created(server: NatsServer) -> str:
+    """Create the stream. Return the address of its subject."""
     server.create(STREAM, "rejects.>", duplicate_window=3_600_000_000_000)
     return f"{server.url}/rejects.gifts"
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Make files for rejects that a failing test does not publish appear in its own folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -116,38 +127,39 @@ class Gifts:
         return {entry.member: entry.score for entry in self.lb.sync.export("gifts")}
 
 
-def test_a_subject_that_is_down_delays_the_source(
-    server: NatsServer, subject: str, tmp_path: Path
-) -> None:
+def test_a_subject_that_is_down_delays_the_source(tmp_path: Path) -> None:
     """A batch with a malformed message is counted only after the subject has acknowledged this
     message. The batch after an event that the board refuses is counted only after the subject has
     acknowledged this event."""
     events = [*gifts("ann"), REFUSED, *gifts("bob"), b"no event", *gifts("eve")]
     boards, counted = Gifts(), list[list[str]]()
 
-    def wait() -> None:
-        counted.append([*boards.scores])
-        if len(counted) in (3, 6):
-            assert server.start()
+    with NatsServer() as server:
 
-    def kill(_runner: object, _figures: object) -> None:
-        if len(counted) == 3:
-            server.kill()
+        def wait() -> None:
+            counted.append([*boards.scores])
+            if len(counted) in (3, 6):
+                assert server.start()
 
-    server.kill()
-    done = count(
-        boards,
-        written(tmp_path / "events", events),
-        FOUR_FIELDS,
-        batch=4,
-        on_wait=wait,
-        on_progress=kill,
-        storage=rejects_at(subject, pytest.fail),
-    )
-    assert done.waits == ["rejects_unavailable"] * 6
-    assert counted == [["ann"]] * 6
-    assert done.metrics.applied == 9
-    assert [each.code for each in stored(server)] == ["value_out_of_range", "invalid_json"]
+        def kill(_runner: object, _figures: object) -> None:
+            if len(counted) == 3:
+                server.kill()
+
+        subject = created(server)
+        server.kill()
+        done = count(
+            boards,
+            written(tmp_path / "events", events),
+            FOUR_FIELDS,
+            batch=4,
+            on_wait=wait,
+            on_progress=kill,
+            storage=rejects_at(subject, pytest.fail),
+        )
+        assert done.waits == ["rejects_unavailable"] * 6
+        assert counted == [["ann"]] * 6
+        assert done.metrics.applied == 9
+        assert [each.code for each in stored(server)] == ["value_out_of_range", "invalid_json"]
 
 
 def test_a_subject_that_refuses_rejects_ends_the_run(
@@ -260,7 +272,8 @@ def test_a_password_of_a_subject_works_and_is_not_shown(shell: Shell) -> None:
         assert ran.code == 1
         assert asyncio.run(newest(f"nats://{LOGIN}@127.0.0.1:{server.port}/{STREAM}")) == 2
         assert f": nats://{place}.s" in ran.err
-        arguments = ("t", "--from", "events", "--rejects", f"nats://app:wrong-secret@{place}.s")
+        rejects = ("--rejects", f"nats://app:wrong-secret@{place}.s")
+        arguments = ("t", "--from", "events", "--until-end", *rejects)  # ends if it does not wait
         with SourceProcess(shell.directory, *arguments) as source:
             assert source.child.stderr is not None
             while b"waiting" not in (line := source.child.stderr.readline()):
