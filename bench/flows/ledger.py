@@ -9,7 +9,8 @@ from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import flush_of
 from laurels.flows.ledger.tables import Tables
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.options import SinkOptions
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.target import SinkPage, SinkTarget
 
 TABLES = ("scores", "member_data", "source_positions", "scopes", "boards", "sinks", "ledger")

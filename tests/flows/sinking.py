@@ -13,7 +13,9 @@ import laurels
 from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import unescape
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
-from laurels.flows.sinks.runner import Parking, SinkOptions, SinkRunner
+from laurels.flows.sinks.options import SinkOptions
+from laurels.flows.sinks.parking import Parking
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.model.labels import labels_text
 
 NOW_MS = 1_790_000_000_000

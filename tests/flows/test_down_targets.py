@@ -17,7 +17,8 @@ import pytest
 import laurels
 from laurels.core.changes.answers import ChangePage
 from laurels.flows.retries import MAX_SECONDS
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.options import SinkOptions
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, statuses
 from laurels.stores.redis.connection import wire
 from tests.redis.servers import Server

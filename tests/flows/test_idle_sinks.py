@@ -7,8 +7,9 @@ import asyncio
 from typing import Any
 
 import laurels
+from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.round import ROUND_SECONDS, BoardRound
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.runner import SinkRunner
 
 from .sinking import NOW_MS
 from .stepping import QUERIES, Counted, Memory, Steps, beside

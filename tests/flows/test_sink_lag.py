@@ -9,7 +9,8 @@ from pathlib import Path
 
 import laurels
 from laurels.flows.sinks.metrics import describe_problems
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.options import SinkOptions
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, statuses
 
 from .sinking import NOW_MS, sent, sink_of

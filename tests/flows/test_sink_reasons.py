@@ -15,8 +15,9 @@ import laurels
 from laurels.cli import main
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.sinks.configured import RESTART_SECONDS, BackgroundSinks, SinkSettings
+from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.parking import ParkingFile
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.target import SinkPage
 from laurels.wire.flow_wait import FlowWait
 from tests.redis.servers import free_port, until

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable
 import laurels
 from laurels.errors.sinks import SinkBehind, TargetRefused
 from laurels.flows.sinks.metrics import describe_problems
+from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.round import ROUND_SECONDS
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import reset
 from laurels.flows.sinks.target import SinkPage
 

@@ -19,7 +19,8 @@ from laurels.flows.sinks.jetstream import SubjectTemplate
 from laurels.flows.sinks.mapping import FieldMapping
 from laurels.flows.sinks.metrics import describe_problems
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.options import SinkOptions
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import reset, statuses
 from laurels.flows.sinks.target import SinkPage
 from tests.redis.servers import Server

@@ -20,9 +20,10 @@ from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import list_flows
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
+from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.positions import ensure_sink_name, remove_positions
-from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses, with_waits
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
 from laurels.model.validation import names_in_short

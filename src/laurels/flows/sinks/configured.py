@@ -11,8 +11,9 @@ from laurels.flows.retries import Sleep
 
 from .metrics import SinkMetrics
 from .opening import DeliveryOptions, open_target, webhook_secret
+from .options import SinkOptions
 from .parking import ParkingFile
-from .runner import SinkOptions, SinkRunner
+from .runner import SinkRunner
 
 RESTART_SECONDS = 30.0
 """The delay after which a sink that has ended is started again."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,13 @@ from laurels.errors.sinks import InvalidTarget, TargetRefused
 from laurels.model.exact_json import exact
 
 from .target import SinkPage, SinkTarget
+
+
+class Parking(Protocol):
+    """Storage for changes that a target refuses permanently."""
+
+    async def park(self, page: SinkPage, error: TargetRefused) -> None:
+        """Store the changes of a page; they are on disk when this returns."""
 
 
 class ParkedPage(Struct, frozen=True):

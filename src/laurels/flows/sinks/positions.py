@@ -10,7 +10,8 @@ from laurels.errors.sinks import SinkOvertaken
 from laurels.model.board_patterns import reaches
 from laurels.model.validation import is_name, is_unicode, safe_repr
 
-from .target import POSITION_PREFIX
+from .options import SinkOptions
+from .target import POSITION_PREFIX, SinkTarget
 
 MAX_CHARACTERS = 4_096
 """The maximum length that a store accepts for the name of a position."""
@@ -28,6 +29,15 @@ async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
                 if await boards.position(board.name, source):
                     return
     raise InvalidName(f"expected a name for a sink, got {safe_repr(name)}")
+
+
+async def position_of(
+    boards: AsyncLeaderboards, target: SinkTarget, board: str, options: SinkOptions
+) -> str | None:
+    """Return the position of a sink in the changes of a board, None if it has none yet."""
+    if target.keeps_positions:
+        return await target.position(board)
+    return await boards.position(board, options.source) or None
 
 
 async def move_position(

@@ -13,9 +13,7 @@ lack some boards with changes, so each board is also read once in a round over a
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
-
-from msgspec import Struct
+from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import Change, ChangedBoards, ChangePage, is_own
@@ -33,10 +31,12 @@ from laurels.flows.retries import Backoff, FlowRetryPolicy, Sleep
 from laurels.model.board_patterns import reaches
 
 from .metrics import SinkMetrics
-from .positions import move_position
+from .options import SinkOptions
+from .parking import Parking
+from .positions import move_position, position_of
 from .retention import WARNED_AT, Retention, retention_of
 from .round import BoardRound
-from .target import POSITION_PREFIX, START_OVER, SinkPage, SinkTarget
+from .target import START_OVER, SinkPage, SinkTarget
 
 T = TypeVar("T")
 
@@ -48,41 +48,6 @@ REPORT_SECONDS = 10.0
 MEASURED_AT_ONCE = 100
 """While pages are being delivered, the waiting changes of their boards are counted again. This is
 the maximum number of boards for which this is done in one second."""
-
-
-class Parking(Protocol):
-    """Storage for changes that a target refuses permanently."""
-
-    async def park(self, page: SinkPage, error: TargetRefused) -> None:
-        """Store the changes of a page; they are on disk when this returns."""
-
-
-class SinkOptions(Struct, frozen=True):
-    """Which boards a sink reads, how it begins and when it ends."""
-
-    name: str
-    boards: Sequence[str] | None = None
-    """Patterns of board names; None stands for all boards."""
-    initial: bool = False
-    """Whether to send every current entry first, on boards that have no position yet."""
-    until_end: bool = False
-    """Whether to end when the changes of every board have been sent."""
-    tries: int = 5
-    """How many times a page that the target refuses is sent before it is parked."""
-
-    @property
-    def source(self) -> str:
-        """The name of the sink's positions in the store."""
-        return POSITION_PREFIX + self.name
-
-
-async def position_of(
-    boards: AsyncLeaderboards, target: SinkTarget, board: str, options: SinkOptions
-) -> str | None:
-    """Return the position of a sink in the changes of a board, None if it has none yet."""
-    if target.keeps_positions:
-        return await target.position(board)
-    return await boards.position(board, options.source) or None
 
 
 class SinkRunner:

@@ -16,9 +16,9 @@ from laurels.model.board_patterns import reaches
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 
-from .positions import set_position
+from .options import SinkOptions
+from .positions import position_of, set_position
 from .retention import WARNED_AT, retention_of
-from .runner import SinkOptions, position_of
 from .target import START_OVER, SinkTarget
 
 SAMPLE = 100
