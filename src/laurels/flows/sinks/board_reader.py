@@ -1,0 +1,227 @@
+"""The reader of one board of a sink: reads the board's changes in order and sends them to the
+target."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from laurels.core.changes.answers import Change, ChangePage, is_own
+from laurels.core.changes.beginning import is_initial
+from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
+from laurels.errors.sinks import SinkBehind, TargetRefused
+from laurels.flows.retries import Backoff
+
+from .positions import move_position, position_of
+from .retention import WARNED_AT
+from .target import START_OVER, SinkPage
+
+if TYPE_CHECKING:
+    from .runner import SinkRunner
+
+T = TypeVar("T")
+
+REPORT_SECONDS = 10.0
+"""The time between two reports of the position to the store, if the target stores the position."""
+
+
+class BoardReader:
+    """Reads the changes of one board and sends them to the target."""
+
+    def __init__(self, sink: "SinkRunner", board: str) -> None:
+        self._sink = sink
+        self.board = board
+        self.has_changes = asyncio.Event()
+        """Set if the board may have changes after those that were read last."""
+        self.has_progressed = False
+        """Whether this reader has read a page of changes and delivered it."""
+        self._options = sink._options
+        self._target = sink._target
+        self._metrics = sink.metrics.of(board)
+        self._stored: str | None = None
+        """The position that is stored in the target or in the store."""
+        self._after: str | None = None
+        self._restarts = False
+        self._reported_ms = 0
+        self._reported: str | None = None
+        self._delivering: SinkPage | None = None
+        """The page that is not yet delivered."""
+        self._is_warned = False
+        self._prefetched: tuple[str, asyncio.Task[ChangePage]] | None = None
+        """A cursor and the task that reads the page after it, while the previous page is
+        delivered."""
+
+    async def run(self) -> None:
+        """Send changes until cancelled; with `until_end`, until all changes have been sent."""
+        try:
+            await self._send_changes()
+        finally:
+            if self._prefetched is not None:
+                self._prefetched[1].cancel()
+                await asyncio.gather(self._prefetched[1], return_exceptions=True)
+
+    async def _send_changes(self) -> None:
+        self._stored = self._after = await self._call(self._position)
+        if self._stored == START_OVER:
+            self._after, self._restarts = None, True
+        elif self._stored is None:
+            self._restarts = self._target.holds_state or self._options.initial
+        while True:
+            page = await self._call(self._read)
+            if page is None:
+                continue
+            if page.more:
+                self._prefetched = page.cursor, asyncio.create_task(self._read_page(page.cursor))
+            changes = [change for change in page if not is_own(change)]
+            if changes:
+                await self._deliver(changes, page)
+            self._after = page.cursor
+            self._record_progress()
+            await self._report_position(at_end=not page.more)
+            if page.more:
+                continue
+            if self._options.until_end:
+                return
+            await self.has_changes.wait()
+
+    def _record_progress(self) -> None:
+        self.has_progressed, self._metrics.has_lost = True, False
+        self._sink.failed.pop(self.board, None)
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await self._sink._retry(call, self._metrics)
+
+    async def _position(self) -> str | None:
+        async with self._sink._target_lock:
+            return await position_of(self._sink._boards, self._target, self.board, self._options)
+
+    async def _read(self) -> ChangePage | None:
+        """Return the changes after the position; None if the sink has to start over."""
+        beginning = self._restarts and self._after is None
+        prefetched, self._prefetched = self._prefetched, None
+        try:
+            if prefetched is not None and prefetched[0] == self._after:
+                return await prefetched[1]
+            return await self._read_page(self._after, initial=beginning)
+        except (ChangesExpired, CursorDiverged) as error:
+            if not self._target.holds_state:
+                raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
+            self._sink._report(f"{self.board}: {error.what}; sending all current entries again")
+            self._after, self._restarts = None, True
+            self._metrics.restarts += 1
+            return None
+
+    async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
+        self.has_changes.clear()  # before the read, since changes during the read set the event
+        return await self._sink._boards.changes(
+            self.board, after=after, limit=self._target.limit, initial=initial
+        )
+
+    async def _deliver(self, changes: Sequence[Change], read: ChangePage) -> None:
+        cursor = read.cursor
+        page = SinkPage(self.board, changes, self._stored, cursor, self._restarts)
+        metrics = self._metrics
+        metrics.waiting = len(changes) + read.waiting
+        if changes[-1].kind not in ("initial", "initial_end"):
+            metrics.waiting_since_ms = changes[0].at_ms
+        metrics.retention = await self._call(lambda: self._sink._retention(self.board))
+        position = self._reported if self._target.keeps_positions else self._stored
+        metrics.is_registered = position is not None
+        self._delivering = page
+        self._sink._delivering.add(self)
+        self.warn()
+        if await self._send_or_park(page):
+            metrics.delivered += len(changes)
+        else:
+            metrics.parked += len(changes)
+        if not self._target.keeps_positions:
+            before = self._stored
+            await self._call(lambda: self._move_position(before, cursor))
+        self._stored, self._restarts, self._delivering = cursor, False, None
+        self._sink._delivering.discard(self)
+        metrics.waiting = read.waiting
+        if not read.waiting:
+            metrics.waiting_since_ms = None
+
+    def warn(self) -> None:
+        """Report that the board will soon remove unsent changes, as soon as they take up the
+        fraction `WARNED_AT` of the retention. Report it again only after the fraction was lower in
+        between."""
+        retention = self._sink._retentions.get(self.board)
+        self._metrics.retention = retention or self._metrics.retention
+        used = self._metrics.used(self._sink._now_ms())
+        if used >= WARNED_AT and not self._is_warned:
+            self._sink._report(
+                f"{self.board}: {self._metrics.waiting:,} changes are not sent, {used:.0%} of what "
+                "the board keeps: at 100% changes are lost; raise changes_max, or find out what "
+                "holds up the sink"
+            )
+        self._is_warned = used >= WARNED_AT
+
+    async def measure(self) -> None:
+        """Count the waiting changes again if a page is being delivered, because the board may have
+        got more changes since that page was read."""
+        page = self._delivering
+        if page is None or is_initial(page.after):
+            return
+        try:
+            read = await self._sink._boards.changes(self.board, after=page.after, limit=1)
+        except LaurelsError:  # the board's own task gets the same error and handles it
+            return
+        if self._delivering is page:
+            unsent = sum(not is_own(change) for change in read)
+            self._metrics.waiting = len(page.changes) + unsent + read.waiting
+
+    async def _send_or_park(self, page: SinkPage) -> bool:
+        """Send a page; return False if it was parked."""
+        backoff = Backoff(self._sink._sleep)
+        while True:
+            try:
+                await self._call(lambda: self._send(page))
+            except TargetRefused as error:
+                parking = self._sink._parking
+                if self._target.keeps_positions or parking is None:
+                    raise
+                if backoff.failures + 1 < self._options.tries:
+                    await backoff.wait(on_wait=partial(self._record_refusal, error))
+                    continue
+                await parking.park(page, error)
+                self._sink._report(f"{page.board}: parked {len(page.changes)} changes: {error}")
+                return False
+            return True
+
+    def _record_refusal(self, error: TargetRefused, seconds: float) -> None:
+        self._metrics.fail(error, self._sink._now_ms(), seconds)
+
+    async def _send(self, page: SinkPage) -> None:
+        async with self._sink._target_lock:
+            await self._target.deliver(page)
+
+    async def _move_position(self, before: str | None, cursor: str) -> None:
+        """Move the position in the store."""
+        await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
+
+    async def _report_position(self, *, at_end: bool) -> None:
+        """If the target stores the position, report the position to the store from time to time.
+        The store can then show the position, and keep the changes that follow."""
+        if not self._target.keeps_positions or self._stored is None:
+            return
+        now_ms = self._sink._now_ms()
+        if self.is_report_due(now_ms) or (at_end and self._options.until_end):
+            self._reported_ms = now_ms
+            stored = self._reported = self._stored
+            try:
+                current = await self._sink._boards.position(self.board, self._options.source)
+                if current != stored:
+                    await self._move_position(current, stored)
+            except LaurelsError as error:
+                self._reported = None
+                self._sink._report(
+                    f"{self.board}: the position was not reported to the store: {error}"
+                )
+        if self._reported != self._stored:
+            self._sink._unreported.add(self)
+
+    def is_report_due(self, now_ms: int) -> bool:
+        """Return whether the position may be reported to the store again."""
+        return now_ms - self._reported_ms >= REPORT_SECONDS * 1_000
