@@ -102,7 +102,7 @@ def test_a_stopped_sink_lags_by_the_changes_since_it_stopped(tmp_path: Path) -> 
             for batch in range(5):
                 await lb.submit_many("b", [(f"m{i}", 1) for i in range(300 + batch)])
                 await sent(lb, str(tmp_path / "others"), name="other")
-            options = sink_of(lb, str(tmp_path / "lines"))._options
+            options = sink_of(lb, str(tmp_path / "lines")).options
             (status,) = await statuses(lb, None, options, NOW_MS + 5_000)
             assert (status.lag_changes, status.lag_seconds) == (1_510, 5.0)
 

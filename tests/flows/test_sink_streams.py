@@ -152,7 +152,7 @@ def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
         await lb.submit_many("b", [(f"m{i}", i) for i in range(1_500)])
         await sent(lb, url)
         page = await lb.changes("b", limit=10)
-        late = sink_of(lb, url)._target
+        late = sink_of(lb, url).target
         await late.open()
         with pytest.raises(SinkOvertaken):
             await late.deliver(SinkPage("b", page.changes, None, page.cursor))
@@ -314,7 +314,7 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
         await sink.run()
         assert isinstance(sink.failed["b"], SinkBehind)
         assert sink.metrics.boards["other"].delivered == 1
-        options = sink._options
+        options = sink.options
         states = await statuses(lb, None, options, NOW_MS)
         assert {each.board: each.state for each in states} == {"b": "lost", "other": "done"}
         assert {each.code for each in states} == {"sink_behind", None}
@@ -323,7 +323,7 @@ def test_a_stream_is_not_restarted_automatically(tmp_path: Path) -> None:
             describe_problems([sink.metrics.report("s", NOW_MS)])
             == "sinks that have lost changes: 1"
         )
-        target = sink_of(lb, str(path))._target
+        target = sink_of(lb, str(path)).target
         await reset(lb, target, options, initial=True)
         states = await statuses(lb, None, options, NOW_MS)
         assert {each.state for each in states} == {"initial"}
@@ -341,14 +341,14 @@ def test_status_counts_unsent_changes(tmp_path: Path) -> None:
         clock = laurels.ManualClock(NOW_MS)
         lb, path = await opened(clock), tmp_path / "changes.jsonl"
         sink = sink_of(lb, str(path))
-        assert [each.state for each in await statuses(lb, None, sink._options, NOW_MS)] == ["new"]
+        assert [each.state for each in await statuses(lb, None, sink.options, NOW_MS)] == ["new"]
         await lb.submit("b", "ann", 1)
         await sent(lb, str(path))
-        assert [each.state for each in await statuses(lb, None, sink._options, NOW_MS)] == ["done"]
+        assert [each.state for each in await statuses(lb, None, sink.options, NOW_MS)] == ["done"]
         for _ in range(3):
             clock.advance(1_000)
             await lb.submit("b", "ann", 1)
-        (status,) = await statuses(lb, None, sink._options, NOW_MS + 10_000)
+        (status,) = await statuses(lb, None, sink.options, NOW_MS + 10_000)
         assert (status.state, status.lag_seconds) == ("waiting", 9.0)
         assert status.lag_changes == 3
         await lb.close()

@@ -336,7 +336,7 @@ def test_a_stopped_sink_resumes_at_its_stored_position(receiver: Receiver) -> No
     async def play() -> None:
         lb = await opened(600)
         sink = sink_of(lb, receiver.url, delivery=OPEN)
-        target = sink._target
+        target = sink.target
         await target.open()
         page = await lb.changes("b", limit=500)
         await target.deliver(SinkPage("b", page.changes, None, page.cursor))

@@ -4,7 +4,7 @@ target."""
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from laurels.core.changes.answers import Change, ChangePage, is_own
 from laurels.core.changes.beginning import is_initial
@@ -12,12 +12,10 @@ from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
 from laurels.errors.sinks import SinkBehind, TargetRefused
 from laurels.flows.retries import Backoff
 
-from .positions import move_position, position_of
+from .context import SinkContext
+from .positions import move_position
 from .retention import WARNED_AT
 from .target import START_OVER, SinkPage
-
-if TYPE_CHECKING:
-    from .runner import SinkRunner
 
 T = TypeVar("T")
 
@@ -28,16 +26,16 @@ REPORT_SECONDS = 10.0
 class BoardReader:
     """Reads the changes of one board and sends them to the target."""
 
-    def __init__(self, sink: "SinkRunner", board: str) -> None:
-        self._sink = sink
+    def __init__(self, context: SinkContext, board: str) -> None:
+        self._context = context
         self.board = board
         self.has_changes = asyncio.Event()
         """Set if the board may have changes after those that were read last."""
         self.has_progressed = False
         """Whether this reader has read a page of changes and delivered it."""
-        self._options = sink._options
-        self._target = sink._target
-        self._metrics = sink.metrics.of(board)
+        self._options = context.options
+        self._target = context.target
+        self._metrics = context.metrics.of(board)
         self._stored: str | None = None
         """The position that is stored in the target or in the store."""
         self._after: str | None = None
@@ -61,7 +59,7 @@ class BoardReader:
                 await asyncio.gather(self._prefetched[1], return_exceptions=True)
 
     async def _send_changes(self) -> None:
-        self._stored = self._after = await self._call(self._position)
+        self._stored = self._after = await self._call(lambda: self._context.position(self.board))
         if self._stored == START_OVER:
             self._after, self._restarts = None, True
         elif self._stored is None:
@@ -86,14 +84,10 @@ class BoardReader:
 
     def _record_progress(self) -> None:
         self.has_progressed, self._metrics.has_lost = True, False
-        self._sink.failed.pop(self.board, None)
+        self._context.failed.pop(self.board, None)
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        return await self._sink._retry(call, self._metrics)
-
-    async def _position(self) -> str | None:
-        async with self._sink._target_lock:
-            return await position_of(self._sink._boards, self._target, self.board, self._options)
+        return await self._context.retry(call, self._metrics)
 
     async def _read(self) -> ChangePage | None:
         """Return the changes after the position; None if the sink has to start over."""
@@ -106,14 +100,14 @@ class BoardReader:
         except (ChangesExpired, CursorDiverged) as error:
             if not self._target.holds_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
-            self._sink._report(f"{self.board}: {error.what}; sending all current entries again")
+            self._context.report(f"{self.board}: {error.what}; sending all current entries again")
             self._after, self._restarts = None, True
             self._metrics.restarts += 1
             return None
 
     async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
         self.has_changes.clear()  # before the read, since changes during the read set the event
-        return await self._sink._boards.changes(
+        return await self._context.boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )
 
@@ -124,11 +118,11 @@ class BoardReader:
         metrics.waiting = len(changes) + read.waiting
         if changes[-1].kind not in ("initial", "initial_end"):
             metrics.waiting_since_ms = changes[0].at_ms
-        metrics.retention = await self._call(lambda: self._sink._retention(self.board))
+        metrics.retention = await self._call(lambda: self._context.retention(self.board))
         position = self._reported if self._target.keeps_positions else self._stored
         metrics.is_registered = position is not None
         self._delivering = page
-        self._sink._delivering.add(self)
+        self._context.delivering.add(self.board)
         self.warn()
         if await self._send_or_park(page):
             metrics.delivered += len(changes)
@@ -138,7 +132,7 @@ class BoardReader:
             before = self._stored
             await self._call(lambda: self._move_position(before, cursor))
         self._stored, self._restarts, self._delivering = cursor, False, None
-        self._sink._delivering.discard(self)
+        self._context.delivering.discard(self.board)
         metrics.waiting = read.waiting
         if not read.waiting:
             metrics.waiting_since_ms = None
@@ -147,11 +141,11 @@ class BoardReader:
         """Report that the board will soon remove unsent changes, as soon as they take up the
         fraction `WARNED_AT` of the retention. Report it again only after the fraction was lower in
         between."""
-        retention = self._sink._retentions.get(self.board)
+        retention = self._context.retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
-        used = self._metrics.used(self._sink._now_ms())
+        used = self._metrics.used(self._context.now_ms())
         if used >= WARNED_AT and not self._is_warned:
-            self._sink._report(
+            self._context.report(
                 f"{self.board}: {self._metrics.waiting:,} changes are not sent, {used:.0%} of what "
                 "the board keeps: at 100% changes are lost; raise changes_max, or find out what "
                 "holds up the sink"
@@ -165,7 +159,7 @@ class BoardReader:
         if page is None or is_initial(page.after):
             return
         try:
-            read = await self._sink._boards.changes(self.board, after=page.after, limit=1)
+            read = await self._context.boards.changes(self.board, after=page.after, limit=1)
         except LaurelsError:  # the board's own task gets the same error and handles it
             return
         if self._delivering is page:
@@ -174,53 +168,49 @@ class BoardReader:
 
     async def _send_or_park(self, page: SinkPage) -> bool:
         """Send a page; return False if it was parked."""
-        backoff = Backoff(self._sink._sleep)
+        backoff = Backoff(self._context.sleep)
         while True:
             try:
-                await self._call(lambda: self._send(page))
+                await self._call(lambda: self._context.deliver(page))
             except TargetRefused as error:
-                parking = self._sink._parking
+                parking = self._context.parking
                 if self._target.keeps_positions or parking is None:
                     raise
                 if backoff.failures + 1 < self._options.tries:
                     await backoff.wait(on_wait=partial(self._record_refusal, error))
                     continue
                 await parking.park(page, error)
-                self._sink._report(f"{page.board}: parked {len(page.changes)} changes: {error}")
+                self._context.report(f"{page.board}: parked {len(page.changes)} changes: {error}")
                 return False
             return True
 
     def _record_refusal(self, error: TargetRefused, seconds: float) -> None:
-        self._metrics.fail(error, self._sink._now_ms(), seconds)
-
-    async def _send(self, page: SinkPage) -> None:
-        async with self._sink._target_lock:
-            await self._target.deliver(page)
+        self._metrics.fail(error, self._context.now_ms(), seconds)
 
     async def _move_position(self, before: str | None, cursor: str) -> None:
         """Move the position in the store."""
-        await move_position(self._sink._boards, self.board, self._options.source, before, cursor)
+        await move_position(self._context.boards, self.board, self._options.source, before, cursor)
 
     async def _report_position(self, *, at_end: bool) -> None:
         """If the target stores the position, report the position to the store from time to time.
         The store can then show the position, and keep the changes that follow."""
         if not self._target.keeps_positions or self._stored is None:
             return
-        now_ms = self._sink._now_ms()
+        now_ms = self._context.now_ms()
         if self.is_report_due(now_ms) or (at_end and self._options.until_end):
             self._reported_ms = now_ms
             stored = self._reported = self._stored
             try:
-                current = await self._sink._boards.position(self.board, self._options.source)
+                current = await self._context.boards.position(self.board, self._options.source)
                 if current != stored:
                     await self._move_position(current, stored)
             except LaurelsError as error:
                 self._reported = None
-                self._sink._report(
+                self._context.report(
                     f"{self.board}: the position was not reported to the store: {error}"
                 )
         if self._reported != self._stored:
-            self._sink._unreported.add(self)
+            self._context.unreported.add(self.board)
 
     def is_report_due(self, now_ms: int) -> bool:
         """Return whether the position may be reported to the store again."""

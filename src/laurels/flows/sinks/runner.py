@@ -11,31 +11,23 @@ lack some boards with changes, so each board is also read once in a round over a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import ChangedBoards
-from laurels.errors import (
-    ChangesNotKept,
-    LaurelsError,
-    UnknownBoard,
-)
+from laurels.errors import ChangesNotKept, LaurelsError, UnknownBoard
 from laurels.errors.sinks import SinkBehind, TargetRefused
-from laurels.flows.attempts import FlowAttempts
-from laurels.flows.retries import FlowRetryPolicy, Sleep
+from laurels.flows.retries import Sleep
 from laurels.model.board_patterns import reaches
 
 from .board_reader import BoardReader
-from .metrics import SinkMetrics
+from .context import SinkContext
 from .options import SinkOptions
 from .parking import Parking
-from .retention import Retention, retention_of
+from .retention import retention_of
 from .round import BoardRound
 from .target import SinkTarget
-
-T = TypeVar("T")
 
 POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 1.0
@@ -59,41 +51,39 @@ class SinkRunner:
         report: Callable[[str], None] = lambda _: None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._boards = boards
-        self._target = target
-        self._options = options
-        self._now_ms = now_ms
-        self._parking = parking
-        self._report = report
-        self._sleep = sleep
-        self._target_lock = asyncio.Lock()
+        self.target, self.options = target, options
+        self._context = SinkContext(
+            *(boards, target, options),
+            now_ms=now_ms,
+            parking=parking,
+            report=report,
+            sleep=sleep,
+        )
+        self.metrics = self._context.metrics
         self._readers: dict[str, BoardReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = asyncio.Event()
         self._error: BaseException | None = None
         """The error of a board's task, which ends the sink; then `_stopped` is set."""
         self._round = BoardRound()
-        self._unreported: set[BoardReader] = set()
-        """Readers whose position is not yet reported to the store."""
-        self._delivering: set[BoardReader] = set()
-        """Readers with a page that is not yet delivered."""
-        self._retentions: dict[str, Retention] = {}
         self._unmeasured: dict[str, None] = {}
         """Boards with new changes that are not yet included in the number of waiting changes, since
         a page of the board may be in delivery."""
         self._seconds_unmeasured = 0.0
-        self.metrics = SinkMetrics({})
-        self.failed: dict[str, LaurelsError] = {}
+
+    @property
+    def failed(self) -> Mapping[str, LaurelsError]:
         """The boards on which the sink has stopped, each with the error. They are tried again once
         in each round."""
+        return self._context.failed
 
     async def run(self) -> None:
         """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the
         permanent errors of the target and the store; the errors of a single board are recorded in
         `failed` instead."""
         try:
-            await self._retry(self._target.open, self.metrics)
-            if self._options.until_end:
+            await self._context.retry(self.target.open, self.metrics)
+            if self.options.until_end:
                 self._start_readers(await self._board_names())
                 await asyncio.gather(*self._tasks)
             else:
@@ -103,7 +93,7 @@ class SinkRunner:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._target.close()
+            await self.target.close()
 
     async def _wake_readers(self) -> None:
         """Wake the readers of boards with new changes, until the sink is cancelled or one of its
@@ -120,8 +110,8 @@ class SinkRunner:
             self._wake(names)
             self._unmeasured |= dict.fromkeys(names)
             await self._measure(seconds)
-            for reader in list(self._delivering):
-                reader.warn()
+            for name in list(self._context.delivering):
+                self._readers[name].warn()
             seconds = POLL_SECONDS if names else min(MAX_POLL_SECONDS, seconds * 2)
             self._wake(self._round.after(seconds))
             self._wake_unreported()
@@ -129,7 +119,9 @@ class SinkRunner:
             changed = await self._changed_boards(changed.cursor)
 
     async def _changed_boards(self, cursor: str | None) -> ChangedBoards:
-        return await self._retry(lambda: self._boards.changed_boards(cursor), self.metrics)
+        return await self._context.retry(
+            lambda: self._context.boards.changed_boards(cursor), self.metrics
+        )
 
     async def _wait(self, seconds: float) -> None:
         """Wait for some seconds. Raises the error of a reader that fails meanwhile."""
@@ -146,7 +138,7 @@ class SinkRunner:
             raise self._error
 
     async def _pause(self, seconds: float) -> None:
-        await self._sleep(seconds)
+        await self._context.sleep(seconds)
 
     def _start_readers(self, names: Iterable[str], *, retry_failed: bool = False) -> None:
         """Start a reader for each board that has none. With `retry_failed` this includes boards on
@@ -154,7 +146,7 @@ class SinkRunner:
         permission or a lost position."""
         for name in names:
             if name not in self._readers and (retry_failed or name not in self.failed):
-                reader = self._readers[name] = BoardReader(self, name)
+                reader = self._readers[name] = BoardReader(self._context, name)
                 task = asyncio.create_task(self._run_reader(reader))
                 self._tasks.add(task)
                 task.add_done_callback(partial(self._handle_end, reader))
@@ -163,7 +155,7 @@ class SinkRunner:
         """Forget the errors of boards that are not in `names`, since the sink no longer reads these
         boards."""
         for name in self.failed.keys() - set(names):
-            del self.failed[name]
+            del self._context.failed[name]
             self.metrics.of(name).leave()
 
     def _wake(self, names: Iterable[str]) -> None:
@@ -176,10 +168,11 @@ class SinkRunner:
 
     def _wake_unreported(self) -> None:
         """Wake the readers that have to report their position to the store."""
-        now_ms = self._now_ms()
-        for reader in list(self._unreported):
+        now_ms = self._context.now_ms()
+        for name in list(self._context.unreported):
+            reader = self._readers[name]
             if reader.is_report_due(now_ms):
-                self._unreported.discard(reader)
+                self._context.unreported.discard(name)
                 reader.has_changes.set()
 
     async def _measure(self, seconds: float) -> None:
@@ -196,7 +189,7 @@ class SinkRunner:
 
     def _handle_end(self, reader: BoardReader, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._unreported.discard(reader)
+        self._context.unreported.discard(reader.board)
         del self._readers[reader.board]
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = error
@@ -204,22 +197,15 @@ class SinkRunner:
 
     async def _board_names(self) -> list[str]:
         """Return the names of all boards that the sink reads."""
-        boards = await self._retry(self._boards.boards, self.metrics)
+        boards = await self._context.retry(self._context.boards.boards, self.metrics)
         selected = [
-            each for each in boards if each.changes and reaches(self._options.boards, each.name)
+            each for each in boards if each.changes and reaches(self.options.boards, each.name)
         ]
-        self._retentions = {each.name: retention_of(each) for each in selected}
+        self._context.retentions = {each.name: retention_of(each) for each in selected}
         return [each.name for each in selected]
 
-    async def _retention(self, board: str) -> Retention:
-        """Return the retention of a board, as it was when the boards were last listed."""
-        if (retention := self._retentions.get(board)) is None:
-            retention = retention_of(await self._boards.get(board))
-            self._retentions[board] = retention
-        return retention
-
     def _matching(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if reaches(self._options.boards, name)]
+        return [name for name in names if reaches(self.options.boards, name)]
 
     async def _run_reader(self, reader: BoardReader) -> None:
         """Run the reader of a board; record the error if the board's changes cannot be sent."""
@@ -228,31 +214,16 @@ class SinkRunner:
         try:
             await reader.run()
         except (UnknownBoard, ChangesNotKept):
-            self.failed.pop(board, None)
+            self._context.failed.pop(board, None)
             metrics.leave()
         except (SinkBehind, TargetRefused) as error:
             if str(self.failed.get(board)) != str(error):
-                self._report(f"{board}: {error}")
-            self.failed[board] = error
+                self._context.report(f"{board}: {error}")
+            self._context.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
             if not reader.has_progressed:  # `last_wait` has the time of the first failure
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
-            metrics.fail(error, self._now_ms(), seconds)
+            metrics.fail(error, self._context.now_ms(), seconds)
         finally:
-            self._delivering.discard(reader)
-
-    async def _retry(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
-        """Return the result of a call; repeat it while its error may be temporary."""
-        has_failed = False
-
-        def record(error: LaurelsError, seconds: float) -> None:
-            nonlocal has_failed
-            attempts.fail(error, self._now_ms(), seconds)
-            if not has_failed:
-                self._report(str(error))
-            has_failed = True
-
-        result = await FlowRetryPolicy(self._sleep, record).call(call)
-        attempts.succeed()
-        return result
+            self._context.delivering.discard(board)
