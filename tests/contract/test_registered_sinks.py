@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
 import laurels
 from laurels.core.changes.beginning import InitialCursor
 from laurels.errors import ChangesExpired
+from laurels.errors.sinks import SinkBehind
+from laurels.flows.sinks.metrics import describe_problems
+from laurels.flows.sinks.status import SinkBoardStatus, statuses
 from tests.contract.deployments import Deployment
+from tests.flows.sinking import sent, sink_of
 
 HOUR = 3_600_000
 
@@ -76,6 +83,46 @@ def test_lost_changes_beyond_changes_max_are_counted(
             lb.changes("b", after=cursor)
     kept = len(lb.changes("b", limit=10_000))
     assert kept + lb.stats("b").changes_lost == 19 * 50 + 10
+
+
+def test_a_sink_that_lost_changes_is_warned_before_and_stops_afterwards(
+    lasting: Deployment, clock: laurels.ManualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "lines"
+
+    async def play() -> None:
+        async with lasting.opened_async() as lb:
+
+            async def write(batches: int) -> None:
+                for _ in range(batches):
+                    clock.advance(HOUR)
+                    await lb.submit_many("b", [(f"m{i}", 1) for i in range(50)])
+                if lasting.exclusive:
+                    await lb.snapshot()
+
+            async def status() -> SinkBoardStatus:
+                (status,) = await statuses(lb, None, sink.options, clock.now_ms())
+                return status
+
+            await lb.create(board(most=200))
+            sink = await sent(lb, str(path))
+            await write(2)
+            stats, lagging = await lb.stats("b"), await status()
+            assert (stats.changes_lost, stats.changes_unsent, stats.changes_used) == (0, 100, 0.5)
+            assert (lagging.lag_changes, lagging.is_nearly_lost, lagging.code) == (100, True, None)
+            await write(20)
+            assert (await lb.stats("b")).changes_lost > 0
+            before, sink = path.read_bytes(), sink_of(lb, str(path))
+            await sink.run()
+            error = sink.failed["b"]
+            assert isinstance(error, SinkBehind)
+            assert isinstance(error.__cause__, ChangesExpired)
+            assert path.read_bytes() == before
+            report = sink.metrics.report("sink", clock.now_ms())
+            assert describe_problems([report]) == "sinks that have lost changes: 1"
+            assert ((await status()).state, (await status()).code) == ("lost", "sink_behind")
+
+    asyncio.run(play())
 
 
 def test_a_recreated_board_keeps_no_changes_for_old_sinks(
