@@ -11,8 +11,8 @@ class FlowScale(msgspec.Struct, frozen=True):
     members: int
     """The number of members on the boards with changes, and in the ledger."""
     events: int
-    """The number of events that are counted twice: on a board that keeps its changes, and on one that
-    does not."""
+    """The number of events that are counted twice: with changes, on a board that keeps them, and
+    without, on a board that does not."""
     rebuilt: int
     """The number of members on a board that is rebuilt from a ledger."""
     messages: int
