@@ -64,6 +64,15 @@ def move(url: str, board: str, to: int | None, **headers: str) -> httpx.Response
     )
 
 
+def move_under_load(url: str, to: int) -> httpx.Response:
+    """Move a board until the move does not fail because the machine is slow, or because the old
+    store still has the board."""
+    answer = move(url, "a1", to)
+    while "old store" in answer.text or "too long" in answer.text:
+        answer = move(url, "a1", to)
+    return answer
+
+
 def everything(lb: laurels.Leaderboards, board: str) -> dict[str, Any]:
     """Return answers that show everything that a board has, without times."""
     return {
@@ -226,9 +235,7 @@ def test_no_event_is_lost_or_counted_twice_while_a_board_moves(site: Site, kind:
     site.lb.submit_many("a1", events)
     writers = Writers(site.url, labels=labels)
     for to in [1, 2, 3, 1, 2]:
-        answer = move(site.url, "a1", to)
-        while "old store" in answer.text:
-            answer = move(site.url, "a1", to)
+        answer = move_under_load(site.url, to)
         assert answer.status_code == 200, answer.text
         assert site.lb.top("a1", limit=1).entries[0].member == "m999"
     writers.stop()
@@ -274,7 +281,7 @@ def test_events_of_other_processes_are_not_lost_while_a_board_moves(site: Site) 
     other.start()
     writers = Writers(site.url)
     assert begun.wait(60)
-    assert move(site.url, "a1", 3).status_code == 200
+    assert move_under_load(site.url, 3).status_code == 200
     other.join()
     writers.stop()
     assert not writers.failures
