@@ -41,3 +41,15 @@ def test_a_hiding_has_an_end(gifts: Shell) -> None:
         refused = gifts("hide", "gifts", "bob", "--reason", "review", "--until", wrong)
         assert (refused.code, refused.err.split(":")[0]) == (2, f"error [{code}]")
     assert gifts("hide", "gifts", "bob").code == 2
+
+
+def test_a_member_is_hidden_on_all_boards(gifts: Shell) -> None:
+    hidden = gifts.ok("hide", "ann", "--all", "--reason", "banned")
+    assert hidden.out == "ann is hidden on all boards\n"
+    assert [each["everywhere"] for each in gifts.json("hidden")] == [True]
+    assert "all boards" in gifts.ok("hidden", "gifts").out
+    refused = gifts("show", "gifts", "ann")
+    assert (refused.code, refused.err.split(":")[0]) == (2, "error [hidden_everywhere]")
+    assert gifts.ok("show", "ann", "--all").out == "ann is shown again on all boards\n"
+    for wrong in (["show", "ann"], ["show", "gifts", "ann", "--all"]):
+        assert gifts(*wrong).code == 2

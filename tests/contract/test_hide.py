@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 import laurels
-from laurels.errors import InvalidAt, InvalidHiding, MemberHidden
+from laurels.errors import HiddenEverywhere, InvalidAt, InvalidHiding, MemberHidden
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import HIDING, Deployment, Implementation
 from tests.counts import rare
@@ -311,6 +311,55 @@ def test_hidden_members_stay_hidden_after_a_restart(
     assert [each.reason for each in lb.hidden("b")] == ["bot", "spam"]
     clock.advance(1_000)
     assert listed(lb) == [("bob", 1), ("cid", 2)]
+
+
+def test_a_member_is_hidden_on_all_boards(deployment: Deployment) -> None:
+    lb = deployment.lb
+    for board in ("a", "b"):
+        lb.create(laurels.Board(board, windows=["all", "day"], changes="1d"))
+        lb.submit_many(board, [("ann", 3), ("bob", 2)])
+        assert lb.rank(board, "ann") == 1
+    lb.hide(None, "ann", "banned", until=NOW_MS + HOUR_MS)
+    lb.create(laurels.Board("c", changes="1d"))
+    lb.submit_many("c", [("ann", 3), ("bob", 2)])
+    for board in "abc":
+        assert listed(lb, board) == [("bob", 1)]
+        assert lb.hidden(board) == lb.hidden()
+        kinds = [change.kind for change in lb.changes(board) if change.member == "ann"]
+        assert kinds == (["hide", "event"] if board == "c" else ["event", "hide"])
+    assert lb.hidden() == [
+        laurels.HiddenMember("ann", "banned", NOW_MS, NOW_MS + HOUR_MS, everywhere=True)
+    ]
+    lb.hide("a", "ann", "here, too")
+    with pytest.raises(HiddenEverywhere):
+        lb.show("b", "ann")
+    if deployment.exclusive:
+        lb.snapshot()
+    if deployment.lasting:
+        lb = deployment.reopen()
+    assert [each.reason for each in lb.hidden("a")] == ["here, too"]
+    assert lb.show(None, "ann")
+    assert not lb.show(None, "ann")
+    assert listed(lb, "a") == [("bob", 1)]
+    assert listed(lb, "b") == listed(lb, "c") == [("ann", 1), ("bob", 2)]
+    last = {board: [c for c in lb.changes(board) if c.member == "ann"][-1] for board in "abc"}
+    assert [change.kind for change in last.values()] == ["hide", "show", "show"]
+    assert last["a"].data["reason"] == "here, too"
+    lb.check()
+
+
+def test_a_hiding_on_all_boards_ends(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+    lb.create(laurels.Board("b", changes="1d"))
+    lb.submit_many("b", [("ann", 3), ("bob", 2)])
+    lb.hide(None, "ann", "banned", until=NOW_MS + HOUR_MS)
+    clock.advance(HOUR_MS - 1)
+    assert listed(lb) == [("bob", 1)]
+    clock.advance(1)
+    assert lb.hidden() == []
+    assert listed(lb) == [("ann", 1), ("bob", 2)]
+    lb.submit("b", "bob", 1)
+    kinds = [change.kind for change in lb.changes("b") if change.member == "ann"]
+    assert kinds == ["event", "hide", "show"]
 
 
 def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards) -> None:

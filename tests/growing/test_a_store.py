@@ -100,6 +100,9 @@ class CountingStore:
     def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
         return self._store.audit(board, before, limit)
 
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[laurels.HiddenMember]:
+        return self._store.hidden_everywhere(after, limit)
+
     def hot(self) -> laurels.HotReport:
         return self._store.hot()
 
@@ -189,6 +192,9 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     lb.hide("b", "bob", "bot")
     assert [each.member for each in lb.hidden("b")] == ["bob"]
     assert lb.show("b", "bob")
+    lb.hide(None, "bob", "bot")
+    assert [each.member for each in lb.hidden()] == ["bob"]
+    assert lb.show(None, "bob")
     assert lb.remove("b", "ann")
     assert lb.audit("b").next is None
     assert lb.hot().boards == []
@@ -207,6 +213,8 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "RemoveMember": 1,
         "HideMember": 1,
         "ShowMember": 1,
+        "HideEverywhere": 1,
+        "ShowEverywhere": 1,
         "Mend": 1,
         "DeleteBoard": 1,
     }

@@ -169,6 +169,9 @@ class UnloggedStore:
     def audit(self, board: str | None, before: str | None, limit: int) -> laurels.AuditPage:
         return page_of(MemoryAudit(), about(board), before, limit)
 
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[laurels.HiddenMember]:
+        return []
+
     def hot(self) -> laurels.HotReport:
         return laurels.HotReport(0.0, [], [])
 

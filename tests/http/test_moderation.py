@@ -3,11 +3,13 @@ log."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import laurels
 from tests.serving import ADMIN_KEY, JSON, Served
 
 ADMIN = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON}
@@ -47,6 +49,11 @@ def test_a_key_for_some_boards_hides_only_there() -> None:
         assert httpx.post(f"{boards}/room-1/hide", json=HIDE, headers=rooms).status_code == 204
         assert httpx.post(f"{boards}/hall/hide", json=HIDE, headers=rooms).status_code == 403
         assert httpx.get(f"{boards}/hall/hidden", headers=rooms).status_code == 403
+        assert httpx.post(f"{served.url}/v1/hide", json=HIDE, headers=rooms).status_code == 403
+        assert httpx.get(f"{served.url}/v1/hidden", headers=rooms).status_code == 403
+        assert httpx.post(f"{served.url}/v1/hide", json=HIDE, headers=ADMIN).status_code == 204
+        [everywhere] = httpx.get(f"{served.url}/v1/hidden", headers=ADMIN).json()
+        assert everywhere["everywhere"]
         [hidden] = httpx.get(f"{boards}/room-1/hidden", headers=rooms).json()
         assert (hidden["member"], hidden["reason"]) == ("ann", "scripted gifts")
 
@@ -78,3 +85,20 @@ def test_a_malformed_request_hides_nobody(body: dict[str, Any]) -> None:
         httpx.put(board, json={}, headers=ADMIN).raise_for_status()
         assert httpx.post(f"{board}/hide", json=body, headers=ADMIN).status_code == 400
         assert httpx.get(f"{board}/hidden", headers=ADMIN).json() == []
+
+
+def test_a_member_is_hidden_in_every_store_behind_a_service(tmp_path: Path) -> None:
+    placement = {"b*": str(tmp_path / "second")}
+    with Served(tmp_path / "first", admin_key=ADMIN_KEY, placement=placement) as served:
+        url = f"http://{ADMIN_KEY}@{served.url.removeprefix('http://')}"
+        with laurels.open(url) as lb:
+            for board in ("a", "b"):
+                lb.create(laurels.Board(board))
+                lb.submit_many(board, [("ann", 3), ("bob", 2)])
+            lb.hide(None, "ann", "banned")
+            assert [lb.rank(board, "ann") for board in ("a", "b")] == [None, None]
+            assert [lb.rank(board, "bob") for board in ("a", "b")] == [1, 1]
+            assert [each.member for each in lb.hidden()] == ["ann"]
+            assert lb.show(None, "ann")
+            assert not lb.show(None, "ann")
+            assert [lb.rank(board, "ann") for board in ("a", "b")] == [1, 1]

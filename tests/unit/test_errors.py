@@ -14,7 +14,8 @@ at_in_future at_required atomic_across_shards backup_exists batch_refused batch_
 beyond_head board_ended board_exists board_not_started cannot_rewind changes_expired
 changes_not_kept check_failed closed
 cursor_diverged data_moved data_too_large dedupe_full folder_missing folder_not_empty forked
-format_too_new id_empty id_not_utf8 id_too_long invalid_at invalid_board invalid_clock
+format_too_new hidden_everywhere id_empty id_not_utf8 id_too_long invalid_at invalid_board
+invalid_clock
 invalid_cursor invalid_data invalid_event invalid_hiding invalid_id invalid_json invalid_label
 invalid_limit
 invalid_member invalid_name

@@ -100,6 +100,9 @@ class _Awaited:
     def audit(self, board: str | None, before: str | None, limit: int) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.audit, board, before, limit)
 
+    def hidden_everywhere(self, after: str | None, limit: int) -> Awaitable[Any]:
+        return self._store.read_async(lambda _: self._store.hidden_everywhere(after, limit))
+
     def hot(self) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.hot())
 

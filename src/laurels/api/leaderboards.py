@@ -16,10 +16,12 @@ from laurels.core.commands import (
     ChangeBoard,
     CreateBoard,
     DeleteBoard,
+    HideEverywhere,
     HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowEverywhere,
     ShowMember,
     SourcePosition,
     Submit,
@@ -228,21 +230,30 @@ class Leaderboards:
         """
         return self._administration.write(RemoveMember(board, member))
 
-    def hide(self, board: str, member: str, reason: str, until: Any = None) -> None:
+    def hide(self, board: str | None, member: str, reason: str, until: Any = None) -> None:
         """Hide a member of a board: it is still counted, but it is in no ranking until it is shown
         again, and neither totals nor percentages count it.
 
-        This is for moderators; the member need not have been counted yet. With `until`, an aware
-        datetime or milliseconds since 1970 UTC, it is shown again at that time. The reason, a text
-        of 1 to 500 characters, is listed by `hidden`, and is in the audit log. If the member is
-        hidden already, the reason and `until` are replaced. Raises InvalidHiding, InvalidAt, and
-        NotOnIndexServer. O(1).
+        With `board=None` the member is hidden on all boards, those created later included. This is
+        for moderators; the member need not have been counted yet. With `until`, an aware datetime
+        or milliseconds since 1970 UTC, it is shown again at that time. The reason, a text of 1 to
+        500 characters, is listed by `hidden`, and is in the audit log. If the member is hidden
+        already, the reason and `until` are replaced. Raises InvalidHiding, InvalidAt, and
+        NotOnIndexServer. O(1); on all boards O(boards) if some keep changes.
         """
+        if board is None:
+            return self._administration.write(HideEverywhere(member, reason, at_ms(until)))
         return self._administration.write(HideMember(board, member, reason, at_ms(until)))
 
-    def show(self, board: str, member: str) -> bool:
+    def show(self, board: str | None, member: str) -> bool:
         """Show a hidden member again; return whether it was hidden. It then stands as if it had
-        never been hidden, with everything that was counted meanwhile. O(1)."""
+        never been hidden, with everything that was counted meanwhile.
+
+        With `board=None` this ends the hiding on all boards, and no hiding on a single board.
+        Raises HiddenEverywhere for one board if the member is hidden on all of them. O(1).
+        """
+        if board is None:
+            return self._administration.write(ShowEverywhere(member))
         return self._administration.write(ShowMember(board, member))
 
     def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
@@ -644,12 +655,15 @@ class Leaderboards:
         return self._ask(board, Scopes(labels=labels, after=scope_after(after), limit=limit))
 
     def hidden(
-        self, board: str, *, after: str | None = None, limit: int = 1_000
+        self, board: str | None = None, *, after: str | None = None, limit: int = 1_000
     ) -> list[HiddenMember]:
         """Return the hidden members of a board in the order of their ids, each with the reason and
-        the time since when, and until when, it is hidden. `after` is the last member of the
-        previous page; at most 10,000."""
-        return self._ask(board, HiddenOn(after=after, limit=limit))
+        the time since when, and until when, it is hidden; without a board, those that are hidden on
+        all boards. `after` is the last member of the previous page; at most 10,000."""
+        query = HiddenOn(after=after, limit=limit)
+        if board is None:
+            return self._store.hidden_everywhere(query.after, query.limit)
+        return self._ask(board, query)
 
     def export(
         self,

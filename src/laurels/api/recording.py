@@ -20,9 +20,11 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideEverywhere,
     HideMember,
     Mend,
     RemoveMember,
+    ShowEverywhere,
     ShowMember,
     Submit,
 )
@@ -62,6 +64,12 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             hidden = {"member": member, "reason": reason, "until": until_ms}
             given = reason if isinstance(reason, str) else None
             return AdministrativeCall("hide", board, request=hidden, reason=given)
+        case HideEverywhere(member, reason, until_ms):
+            hidden = {"member": member, "reason": reason, "until": until_ms}
+            given = reason if isinstance(reason, str) else None
+            return AdministrativeCall("hide_everywhere", request=hidden, reason=given)
+        case ShowEverywhere(member):
+            return AdministrativeCall("show_everywhere", request={"member": member})
         case ShowMember(board, member):
             return AdministrativeCall("show", board, request={"member": member})
         case Mend(board, rankings, at_ms):

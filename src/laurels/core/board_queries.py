@@ -1,6 +1,7 @@
 """Queries about the periods and scopes that a board has, rather than about its members."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -21,6 +22,7 @@ from laurels.model.labels import (
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
+from .hidden import HiddenMembers
 from .hiding import HiddenMember
 from .index import Offset
 from .named_windows import window_named
@@ -176,12 +178,20 @@ class HiddenOn(Query[list[HiddenMember]], frozen=True, kw_only=True):
 
     def plan(self, now: QueryContext) -> ReadPlan[list[HiddenMember]]:
         behind = b"" if self.after is None else self.after.encode()
-        hidden = [
-            HiddenMember(member.decode(), hiding.reason, hiding.since_ms, hiding.until_ms)
-            for member, hiding in now.state.hidden.items()
-            if member > behind and not hiding.is_over(now.now_ms)
-        ]
-        return ReadPlan((), lambda *_: hidden[: self.limit])
+        listed = listed_after(now.state.hidden, now.now_ms, behind, self.limit)
+        return ReadPlan((), lambda *_: listed)
+
+
+def listed_after(
+    hidden: HiddenMembers, now_ms: int, behind: bytes, limit: int
+) -> list[HiddenMember]:
+    """Return up to `limit` members that are hidden at an instant, after the member `behind`."""
+    each = (
+        HiddenMember(member.decode(), hiding.reason, hiding.since_ms, hiding.until_ms, everywhere)
+        for member, hiding, everywhere in hidden.hidings(now_ms)
+        if member > behind
+    )
+    return list(islice(each, limit))
 
 
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:

@@ -35,11 +35,13 @@ class BoardRecord(Struct, frozen=True, array_like=True):
 
 
 class Head(Struct, frozen=True, array_like=True):
-    """The offset and time of a snapshot."""
+    """The offset and time of a snapshot. `hidden` has the members that are hidden on all boards,
+    with their hidings."""
 
     offset: int
     now_ms: int
     next_number: int
+    hidden: list[tuple[bytes, Hiding]] = []
 
 
 HEAD = b"F"

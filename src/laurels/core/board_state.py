@@ -106,6 +106,8 @@ class Boards:
     def __init__(self) -> None:
         self.event_time = False
         self.drafted_ms: dict[int, int] = {}
+        self.everywhere = HiddenMembers()
+        """The members that are hidden on all boards."""
         self.boards: dict[str, BoardState] = {}
         self.next_number = 1
         self.offset = 0
@@ -183,6 +185,7 @@ class Boards:
     def register(self, state: BoardState) -> None:
         """Make a board known by its name and number."""
         self.boards[state.board.name] = self._by_number[state.number] = state
+        state.hidden.everywhere = self.everywhere
         self.watch_removal(state)
 
     def watch_removal(self, state: BoardState) -> None:
@@ -273,8 +276,11 @@ def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
 
     The tuple has the `due_ms` of the board and whether that time has passed. The scores of a board
     with decay change all the time until the board ends. Until then, the tuple has the current
-    second and True.
+    second and True. The end of a hiding counts like `due_ms`.
     """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True
-    return state.due_ms, now_ms >= state.due_ms
+    due_ms = state.due_ms
+    if state.hidden:
+        due_ms = min(due_ms, state.hidden.next_end_ms(now_ms))
+    return due_ms, now_ms >= state.due_ms

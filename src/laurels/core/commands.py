@@ -95,6 +95,27 @@ class ShowMember(Command[bool], frozen=True):
     member: str
 
 
+class HideEverywhere(Command[None], frozen=True):
+    """Hides a member on all boards, those created later included."""
+
+    member: str
+    reason: str
+    until_ms: int | None = None
+
+
+class ShowEverywhere(Command[bool], frozen=True):
+    """Ends the hiding of a member on all boards.
+
+    The result is True if the member was hidden there.
+    """
+
+    member: str
+
+
+StoreCommand = HideEverywhere | ShowEverywhere
+"""A write that concerns all boards of a store."""
+
+
 class Mend(Command[int], frozen=True):
     """Replaces entries of rankings as a whole; the result is the number of entries that were
     replaced. In event time the board's time becomes `at_ms`, if that is later."""
@@ -139,7 +160,7 @@ class DeleteBoard(Command[None], frozen=True):
 
 
 def board_of(command: Command[Any]) -> str:
-    """Return the name of the board that a command writes to."""
+    """Return the name of the board that a command other than a `StoreCommand` writes to."""
     match command:
         case CreateBoard() | ChangeBoard():
             return command.defines

@@ -17,7 +17,8 @@ from laurels.core.changes.blocks import (
     CountedBatch,
     MendBlock,
     WriteBlock,
-    hide_block,
+    encode_hiding,
+    hiding_block,
     mend_block,
     position_block,
     write_block,
@@ -32,7 +33,7 @@ from .advancing import AdvancedBoards
 from .board_record import Head, board_record, encode
 from .board_state import BoardState, new_state, record_of, redefine
 from .hidden import HiddenMembers
-from .hiding import Hiding, HidingEnds
+from .hiding import EVERYWHERE, Hiding, HidingEnds
 from .index import Index, Outcomes
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -75,6 +76,8 @@ class Fold(AdvancedBoards):
             return True
         if isinstance(record, records.MendRanking):
             return self.mend(record) > 0
+        if isinstance(record, records.HideOnAll | records.ShowOnAll):
+            return self._change_everywhere(record)
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
             return True
@@ -229,22 +232,38 @@ class Fold(AdvancedBoards):
         hiding = Hiding(record.reason, record.since_ms, record.until_ms)
         state.hidden.hide(record.member, hiding)
         self._hiding_ends.add(state.number, record.member, hiding)
-        self._hidden_changed(state)
-        self._record(state, hide_block(record))
+        self._hidden_changed(state, record)
 
     def _show(self, state: BoardState, record: records.Show) -> bool:
-        """Show a member again; return whether it had a hiding."""
+        """Remove the hiding of a member; return whether it had one."""
         self.advance(state)
         if not state.hidden.show(record.member):
             return False
-        self._hidden_changed(state)
-        self._record(state, write_block(record, "show", record.member))
+        self._hidden_changed(state, record)
         return True
 
-    def _hidden_changed(self, state: BoardState) -> None:
+    def _change_everywhere(self, record: records.HideOnAll | records.ShowOnAll) -> bool:
+        """Hide a member on all boards, or remove this hiding; return whether anything changed. Only
+        boards with refreshed windows and boards that keep changes are visited."""
+        self.now_ms = max(self.now_ms, record.now_ms)
+        if isinstance(record, records.HideOnAll):
+            hiding = Hiding(record.reason, record.since_ms, record.until_ms)
+            self.everywhere.hide(record.member, hiding)
+            self._hiding_ends.add(EVERYWHERE, record.member, hiding)
+        elif not self.everywhere.show(record.member):
+            return False
+        for state in self._by_number.values():
+            if state.rules.refreshed or state.rules.changes_ms:
+                self._hidden_changed(state, record)
+        return True
+
+    def _hidden_changed(self, state: BoardState, record: records.Hide | records.Show) -> None:
+        """Record that a member was hidden on a board or is no longer hidden there."""
         self._watch_boundary(state)
         self.refreshes.changed(state, self.entry)
         self.index.touch(state.number)
+        hiding = state.hidden.effective(record.member, record.now_ms)
+        self._record(state, hiding_block(record, hiding))
 
     def has_ended_hidings(self) -> bool:
         """Return whether the end of a hiding may be due. O(1)."""
@@ -255,17 +274,20 @@ class Fold(AdvancedBoards):
         """The earliest time at which the end of a hiding may be due."""
         return self._hiding_ends.next_ms()
 
-    def ended_hidings(self) -> list[tuple[BoardState, bytes]]:
-        """Return the boards and members whose hiding has ended, but is not removed yet."""
+    def ended_hidings(self) -> list[tuple[BoardState | None, bytes]]:
+        """Return the boards and members whose hiding has ended, but is not removed yet. None stands
+        for all boards."""
 
         def current(number: int, member: bytes) -> tuple[Hiding | None, int]:
+            if number == EVERYWHERE:
+                return self.everywhere.stored(member), self.now_ms
             state = self._by_number.get(number)
             if state is None:
                 return None, self.now_ms
             return state.hidden.stored(member), self.time_of(state)
 
         ended = self._hiding_ends.due(self.now_ms, current)
-        return [(self._by_number[number], member) for number, member in ended]
+        return [(self._by_number.get(number), member) for number, member in ended]
 
     def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
@@ -284,12 +306,17 @@ class Fold(AdvancedBoards):
         return encode(record_of(state, self.time_of(state)))
 
     def head(self) -> Head:
-        """Return the offset, the time and the next board number of this fold."""
-        return Head(self.offset, self.now_ms, self.next_number)
+        """Return the offset, the time, the next board number and the members that are hidden on
+        all boards of this fold."""
+        hidden = list(self.everywhere.items())
+        return Head(self.offset, self.now_ms, self.next_number, hidden)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
         """Restore the state that `head` and `describe` of another fold returned. This fold has to
         be empty."""
+        for member, hiding in head.hidden:
+            self.everywhere.hide(member, hiding)
+        self._hiding_ends.watch(EVERYWHERE, head.hidden)
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
@@ -327,6 +354,8 @@ class Fold(AdvancedBoards):
         self.next_number = record.board + 1
         self._watch_boundary(state)
         self._record(state, write_block(record, "create", None, record.definition))
+        for member, hiding in self.everywhere.items() if state.rules.changes_ms else ():
+            self._record(state, write_block(record, "hide", member, encode_hiding(hiding)))
 
     def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)

@@ -6,7 +6,8 @@ hidden members out: a request names them (`Exclusion`), and its result is that o
 without them (`excluding.py`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from laurels.timeline.instants import MAX_MS
 
@@ -60,58 +61,94 @@ class Exclusion:
 
 
 class HiddenMembers:
-    """The hidden members of one board, with their hidings."""
+    """The hidden members of one board, or those of all boards, with their hidings.
+
+    Those of a board include the members that are hidden `everywhere`: on all boards of the store.
+    """
 
     def __init__(self, hidings: Mapping[bytes, Hiding] | None = None) -> None:
+        self.everywhere: HiddenMembers | None = None
+        self.version = 0
+        """The number of changes since this object was made."""
         self._hidings = dict(hidings or {})
         self._exclusion: Exclusion | None = None
         self._until_ms = MAX_MS
         """The time at which the cached exclusion is no longer valid."""
+        self._seen = 0
+        """The version of `everywhere` from which the cached exclusion was made."""
+        self._ends: list[int] | None = None
+        """The ends of the hidings, in order; None if they have to be collected anew."""
 
     def __bool__(self) -> bool:
-        return bool(self._hidings)
-
-    def __contains__(self, member: bytes) -> bool:
-        return member in self._hidings
+        return bool(self._hidings) or bool(self.everywhere)
 
     def items(self) -> Iterator[tuple[bytes, Hiding]]:
-        """Yield each member with its hiding, in the order of the members."""
+        """Yield each member of this object with its hiding, in the order of the members. The
+        members that are hidden everywhere are left out."""
         return iter(sorted(self._hidings.items()))
 
+    def hidings(self, now_ms: int) -> Iterator[tuple[bytes, Hiding, bool]]:
+        """Yield each member that is hidden at an instant, in the order of the members, with its
+        hiding, and whether it is hidden everywhere. If a member is hidden on the board and
+        everywhere, its hiding is that of the board."""
+        everywhere = {} if self.everywhere is None else self.everywhere._hidings
+        for member in sorted(everywhere.keys() | self._hidings.keys()):
+            own, shared = self.hiding(member, now_ms), everywhere.get(member)
+            if own is not None:
+                yield member, own, False
+            elif shared is not None and not shared.is_over(now_ms):
+                yield member, shared, True
+
     def hiding(self, member: bytes, now_ms: int) -> Hiding | None:
-        """Return the hiding of a member; None if the member is not hidden at `now_ms`."""
+        """Return the own hiding of a member; None if it has none at `now_ms`."""
         hiding = self._hidings.get(member)
         return None if hiding is None or hiding.is_over(now_ms) else hiding
 
+    def effective(self, member: bytes, now_ms: int) -> Hiding | None:
+        """Return the hiding of a member on the board or else everywhere; None if the member is not
+        hidden at `now_ms`."""
+        own = self.hiding(member, now_ms)
+        if own is not None or self.everywhere is None:
+            return own
+        return self.everywhere.hiding(member, now_ms)
+
     def stored(self, member: bytes) -> Hiding | None:
-        """Return the hiding of a member, even if its end has passed; None if there is none."""
+        """Return the own hiding of a member, even if its end has passed; None if there is none."""
         return self._hidings.get(member)
 
     def hide(self, member: bytes, hiding: Hiding) -> None:
         """Hide a member. This replaces an earlier hiding."""
         self._hidings[member] = hiding
-        self._exclusion = None
+        self._changed()
 
     def show(self, member: bytes) -> bool:
-        """Show a member again; return whether it had a hiding."""
-        self._exclusion = None
+        """Remove the own hiding of a member; return whether it had one."""
+        self._changed()
         return self._hidings.pop(member, None) is not None
 
+    def _changed(self) -> None:
+        self.version += 1
+        self._exclusion = self._ends = None
+
     def next_end_ms(self, now_ms: int) -> int:
-        """Return the next instant after `now_ms` at which a hiding ends; MAX_MS if none does. O(1)
-        without hidden members."""
-        ends = [h.until_ms for h in self._hidings.values() if h.until_ms is not None]
-        return min([end_ms for end_ms in ends if end_ms > now_ms], default=MAX_MS)
+        """Return the next instant after `now_ms` at which a hiding ends; MAX_MS if none does."""
+        end_ms = MAX_MS if self.everywhere is None else self.everywhere.next_end_ms(now_ms)
+        if not self._hidings:
+            return end_ms
+        if self._ends is None:
+            ends = [each.until_ms for each in self._hidings.values() if each.until_ms is not None]
+            self._ends = sorted(ends)
+        at = bisect_right(self._ends, now_ms)
+        return min(end_ms, self._ends[at]) if at < len(self._ends) else end_ms
 
     def at(self, now_ms: int, *, is_dense: bool) -> Exclusion | None:
         """Return the members that are hidden at an instant, None if there are none. `is_dense` is
         whether the board has dense ranks."""
-        if not self._hidings:
-            return None
-        if self._exclusion is None or now_ms >= self._until_ms:
-            hidden = [m for m, hiding in self._hidings.items() if not hiding.is_over(now_ms)]
+        seen = 0 if self.everywhere is None else self.everywhere.version
+        if self._exclusion is None or now_ms >= self._until_ms or seen != self._seen:
+            hidden = [member for member, _, _ in self.hidings(now_ms)]
             self._exclusion = Exclusion(hidden, is_dense=is_dense)
-            self._until_ms = self.next_end_ms(now_ms)
+            self._until_ms, self._seen = self.next_end_ms(now_ms), seen
         return self._exclusion if self._exclusion.members else None
 
     def forget(self) -> None:
@@ -119,8 +156,8 @@ class HiddenMembers:
         may have changed."""
         self._exclusion = None
 
-    def counted(self, members: Collection[bytes]) -> None:
+    def counted(self, members: Iterable[bytes]) -> None:
         """Forget cached orders if the entry of a hidden member may have changed: events of these
         members were counted."""
-        if self._exclusion is not None and not self._hidings.keys().isdisjoint(members):
+        if self._exclusion is not None and not self._exclusion.members.isdisjoint(members):
             self._exclusion.forget()

@@ -35,12 +35,18 @@ class Hiding(Struct, frozen=True, array_like=True):
 
 class HiddenMember(Answer, frozen=True):
     """A hidden member: why it is hidden, since when, and the time at which it is shown again. The
-    hiding has no end if `until_ms` is None."""
+    hiding has no end if `until_ms` is None. `everywhere` is whether the member is hidden on all
+    boards of the store."""
 
     member: str
     reason: str
     since_ms: int
     until_ms: int | None = None
+    everywhere: bool = False
+
+
+EVERYWHERE = 0
+"""Stands for the number of a board in records and ends of hidings on all boards."""
 
 
 class HidingEnds:

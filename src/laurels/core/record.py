@@ -188,6 +188,15 @@ class Show(Struct, frozen=True, array_like=True, tag="show"):
     tag: int = 0
 
 
+class HideOnAll(Hide, frozen=True, array_like=True, tag="hides"):
+    """A member is hidden on all boards from now on, those created later included. `board` is
+    `EVERYWHERE`."""
+
+
+class ShowOnAll(Show, frozen=True, array_like=True, tag="shows"):
+    """A member is no longer hidden on all boards. `board` is `EVERYWHERE`."""
+
+
 class Adopt(Struct, frozen=True, array_like=True, tag="adopt"):
     """A new board that is being copied from another store: its `Origin`. Readers and writers cannot
     see the board until the copy is complete."""
@@ -228,13 +237,15 @@ Record = (
     | MendRanking
     | Hide
     | Show
+    | HideOnAll
+    | ShowOnAll
     | Adopt
     | Content
     | Adopted
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
-_HIDING_TAGS = (b"\xa4hide", b"\xa4show")
+_HIDING_TAGS = (b"\xa4hide", b"\xa4show", b"\xa5hides", b"\xa5shows")
 
 
 class _Entry(Struct, frozen=True, array_like=True):

@@ -171,6 +171,13 @@ class MemberHidden(Conflict):
     advice = "show the member again first, or ask about another member"
 
 
+class HiddenEverywhere(Conflict):
+    """The member is hidden on all boards, so it cannot be shown on one of them."""
+
+    code = "hidden_everywhere"
+    advice = "show the member on all boards (`show(None, member)`)"
+
+
 class InvalidHiding(InvalidInput):
     """The reason or the end of a hiding is not valid."""
 

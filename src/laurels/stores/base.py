@@ -11,6 +11,7 @@ from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.index import Index, Offset
 from laurels.core.query import Query
@@ -98,6 +99,10 @@ class Store(Protocol):
         """Return up to `limit` entries of the audit log that are older than the entry `before`,
         newest first. With `board` only entries about that board. Raises InvalidCursor,
         InvalidLimit, StorageFailed."""
+
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
+        """Return up to `limit` of the members that are hidden on all boards, in the order of their
+        ids, after the member `after`."""
 
     def hot(self) -> HotReport:
         """Return the boards and members that are asked for most, empty if nobody counts the

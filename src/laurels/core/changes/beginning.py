@@ -238,7 +238,7 @@ def is_last(page: ChangePage) -> bool:
 def completed(
     page: ChangePage,
     positions: Mapping[str, str],
-    hidden: Iterable[tuple[bytes, Hiding]],
+    hidden: Iterable[tuple[bytes, Hiding, bool]],
 ) -> ChangePage:
     """Return the last page of the initial load with more changes: before `initial_end` there is a
     change of the kind `hide` for each hidden member, and one of the kind `position` for each
@@ -253,7 +253,7 @@ def completed(
             member=member.decode(),
             data=hiding.described(),
         )
-        for member, hiding in hidden
+        for member, hiding, _ in hidden
     ]
     noted = [
         replace(

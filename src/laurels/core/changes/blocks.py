@@ -20,7 +20,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.hiding import Hiding
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import Hide, MendRanking, Position
+from laurels.core.record import Hide, MendRanking, Position, Show
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
@@ -182,10 +182,17 @@ def position_block(record: Position, sequence: int = 0) -> WriteBlock:
     return write_block(record, "position", None, noted, sequence)
 
 
-def hide_block(record: Hide, sequence: int = 0) -> WriteBlock:
-    """Return the block of a record that hides a member."""
-    hiding = Hiding(record.reason, record.since_ms, record.until_ms).described()
-    return write_block(record, "hide", record.member, msgspec.json.encode(hiding), sequence)
+def hiding_block(record: Hide | Show, hiding: Hiding | None) -> WriteBlock:
+    """Return the block of a record that hides a member or shows it again. `hiding` is the hiding
+    that the member has after the record, on its board or on all boards; None if it has none."""
+    if hiding is None:
+        return write_block(record, "show", record.member)
+    return write_block(record, "hide", record.member, encode_hiding(hiding))
+
+
+def encode_hiding(hiding: Hiding) -> bytes:
+    """Return a hiding as the data of a change."""
+    return msgspec.json.encode(hiding.described())
 
 
 def mend_block(record: MendRanking) -> MendBlock:

@@ -27,6 +27,8 @@ const BODIES = {
   remove: { member: "alice" },
   hide: { member: "alice", reason: "scripted gifts" },
   show: { member: "alice" },
+  hide_everywhere: { member: "alice", reason: "scripted gifts" },
+  show_everywhere: { member: "alice" },
   standings: ["alice", "bob"],
   ranks: ["alice", "bob"],
   create_key: { name: "page", scope: "read", boards: ["*"] },

@@ -19,14 +19,17 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideEverywhere,
     HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowEverywhere,
     ShowMember,
     Submit,
     SubmitMany,
 )
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
@@ -56,6 +59,7 @@ _batch = decoder(BatchAnswer)
 _offset = mapped(decoder(dict[str, int]), lambda payload: payload["offset"])
 _clock = decoder(ClockStatus)
 _removed = mapped(decoder(dict[str, bool]), lambda payload: payload["removed"])
+_hidden = decoder(list[HiddenMember])
 _shown = mapped(decoder(dict[str, bool]), lambda payload: payload["shown"])
 _mended = mapped(decoder(dict[str, int]), lambda payload: payload["mended"])
 _position = mapped(decoder(dict[str, str | None]), lambda payload: payload["position"])
@@ -128,16 +132,19 @@ def command_call(command: Command[Any]) -> Call[Any]:
                 "POST", board_path(board, "remove"), _removed, body=body, needs_idempotency_key=True
             )
         case HideMember(board, member, reason, until_ms):
-            fields = {"member": member_text(member), "reason": reason_text(reason)}
-            if until_ms is not None:
-                fields["until"] = until_ms
-            body = to_json.encode(fields)
+            body = _hide_fields(member, reason, until_ms)
             return Call("POST", board_path(board, "hide"), nothing, body=body, is_repeatable=True)
+        case HideEverywhere(member, reason, until_ms):
+            body = _hide_fields(member, reason, until_ms)
+            return Call("POST", "/v1/hide", nothing, body=body, is_repeatable=True)
         case ShowMember(board, member):
             body = to_json.encode({"member": member_text(member)})
             return Call(
                 "POST", board_path(board, "show"), _shown, body=body, needs_idempotency_key=True
             )
+        case ShowEverywhere(member):
+            body = to_json.encode({"member": member_text(member)})
+            return Call("POST", "/v1/show", _shown, body=body, needs_idempotency_key=True)
         case Mend(board, rankings, at_ms):
             body = to_json.encode({"rankings": rankings, "at_ms": at_ms})
             return Call("POST", board_path(board, "mend"), _mended, body=body, is_repeatable=True)
@@ -152,6 +159,12 @@ def command_call(command: Command[Any]) -> Call[Any]:
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, needs_idempotency_key=True)
     raise TypeError(f"expected a command that takes one request, got {command!r}")
+
+
+def _hide_fields(member: str, reason: str, until_ms: int | None) -> bytes:
+    fields = {"member": member_text(member), "reason": reason_text(reason)}
+    until = {} if until_ms is None else {"until": until_ms}
+    return to_json.encode({**fields, **until})
 
 
 def _changed_fields(changes: Mapping[str, Any]) -> bytes:
@@ -269,6 +282,10 @@ def sources() -> Call[list[SourceReport]]:
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
     return Call("GET", target("/v1/audit", board=board, before=before, limit=limit), _audit)
+
+
+def hidden_everywhere(after: str | None, limit: int) -> Call[list[HiddenMember]]:
+    return Call("GET", target("/v1/hidden", after=after, limit=limit), _hidden)
 
 
 def hot() -> Call[HotReport]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
 from laurels.core.stats import BoardStats, CheckReport, Stats
@@ -103,6 +104,9 @@ class RemoteStore:
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         return self.wire.answer(calls.audit(board, before, limit))
+
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
+        return self.wire.answer(calls.hidden_everywhere(after, limit))
 
     def hot(self) -> HotReport:
         return self.wire.answer(calls.hot())

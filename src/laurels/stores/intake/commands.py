@@ -11,10 +11,12 @@ from laurels.core.commands import (
     Command,
     CreateBoard,
     DeleteBoard,
+    HideEverywhere,
     HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowEverywhere,
     ShowMember,
     Submit,
     SubmitMany,
@@ -24,7 +26,7 @@ from laurels.model.event import member_bytes
 
 from . import writes
 from .accept import SubmitOptions, data_bytes
-from .hiding import hiding, showing
+from .hiding import hiding, hiding_everywhere, showing, showing_everywhere
 from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite
@@ -76,6 +78,10 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return hiding(store.named(board), member, reason, until_ms)
         case ShowMember(board, member):
             return showing(store.named(board), member)
+        case HideEverywhere(member, reason, until_ms):
+            return hiding_everywhere(member, reason, until_ms)
+        case ShowEverywhere(member):
+            return showing_everywhere(member)
         case Mend(board, rankings, at_ms):
             return Mending(store.named(board), rankings, at_ms)
         case CreateBoard(definition, exist_ok):
@@ -93,7 +99,7 @@ def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
-    elif not isinstance(command, SetData | HideMember | DeleteBoard):
+    elif not isinstance(command, SetData | HideMember | HideEverywhere | DeleteBoard):
         result = committed
     done: T = result
     return done

@@ -2,10 +2,11 @@
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.hiding import MAX_REASON
-from laurels.errors import InvalidHiding
+from laurels.core.fold import Fold
+from laurels.core.hiding import EVERYWHERE, MAX_REASON
+from laurels.errors import HiddenEverywhere, InvalidHiding
 from laurels.model.event import at_ms, member_bytes
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 
 from .tags import new_tag
 from .writes import Single
@@ -38,15 +39,50 @@ def showing(board: BoardState, member: str) -> Single:
         state = boards.named(board.board.name)
         accepted_ms = boards.accepts_at(state, now_ms)
         if state.hidden.hiding(hidden, accepted_ms) is None:
+            ensure_not_everywhere(boards, hidden, accepted_ms)
             return None
         return record.Show(state.number, state.version, accepted_ms, hidden, new_tag())
 
     return Single(propose, exclusive=True)
 
 
-def end_of_hiding(board: BoardState, member: bytes, now_ms: int) -> record.Show:
-    """Return the record that removes a hiding whose end has passed."""
-    return record.Show(board.number, board.version, now_ms, member, new_tag())
+def hiding_everywhere(member: str, reason: str, until_ms: int | None) -> Single:
+    """Return a write that hides a member on all boards, or replaces this hiding."""
+    hidden, why, end_ms = member_bytes(member), reason_text(reason), at_ms(until_ms)
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        ensure_end_to_come(end_ms, now_ms)
+        earlier = boards.everywhere.hiding(hidden, now_ms)
+        since_ms = now_ms if earlier is None else earlier.since_ms
+        return record.HideOnAll(EVERYWHERE, 0, now_ms, hidden, why, since_ms, end_ms, new_tag())
+
+    return Single(propose, exclusive=True)
+
+
+def showing_everywhere(member: str) -> Single:
+    """Return a write that removes the hiding of a member on all boards. The result of the write is
+    whether there was one."""
+    hidden = member_bytes(member)
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        if boards.everywhere.hiding(hidden, now_ms) is None:
+            return None
+        return record.ShowOnAll(EVERYWHERE, 0, now_ms, hidden, new_tag())
+
+    return Single(propose, exclusive=True)
+
+
+def end_of_hiding(board: BoardState | None, member: bytes, fold: Fold) -> record.Show:
+    """Return the record that removes a hiding whose end has passed. None stands for all boards."""
+    if board is None:
+        return record.ShowOnAll(EVERYWHERE, 0, fold.now_ms, member, new_tag())
+    return record.Show(board.number, board.version, fold.time_of(board), member, new_tag())
+
+
+def ensure_not_everywhere(boards: Boards, member: bytes, now_ms: int) -> None:
+    """Raise HiddenEverywhere if a member is hidden on all boards."""
+    if boards.everywhere.hiding(member, now_ms) is not None:
+        raise HiddenEverywhere(f"{quoted(member.decode())} is hidden on all boards")
 
 
 def reason_text(reason: object) -> str:

@@ -110,7 +110,7 @@ class LocalCommits(LocalReads):
         commit."""
         with self._lock:
             drafted = [
-                end_of_hiding(state, member, self._fold.time_of(state))
+                end_of_hiding(state, member, self._fold)
                 for state, member in self._fold.ended_hidings()
             ]
         if drafted:

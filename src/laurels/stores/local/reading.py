@@ -9,11 +9,13 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from laurels.core.board_queries import listed_after
 from laurels.core.board_state import BoardState, time_token
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import NOW, decode_latest
 from laurels.core.fold import Fold
+from laurels.core.hiding import HiddenMember
 from laurels.core.index import Index
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
@@ -72,7 +74,16 @@ class LocalReads(LocalState):
         O(1).
         """
         state = self.named(board)
-        return (state.number, state.changes, *time_token(state, self._time_of(state)))
+        changes = state.changes + self._fold.everywhere.version
+        return (state.number, changes, *time_token(state, self._time_of(state)))
+
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
+        """Return members that are hidden on all boards, in the order of their ids."""
+        behind = b"" if after is None else after.encode()
+        with self.reading():
+            fold = self.advanced_fold()
+            listed = listed_after(fold.everywhere, fold.now_ms, behind, limit)
+        return [replace(each, everywhere=True) for each in listed]
 
     def definition(self, name: str) -> Board:
         """Return the definition of a board."""
@@ -165,7 +176,8 @@ class LocalReads(LocalState):
                 return page
             with self.reading():
                 state = self.named(board)
-                return beginning.completed(page, state.positions, state.hidden.items())
+                hidden = state.hidden.hidings(self._fold.time_of(state))
+                return beginning.completed(page, state.positions, hidden)
         with self.reading():
             read = self._changes.read(self.named(board), after, limit)
         return read.page()

@@ -20,14 +20,17 @@ from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, c
 from laurels.core.commands import (
     Command,
     DefinitionCommand,
+    HideEverywhere,
     HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowEverywhere,
     ShowMember,
     Submit,
     SubmitMany,
 )
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.named_windows import window_named
 from laurels.core.query import Query
@@ -332,6 +335,11 @@ class RedisStore(Paced):
         self.ensure_usable()
         return page_of(self.audit_log, about(board), before, limit)
 
+    def hidden_everywhere(self, _after: str | None, _limit: int) -> list[HiddenMember]:
+        """Return no members, since boards on an index server cannot hide members."""
+        self.ensure_usable()
+        return []
+
     def hot(self) -> HotReport:
         """Return an empty report: only a service counts queries."""
         self.ensure_usable()
@@ -513,6 +521,8 @@ class RedisStore(Paced):
             )  # as a list, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
+        elif isinstance(command, HideEverywhere | ShowEverywhere):
+            raise NotOnIndexServer("its boards cannot hide members")
         elif isinstance(command, HideMember | ShowMember):
             raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")
         elif isinstance(command, SetData | RemoveMember | Mend):

@@ -17,7 +17,15 @@ from msgspec.structs import replace
 
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
-from laurels.core.commands import Command, CreateBoard, DefinitionCommand, DeleteBoard, board_of
+from laurels.core.commands import (
+    Command,
+    CreateBoard,
+    DefinitionCommand,
+    DeleteBoard,
+    StoreCommand,
+    board_of,
+)
+from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.index import Index
 from laurels.core.query import Query
@@ -127,6 +135,10 @@ class RoutedStore:
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
+        everywhere: T
+        if isinstance(command, StoreCommand):
+            everywhere = self._write_everywhere(command)
+            return everywhere
         if isinstance(command, CreateBoard):
             self._misplaced.ensure_creatable(command.board.name)
         board = board_of(command)
@@ -139,6 +151,10 @@ class RoutedStore:
 
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
+        everywhere: T
+        if isinstance(command, StoreCommand):
+            everywhere = await self._in_thread(lambda: self._write_everywhere(command))
+            return everywhere
         if isinstance(command, CreateBoard) and self._misplaced:
             await self._in_thread(lambda: self._misplaced.ensure_creatable(command.board.name))
         board = board_of(command)
@@ -148,6 +164,12 @@ class RoutedStore:
         if isinstance(command, DeleteBoard):
             await self._in_thread(lambda: self._mover.forget(board))
         return result
+
+    def _write_everywhere(self, command: Command[Any]) -> Any:
+        """Carry out a command in all stores. If it has a result, return whether that of any store
+        is true."""
+        results = [store.write(command) for store in self._all()]
+        return None if results[DEFAULT] is None else any(results)
 
     def _note(self, command: Command[Any], result: Any) -> None:
         """Record the definition of a board that was created or changed, or that a board was
@@ -300,6 +322,10 @@ class RoutedStore:
             with suppress(InvalidClock):  # raised if the store has no clock guard
                 store.accept_clock()
         return self.clock_status()
+
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
+        """Return the members that are hidden on all boards of the default store."""
+        return self._default.hidden_everywhere(after, limit)
 
     def hot(self) -> HotReport:
         """Return an empty report: the service counts the queries, not its stores."""
