@@ -11,7 +11,16 @@ from laurels.errors import BoardInvalid, InvalidValue, TooManyPlaces, UnknownMea
 
 from .definition_errors import DefinitionErrors
 from .rules import ColumnRule
-from .score import LIMIT, MAX_SCALE, Number, any_number, exact_units, to_units, to_value
+from .score import (
+    LIMIT,
+    MAX_SCALE,
+    Number,
+    any_number,
+    exact_units,
+    shortest_value,
+    to_units,
+    to_value,
+)
 from .validation import is_name, quoted, safe_repr
 
 MAX_MEASURES = 32
@@ -40,7 +49,7 @@ def _weight(value: object) -> Number:
     units = exact_units(value, MAX_SCALE, "a weight", _MOST)
     if units == 0:
         raise BoardInvalid("expected a weight other than 0, got 0")
-    return _number(units, MAX_SCALE)
+    return shortest_value(units, MAX_SCALE)
 
 
 def weight_units(measures: Mapping[str, Number]) -> tuple[tuple[str, int], ...]:
@@ -97,17 +106,9 @@ def _units(value: Mapping[str, object], column: ColumnRule) -> int:
         places = f"at most {column.scale}" if column.scale else "no"
         raise TooManyPlaces(
             f"expected {places} decimal places for {quoted(column.name)}, got a weighted sum of "
-            f"{_number(total, _PLACES)}"
+            f"{shortest_value(total, _PLACES)}"
         )
     return to_units(to_value(units, column.scale), column)
-
-
-def _number(units: int, scale: int) -> Number:
-    """Return a number of units of 10^-scale as an int if it is whole, otherwise as a Decimal
-    without trailing zeros. The result is exact in every decimal context."""
-    while scale and units % 10 == 0:
-        units, scale = units // 10, scale - 1
-    return to_value(units, scale)
 
 
 def any_measures(value: Mapping[object, object]) -> dict[str, Number | str]:

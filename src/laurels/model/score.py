@@ -143,6 +143,14 @@ def to_value(units: int, scale: int) -> Number:
     return Decimal(f"{units}e-{scale}") if scale else units
 
 
+def shortest_value(units: int, scale: int) -> Number:
+    """Return a number of units of 10^-scale as an int if it is whole, otherwise as a Decimal
+    without trailing zeros. The result is exact in every decimal context."""
+    while scale and units % 10 == 0:
+        units, scale = units // 10, scale - 1
+    return to_value(units, scale)
+
+
 def values_of(units: Sequence[int], scale: int) -> list[Number]:
     """Return counts of units as the values that users see."""
     return [Decimal(f"{count}e-{scale}") for count in units] if scale else list(units)
