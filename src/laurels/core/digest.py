@@ -1,0 +1,124 @@
+"""The digest of the standings of a sealed period: what proves that an archive is what was sealed.
+
+The digest is SHA-256 over the hashes of the entries, in ranking order. The hash of an entry is
+SHA-256 over a salt, the entry's words and its member. So the hash of an entry may stand in for the
+entry: when a member has to be erased, its entry and its salt are deleted and its hash stays, and
+the digest still proves all other entries. Without the salt nobody can find the member by trying
+all ids.
+
+The salts of a ranking are derived from one secret of 16 bytes, as the leaves of a tree in which
+each node is the secret of its 256 children (SHAKE-128). A secret is forgotten for one position by
+keeping, in place of the nodes above it, their other children (`Salts.without`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256, shake_128
+from struct import Struct as Format
+
+SALT_BYTES = 16
+HASH_BYTES = 32
+_FAN = 256
+_LEVELS = 4
+MAX_ENTRIES = _FAN**_LEVELS
+"""The greatest number of entries of a ranking that has salts."""
+
+Node = tuple[int, int]
+"""A node of the tree of salts: its level, which is 0 for the root, and its number on that level."""
+
+
+class Salts:
+    """The salts of one ranking's entries, by position.
+
+    `secrets` has the secrets of some nodes of the tree; it is the root alone unless salts were
+    forgotten.
+    """
+
+    def __init__(self, secrets: Mapping[Node, bytes]) -> None:
+        self.secrets = dict(secrets)
+        self._expanded: dict[int, tuple[int, list[bytes]]] = {}
+
+    @classmethod
+    def of(cls, secret: bytes) -> "Salts":
+        """Return the salts that are derived from a secret."""
+        return cls({(0, 0): secret})
+
+    def slice(self, start: int, stop: int) -> list[bytes | None]:
+        """Return the salts of the entries at positions start to stop (exclusive). A salt that was
+        forgotten is None."""
+        salts: list[bytes | None] = []
+        while start < stop:
+            parent, low = divmod(start, _FAN)
+            high = min(_FAN, low + stop - start)
+            salts.extend(self._leaves(parent)[low:high])
+            start += high - low
+        return salts
+
+    def without(self, position: int) -> "Salts":
+        """Return these salts without that of one position, which cannot be derived any more."""
+        secrets = dict(self.secrets)
+        for level in range(_LEVELS + 1):
+            number = position // _FAN ** (_LEVELS - level)
+            secret = secrets.pop((level, number), None)
+            if secret is not None and level < _LEVELS:
+                children = enumerate(_children(secret), _FAN * number)
+                secrets.update({(level + 1, child): each for child, each in children})
+        return Salts(secrets)
+
+    def _leaves(self, parent: int) -> Sequence[bytes | None]:
+        """Return the salts below a node of the last but one level."""
+        level = _LEVELS - 1
+        if (secret := self._secret(level, parent)) is not None:
+            return self._children(level, parent, secret)
+        leaves = range(_FAN * parent, _FAN * (parent + 1))
+        return [self.secrets.get((_LEVELS, leaf)) for leaf in leaves]
+
+    def _secret(self, level: int, number: int) -> bytes | None:
+        """Return the secret of a node, derived from the nodes above it if necessary."""
+        if (secret := self.secrets.get((level, number))) is not None or not level:
+            return secret
+        parent, place = divmod(number, _FAN)
+        above = self._secret(level - 1, parent)
+        return None if above is None else self._children(level - 1, parent, above)[place]
+
+    def _children(self, level: int, number: int, secret: bytes) -> list[bytes]:
+        """Return the secrets of a node's children. The last ones of each level are kept."""
+        expanded = self._expanded.get(level)
+        if expanded is None or expanded[0] != number:
+            expanded = self._expanded[level] = number, _children(secret)
+        return expanded[1]
+
+
+def _children(secret: bytes) -> list[bytes]:
+    stream = shake_128(secret).digest(_FAN * SALT_BYTES)
+    return [stream[at : at + SALT_BYTES] for at in range(0, len(stream), SALT_BYTES)]
+
+
+def entry_hashes(
+    salts: Iterable[bytes], words: Sequence[Sequence[int]], members: Iterable[bytes]
+) -> list[bytes]:
+    """Return the hashes of entries, from their words column by column."""
+    pack = Format(f"<{len(words)}q").pack
+    rows = zip(*words, strict=True)
+    return [
+        sha256(salt + pack(*row) + member).digest()
+        for salt, row, member in zip(salts, rows, members, strict=True)
+    ]
+
+
+class PeriodDigest:
+    """Computes the digest of a period, ranking by ranking in the order of their scopes."""
+
+    def __init__(self) -> None:
+        self._sum = sha256()
+
+    def begin(self, scope: str) -> None:
+        """Begin the ranking of a scope."""
+        self._sum.update(sha256(scope.encode()).digest())
+
+    def add(self, hashes: Iterable[bytes]) -> None:
+        """Add the hashes of the next entries of the ranking."""
+        self._sum.update(b"".join(hashes))
+
+    def digest(self) -> bytes:
+        """Return the digest of what was added, 32 bytes."""
+        return self._sum.digest()

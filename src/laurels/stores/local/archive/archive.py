@@ -1,0 +1,173 @@
+"""The archive of a store: the standings of its sealed periods.
+
+Memory has the catalogue alone: where each period is. A period is written with others into one
+segment, or is in a segment of its own; small segments are joined when there are many, and a segment
+is written anew when most of it is no longer wanted. What is read is verified first, so damage is an
+error and never a wrong answer.
+"""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from typing import BinaryIO, NamedTuple
+
+from laurels.errors import ArchiveDamaged, StorageFailed
+
+from .folder import Segments
+from .ranking_form import FrozenRanking
+from .segment import (
+    ArchivedPeriod,
+    PeriodKey,
+    PeriodRecord,
+    SegmentWriter,
+    Written,
+    read_catalogue,
+)
+
+SMALL_BYTES = 4 << 20
+"""A segment of at most this size is joined with others."""
+MANY_SMALL = 32
+"""The number of small segments from which they are joined."""
+OPENED = 64
+"""The number of periods that are kept open."""
+_log = logging.getLogger("laurels")
+
+
+class _Entry(NamedTuple):
+    """A period of the catalogue, and the number of its segment."""
+
+    segment: int
+    record: PeriodRecord
+
+
+class Archive:
+    """Sealed periods in segments. Threads may read while one writes. `secret` returns so many
+    random bytes. Opening it reads the catalogue of each segment. A segment whose catalogue is
+    damaged is left out, and its file is kept. Raises FormatTooNew, StorageFailed."""
+
+    def __init__(self, segments: Segments, secret: Callable[[int], bytes]) -> None:
+        self._segments = segments
+        self._secret = secret
+        self._writing = threading.Lock()
+        self._lock = threading.Lock()
+        self._periods: dict[PeriodKey, _Entry] = {}
+        self._sizes: dict[int, int] = {}
+        self._opened: OrderedDict[PeriodKey, ArchivedPeriod] = OrderedDict()
+        self._newest = 0
+        for number in segments.numbers():
+            self._newest = number
+            try:
+                self._load(number)
+            except ArchiveDamaged as error:
+                _log.warning("a segment of the archive is left out: %s", error)
+
+    def write(self, periods: Iterable[tuple[PeriodKey, Iterable[FrozenRanking]]]) -> list[Written]:
+        """Write periods into one segment, which is durable when this returns. The rankings of a
+        period are in ascending order of their scopes, without empty ones. A period that is in the
+        archive already is replaced."""
+        written: list[Written] = []
+
+        def write(writer: SegmentWriter) -> None:
+            written.extend([writer.add(key, rankings) for key, rankings in periods])
+
+        with self._writing:
+            self._add(write)
+            self._tidy()
+        return written
+
+    def open(self, key: PeriodKey) -> ArchivedPeriod | None:
+        """Return a period, None if it is not in the archive."""
+        with self._lock:
+            if (period := self._opened.get(key)) is not None:
+                self._opened.move_to_end(key)
+                return period
+            if (entry := self._periods.get(key)) is None:
+                return None
+            period = ArchivedPeriod(self._segments.open(entry.segment), entry.record)
+            self._opened[key] = period
+            if len(self._opened) > OPENED:
+                self._opened.popitem(last=False)
+            return period
+
+    def periods(self) -> list[PeriodKey]:
+        """Return the keys of all periods, sorted."""
+        with self._lock:
+            return sorted(self._periods)
+
+    def __contains__(self, key: PeriodKey) -> bool:
+        return key in self._periods
+
+    def drop(self, keys: Iterable[PeriodKey]) -> None:
+        """Remove periods from the catalogue. A later write frees their space, when most of their
+        segment is no longer wanted."""
+        with self._writing, self._lock:
+            for key in keys:
+                self._periods.pop(key, None)
+                self._opened.pop(key, None)
+
+    def close(self) -> None:
+        """Wait until nothing is written any more, and close the files that are open."""
+        with self._writing, self._lock:
+            self._opened.clear()
+
+    def _load(self, number: int) -> None:
+        """Add the periods of a segment to the catalogue."""
+        segment = self._segments.open(number)
+        records = read_catalogue(segment)
+        with self._lock:
+            self._sizes[number] = segment.nbytes
+            for record in records:
+                self._periods[record.key] = _Entry(number, record)
+                self._opened.pop(record.key, None)
+
+    def _add(self, write: Callable[[SegmentWriter], None]) -> None:
+        """Write a new segment, and add its periods to the catalogue."""
+        self._newest += 1
+        number = self._newest
+
+        def write_file(file: BinaryIO) -> None:
+            writer = SegmentWriter(file, self._secret)
+            write(writer)
+            writer.finish()
+
+        self._segments.write(number, write_file)
+        self._load(number)
+
+    def _tidy(self) -> None:
+        """Join small segments if there are many, and write those anew of which most is no longer
+        wanted. If that fails, the segments stay as they are."""
+        try:
+            self._join_some()
+        except (ArchiveDamaged, StorageFailed) as error:
+            _log.warning("segments of the archive could not be joined: %s", error)
+
+    def _join_some(self) -> None:
+        wanted = dict.fromkeys(self._sizes, 0)
+        for number, record in self._periods.values():
+            wanted[number] += max(1, record.length)
+        for number in [number for number, nbytes in wanted.items() if not nbytes]:
+            self._remove([number])
+        waste = {number for number, size in self._sizes.items() if 2 * wanted[number] < size}
+        small = {number for number, size in self._sizes.items() if size <= SMALL_BYTES}
+        for number in waste - small:
+            self._join([number])
+        if len(small) >= MANY_SMALL:
+            self._join(small)
+
+    def _join(self, numbers: Collection[int]) -> None:
+        """Copy the wanted periods of segments into a new one, and remove these segments."""
+        entries = [entry for entry in self._periods.values() if entry.segment in numbers]
+        if entries:
+            self._add(lambda writer: self._copy(writer, entries))
+        self._remove(numbers)
+
+    def _copy(self, writer: SegmentWriter, entries: Iterable[_Entry]) -> None:
+        for number, record in entries:
+            writer.copy(self._segments.open(number), record)
+
+    def _remove(self, numbers: Iterable[int]) -> None:
+        for number in [*numbers]:
+            self._segments.remove(number)
+            with self._lock:
+                del self._sizes[number]

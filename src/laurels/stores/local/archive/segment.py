@@ -1,0 +1,291 @@
+"""A segment: an immutable file with the standings of some sealed periods.
+
+    "laurels archive\\n"  format (4 bytes)                                 the head
+    blocks, pages and directories of rankings, lists of scopes             each period
+    the records of all periods                                             the catalogue
+    position and length of the catalogue (8 each), CRC-32 of both (4), "laurels"   the foot
+
+Everything but head and foot ends with a CRC-32 of its own, and is verified when it is read. Opening
+a segment reads its foot and its catalogue.
+"""
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct as Format
+from typing import BinaryIO, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.digest import PeriodDigest, Salts, entry_hashes
+from laurels.errors import ArchiveDamaged, FormatTooNew
+
+from .blocks import checked, verified
+from .ranking import ArchivedRanking
+from .ranking_form import FrozenRanking, RankingWriter, read_directory
+
+FORMAT = 1
+_MAGIC = b"laurels archive\n"
+_END = b"laurels"
+_VERSION = Format("<I")
+_PLACE = Format("<QQ")
+_CRC = Format("<I")
+_FOOT = _PLACE.size + _CRC.size + len(_END)
+LISTED = 16
+"""The greatest number of rankings of a period that are listed in its record."""
+OPENED = 64
+"""The number of a period's rankings whose directories are kept in memory."""
+_LISTED_TOGETHER = 128
+_COPIED = 1 << 20
+
+T = TypeVar("T")
+
+
+class PeriodKey(Struct, frozen=True, array_like=True, order=True):
+    """A revision of a period of a board's window. `uid` is that of the board; `instance` is the
+    start of the period in milliseconds, or the number of a step."""
+
+    uid: str
+    window: str
+    instance: int
+    revision: int = 0
+
+
+class Written(Struct, frozen=True):
+    """A period that was written: the number of its entries in all scopes, and their digest."""
+
+    entries: int
+    digest: bytes
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """Where something is stored, counted from where its period begins."""
+
+    start: int
+    length: int
+
+
+class RankingRecord(Struct, frozen=True, array_like=True):
+    """A ranking of a period: its scope, its number of entries, its directory, and the secrets of
+    its salts, each with its node."""
+
+    scope: str
+    total: int
+    directory: Place
+    secrets: list[tuple[int, int, bytes]]
+
+    def salts(self) -> Salts:
+        return Salts({(level, number): secret for level, number, secret in self.secrets})
+
+
+class PeriodRecord(Struct, frozen=True, array_like=True):
+    """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
+    with the checksum `crc`; `hash_key` is the key of its member indexes. Its rankings are in
+    `rankings` or, if they are many, in lists of which `lists` has the first scopes and places."""
+
+    key: PeriodKey
+    entries: int
+    digest: bytes
+    start: int
+    length: int
+    crc: int
+    hash_key: bytes
+    rankings: list[RankingRecord]
+    lists: Place | None
+
+
+_records = msgspec.msgpack.Decoder(list[PeriodRecord])
+_rankings = msgspec.msgpack.Decoder(list[RankingRecord])
+_lists = msgspec.msgpack.Decoder(list[tuple[str, Place]])
+
+
+class SegmentBytes(Protocol):
+    """The bytes of a segment."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return `length` bytes. Raises ArchiveDamaged if the segment ends before them."""
+
+
+class SegmentWriter:
+    """Writes periods to a file. `secret` returns so many random bytes."""
+
+    def __init__(self, file: BinaryIO, secret: Callable[[int], bytes]) -> None:
+        self._file = file
+        self._secret = secret
+        self._at = file.write(_MAGIC + _VERSION.pack(FORMAT))
+        self._start = self._crc = 0
+        self._records: list[PeriodRecord] = []
+
+    def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> Written:
+        """Write a period, whose rankings are in ascending order of their scopes."""
+        self._begin()
+        hash_key = self._secret(8)
+        digest = PeriodDigest()
+        listed: list[RankingRecord] = []
+        lists: list[tuple[str, Place]] = []
+        entries = 0
+        for ranking in rankings:
+            root = self._secret(16)
+            writer = RankingWriter(ranking, hash_key, self._append)
+            place = Place(*writer.run(Salts.of(root), digest))
+            listed.append(RankingRecord(ranking.scope, ranking.total, place, [(0, 0, root)]))
+            entries += ranking.total
+            if len(listed) == _LISTED_TOGETHER:
+                lists.append(self._listed(listed))
+                listed = []
+        if lists and listed:
+            lists.append(self._listed(listed))
+        if len(listed) > LISTED:
+            lists = lists or [self._listed(listed)]
+        place_of_lists = None
+        if lists:
+            listed = []
+            place_of_lists = self._stored(msgspec.msgpack.encode(lists))
+        length = self._at - self._start
+        self._records.append(
+            PeriodRecord(
+                key, entries, digest.digest(), self._start, length, self._crc, hash_key, listed,
+                place_of_lists,
+            )
+        )  # fmt: skip
+        return Written(entries, digest.digest())
+
+    def copy(self, segment: SegmentBytes, record: PeriodRecord) -> None:
+        """Copy a period of another segment, verified."""
+        self._begin()
+        stop = record.start + record.length
+        for at in range(record.start, stop, _COPIED):
+            self._append(segment.read(at, min(_COPIED, stop - at)))
+        if self._crc != record.crc:
+            raise ArchiveDamaged(f"a period in {segment.name} is not what was written")
+        self._records.append(msgspec.structs.replace(record, start=self._start))
+
+    def finish(self) -> None:
+        """Write the catalogue and the foot."""
+        catalogue = checked(msgspec.msgpack.encode(self._records))
+        place = _PLACE.pack(self._at, len(catalogue))
+        self._file.write(catalogue + place + _CRC.pack(zlib.crc32(place)) + _END)
+
+    def _begin(self) -> None:
+        self._start, self._crc = self._at, 0
+
+    def _listed(self, rankings: list[RankingRecord]) -> tuple[str, Place]:
+        return rankings[0].scope, self._stored(msgspec.msgpack.encode(rankings))
+
+    def _stored(self, body: bytes) -> Place:
+        stored = checked(body)
+        return Place(self._append(stored), len(stored))
+
+    def _append(self, stored: bytes) -> int:
+        """Append bytes, and return where they begin, counted from the start of the period."""
+        start = self._at - self._start
+        self._crc = zlib.crc32(stored, self._crc)
+        self._at += self._file.write(stored)
+        return start
+
+
+def read_catalogue(segment: SegmentBytes) -> list[PeriodRecord]:
+    """Return the records of all periods of a segment. Raises ArchiveDamaged, FormatTooNew."""
+    head = segment.read(0, len(_MAGIC) + _VERSION.size)
+    if not head.startswith(_MAGIC):
+        raise ArchiveDamaged(f"{segment.name} does not begin with the header of a segment")
+    (version,) = _VERSION.unpack(head[len(_MAGIC) :])
+    if version > FORMAT:
+        raise FormatTooNew(
+            f"{segment.name} is in format {version}, this version reads up to {FORMAT}"
+        )
+    if segment.nbytes < len(head) + _FOOT or version < 1:
+        raise ArchiveDamaged(f"{segment.name} is not a whole segment")
+    foot = segment.read(segment.nbytes - _FOOT, _FOOT)
+    place = foot[: _PLACE.size]
+    if foot[_PLACE.size :] != _CRC.pack(zlib.crc32(place)) + _END:
+        raise ArchiveDamaged(f"{segment.name} does not end with the foot of a segment")
+    body = verified(segment.read(*_PLACE.unpack(place)), segment.name)
+    return _decoded(_records, body, segment.name)
+
+
+class ArchivedPeriod:
+    """A sealed period in a segment. Each method may raise ArchiveDamaged."""
+
+    def __init__(self, segment: SegmentBytes, record: PeriodRecord) -> None:
+        self._segment = segment
+        self.record = record
+        self._lists: list[tuple[str, Place]] | None = None
+        self._opened: dict[str, ArchivedRanking] = {}
+
+    def ranking(self, scope: str) -> ArchivedRanking | None:
+        """Return the ranking of a scope, None if nobody is ranked there. Reads its directory, and
+        in a period of many scopes the list that has the scope."""
+        found = self._opened.get(scope)
+        if found is None:
+            for record in self._listed_with(scope):
+                if record.scope == scope:
+                    found = self._open(record)
+                    if len(self._opened) >= OPENED:
+                        self._opened.clear()
+                    self._opened[scope] = found
+        return found
+
+    def rankings(self) -> Iterator[RankingRecord]:
+        """Yield the records of all rankings, in the order of their scopes."""
+        if self.record.lists is None:
+            yield from self.record.rankings
+        for _, place in self._all_lists():
+            yield from self._rankings(place)
+
+    def computed_digest(self) -> bytes:
+        """Return the digest that the stored entries have, read from all of them."""
+        digest = PeriodDigest()
+        for record in self.rankings():
+            digest.begin(record.scope)
+            salts, position = record.salts(), 0
+            for block in self._open(record).blocks():
+                stop = position + len(block)
+                of_block = [salt or b"" for salt in salts.slice(position, stop)]
+                digest.add(entry_hashes(of_block, block.words, block.members))
+                position = stop
+        return digest.digest()
+
+    def _open(self, record: RankingRecord) -> ArchivedRanking:
+        directory = read_directory(self._read(record.directory.start, record.directory.length))
+        return ArchivedRanking(directory, self.record.hash_key, self._read)
+
+    def _listed_with(self, scope: str) -> list[RankingRecord]:
+        """Return the list of rankings that has a scope, if there is such a scope."""
+        if self.record.lists is None:
+            return self.record.rankings
+        lists = self._all_lists()
+        at = bisect_right(lists, scope, key=lambda each: each[0]) - 1
+        return [] if at < 0 else self._rankings(lists[at][1])
+
+    def _all_lists(self) -> list[tuple[str, Place]]:
+        if self._lists is None:
+            place = self.record.lists
+            self._lists = (
+                []
+                if place is None
+                else _decoded(_lists, self._read(place.start, place.length), self._segment.name)
+            )
+        return self._lists
+
+    def _rankings(self, place: Place) -> list[RankingRecord]:
+        return _decoded(_rankings, self._read(place.start, place.length), self._segment.name)
+
+    def _read(self, start: int, length: int) -> bytes:
+        """Return what is stored at a position of the period, verified."""
+        stored = self._segment.read(self.record.start + start, length)
+        return verified(stored, self._segment.name)
+
+
+def _decoded(decoder: "msgspec.msgpack.Decoder[T]", body: bytes, name: str) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ArchiveDamaged(f"a part of {name} is not what was written") from error
