@@ -43,6 +43,7 @@ from .board_times import instant_of
 from .column import Column, rule_of
 from .definition_errors import DefinitionErrors
 from .durations import duration_ms
+from .prizes import Prizes
 from .rules import ColumnRule, RankStyle, Rules
 from .validation import integer_within, safe_repr
 
@@ -88,6 +89,9 @@ class Board(Plain, Struct, frozen=True):
     there and remains the current one. Once the grace is over, answers no longer change. `retain` is
     a duration, or empty. That long after its end the board is removed with all its data; if
     `retain` is empty, the board stays.
+
+    The periods of a window with `archive` or `prizes` are closed at the end of their grace: from
+    then on nothing changes their standings, which are written to the archive.
 
     On an index server, a process may repeat an answer from its memory until the answer is older
     than the duration `max_age`; with 0 it always asks the server.
@@ -178,7 +182,8 @@ class Board(Plain, Struct, frozen=True):
             duration_ms(self.grace),
             MAX_MS if ends_ms is None else ends_ms,
         )
-        windows = [parse_window(text).window(defaults) for text in self.windows]
+        forms = list(map(parse_window, self.windows))
+        windows = [form.window(defaults) for form in forms]
         return Rules(
             columns=tuple(map(rule_of, self.columns)),
             tie=TIES[self.tie],
@@ -201,7 +206,13 @@ class Board(Plain, Struct, frozen=True):
             ends_ms=defaults.ends_ms,
             gone_ms=_gone_ms(defaults.ends_ms, self.retain),
             max_age_ms=duration_ms(self.max_age),
+            closing={form.name: each for form in forms if (each := form.closing) is not None},
         )
+
+    def prizes(self) -> dict[str, Prizes]:
+        """Return the prizes of the windows that have some, by the name of the window."""
+        forms = map(parse_window, self.windows)
+        return {form.name: form.prizes for form in forms if form.prizes is not None}
 
     def to_json(self) -> bytes:
         """Return the definition as JSON; equal boards give equal bytes. Fields that earlier

@@ -7,6 +7,7 @@ from msgspec.structs import asdict, replace
 
 from laurels.errors import UnsafeChange
 from laurels.model.validation import quoted
+from laurels.model.windows.archiving import ARCHIVING
 from laurels.model.windows.forms import WindowForm, parse_window
 
 from .board import Board
@@ -18,9 +19,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     same.
 
     Title, `labels`, `changes`, `changes_max`, `head`, `hide_zero`, `close_wait`, `starts`, `ends`,
-    `retain`, `max_age` and `keep` (of the board or of a window) may change. Windows, scopes and
-    labels to rank by may be added at the end; they count only the events after the change. A field
-    with its current value is not a change. Raise UnsafeChange with every reason, or BoardInvalid
+    `retain`, `max_age` may change, and so may `keep` (of the board or of a window), `archive`,
+    `archive_every` and `prizes` (of a window). Windows, scopes and labels to rank by may be added
+    at the end; they count only the events after the change. A field with its current value is not a
+    change. Raise UnsafeChange with every reason, or BoardInvalid
     with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
@@ -40,13 +42,16 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
-    """Raise UnsafeChange if a board would get a new end that has already passed. Events counted
-    since that time would have to be removed."""
+    """Raise UnsafeChange if a board would get a new end that has already passed, since events
+    counted since that time would have to be removed, or another end once it was closed."""
     ends_ms = new.rules().ends_ms
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(
             f"expected ends to be later than now, {instant_text(now_ms)}, got {new.ends}"
         )
+    rules = old.rules()
+    if new.ends != old.ends and rules.closing and now_ms > rules.ends_ms + rules.grace_ms:
+        raise UnsafeChange(f"ends cannot change: the board was closed at its end, {old.ends}")
     changed = (new.ends, new.retain) != (old.ends, old.retain)
     if changed and new.rules().is_gone(now_ms):
         raise UnsafeChange(
@@ -95,9 +100,22 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
     for form in before:
         if form.name not in after:
             reasons.append(f"window {quoted(form.name)} cannot go: what it counted would be lost")
-        elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
-            what = "in nothing but keep" if form.ranks_periods else "in nothing"
-            reasons.append(f"window {quoted(form.name)} can change {what}")
+        elif _with_safe_options(after[form.name], form) != form:
+            keep = ["keep"] if form.ranks_periods else []
+            what = ", ".join([*keep, *ARCHIVING])
+            reasons.append(f"window {quoted(form.name)} can change in nothing but {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")
     return reasons
+
+
+def _with_safe_options(form: WindowForm, old: WindowForm) -> WindowForm:
+    """Return the form of a window with the options of an older form that may change."""
+    return replace(
+        form,
+        keep=old.keep,
+        own_name=old.own_name,
+        archive=old.archive,
+        archive_every_ms=old.archive_every_ms,
+        prizes=old.prizes,
+    )

@@ -14,6 +14,7 @@ from .column import canonical_columns
 from .definition_errors import DefinitionErrors
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .head import head_errors, head_of
+from .prizes import prize_errors
 from .rules import RankStyle
 from .scopes import canonical_rank_by, canonical_scopes, ranking_errors
 from .validation import integer_within, is_name, is_unicode, one_of, quoted, safe_repr
@@ -137,6 +138,7 @@ def _errors_between_fields(
     if fields["head"]:
         yield from head_errors(windows, fields["rank"], scopes, rank_by)
     yield from ranking_errors(len(windows), len(scopes), len(rank_by))
+    yield from _closing_errors(windows, fields)
     if fields["retain"]:
         yield from _retain_errors(fields, longest_ms)
     if durations_ms["dedupe"] < longest_ms:
@@ -152,6 +154,21 @@ def _retain_errors(fields: Mapping[str, object], longest_ms: int) -> Iterator[st
     if duration_ms(retain) < longest_ms:
         longest = duration_text(longest_ms)
         yield f"expected retain to be at least the longest grace, {longest}, got {retain}"
+
+
+def _closing_errors(windows: Sequence[WindowForm], fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the errors of archives and prizes."""
+    for form in windows:
+        keep = (form.keep or fields["keep"]) if form.ranks_periods else 1
+        if form.archive and form.archive < keep - 1:
+            yield (
+                f"window {quoted(form.name)}: expected archive to be at least keep without the "
+                f"running period, {keep - 1}, got {form.archive}"
+            )
+        if form.prizes is not None and fields["columns"]:
+            specs = [*fields["scopes"]]
+            for error in prize_errors(form.prizes, fields["columns"], specs, fields["head"]):
+                yield f"window {quoted(form.name)}: {error}"
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.model.windows.closing import Closing
 from laurels.model.windows.kinds import Window
 from laurels.model.windows.rolling import Rolling
 from laurels.model.windows.weighing import WORDS, Weighing
@@ -69,7 +70,8 @@ class Rules(Struct, frozen=True, dict=True):
     positions are listed (0: all). With `hide_zero` members whose score is 0 are not ranked. The end
     of a period waits at most `close_wait_ms` for sources that lag. Only events from `starts_ms` to
     just before `ends_ms` are counted. At `gone_ms` the board is removed. An answer of an index
-    server may be repeated for `max_age_ms`.
+    server may be repeated for `max_age_ms`. `closing` has the windows whose periods are closed and
+    archived, by name.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -93,6 +95,7 @@ class Rules(Struct, frozen=True, dict=True):
     ends_ms: int = MAX_MS
     gone_ms: int = MAX_MS
     max_age_ms: int = 0
+    closing: dict[str, Closing] = {}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -28,6 +28,18 @@ class Unstepped(Struct, frozen=True):
         """Return the first instant whose events count in a period."""
         return period.start_ms
 
+    def closes_after(self, period: Period) -> int:
+        """Return the last instant at which a period can change, unless sources lag."""
+        return self.taken_until(period)
+
+    def is_archived(self, period: Period) -> bool:
+        """Return whether the period is archived, if periods of the window are: each of them is."""
+        return True
+
+    if TYPE_CHECKING:
+
+        def taken_until(self, period: Period) -> int: ...
+
 
 class Endless(Unstepped, frozen=True, kw_only=True):
     """A window in which every event counts for ever. On a board with an end, events are accepted

@@ -47,6 +47,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
     keep: int
     grace_ms: int
     ends_ms: int = MAX_MS
+    closes: bool = False
 
     has_periods: ClassVar[bool] = True
     holds_totals: ClassVar[bool] = False
@@ -101,7 +102,10 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
         """Return the start of the oldest period whose events are stored at `now_ms`."""
-        return max(floor_ms, self.oldest_kept(now_ms).start_ms)
+        oldest_ms = self.oldest_kept(now_ms).start_ms
+        if self.closes:
+            oldest_ms = min(oldest_ms, self.period_at(self.next_refusal(now_ms)[0] - 1).start_ms)
+        return max(floor_ms, oldest_ms)
 
     def kept_from(self, floor_ms: int, now_ms: int) -> int:
         """Return the start of the oldest period that can be read at `now_ms`."""

@@ -8,6 +8,7 @@
     30d=rolling:30d/1d,refresh=1h       the last 30 days, ranked anew only once an hour
     30d=rolling:30d/1d,refresh=day@04:00    the same, ranked anew every day at four, local time
     hot=decay:6h                        every event; its value halves every 6 hours
+    day:archive=forever                 every day is closed and archived (see `archiving`)
 
     {"name": "today", "type": "day", "grace": "1h"}
     {"name": "7d", "type": "rolling", "span": "7d", "step": "1h"}
@@ -30,7 +31,7 @@ may follow a colon instead of a comma: `rolling:30d/1d:refresh=1h`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeVar, get_args
 
@@ -40,12 +41,21 @@ from msgspec.structs import replace
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.model.definition_errors import DefinitionErrors
 from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_text
+from laurels.model.prizes import Prizes, prizes_of
 from laurels.model.validation import integer_within, is_name, one_of, safe_repr
 from laurels.timeline.instants import MAX_MS
 from laurels.timeline.zones import zone_names
 
 from .all import All
+from .archiving import (
+    ARCHIVING,
+    archive_of,
+    archiving_errors,
+    archiving_options,
+    without_prizes,
+)
 from .calendar import WEEKDAYS, Calendar, Unit, Weekday
+from .closing import FOREVER, Closing
 from .decay import Decay
 from .kinds import Window
 from .rolling import Rolling
@@ -96,6 +106,9 @@ class WindowForm(Struct, frozen=True):
     half_life: str | None = None
     refresh_ms: int | None = None
     refresh_minute: int | None = None
+    archive: int | None = None
+    archive_every_ms: int | None = None
+    prizes: Prizes | None = None
 
     @property
     def name(self) -> str:
@@ -120,11 +133,11 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """The text with all options and without the name.
+        """The text without the name, with all options except those about closed periods.
 
-        In earlier versions this was the default name.
+        In earlier versions, which did not have these options, this was the default name.
         """
-        return self._unnamed()
+        return self._text_of(self._options)
 
     @property
     def text(self) -> str:
@@ -135,7 +148,15 @@ class WindowForm(Struct, frozen=True):
     def stored_text(self) -> str:
         """The text in a stored definition. `stored_window` reads it back as this form."""
         name = self.name
-        return self.full_name if name == self.full_name else f"{name}={self.full_name}"
+        return self._unnamed() if name == self.full_name else f"{name}={self._unnamed()}"
+
+    @property
+    def closing(self) -> Closing | None:
+        """Which closed periods of the window are archived; None if periods are not closed. A window
+        with prizes only is archived for ever."""
+        if self.archive is None and self.prizes is None:
+            return None
+        return Closing(self.archive or FOREVER, self.archive_every_ms or 0)
 
     def named_in_full(self) -> "WindowForm":
         """Return this form with its whole text as the window's name."""
@@ -163,6 +184,7 @@ class WindowForm(Struct, frozen=True):
             keep=self.keep or defaults.keep,
             grace_ms=defaults.grace_ms if self.grace_ms is None else self.grace_ms,
             ends_ms=defaults.ends_ms,
+            closes=self.closing is not None,
         )
 
     @property
@@ -191,6 +213,7 @@ class WindowForm(Struct, frozen=True):
             refresh_ms=self.refresh_ms or 0,
             refresh_minute=self.refresh_minute or 0,
             ends_ms=defaults.ends_ms,
+            archive_ms=self.archive_every_ms or 0,
         )
 
     def _refresh_text(self, refresh_ms: int) -> str:
@@ -199,6 +222,16 @@ class WindowForm(Struct, frozen=True):
         return "day@{:02}:{:02}".format(*divmod(self.refresh_minute, 60))
 
     def _unnamed(self) -> str:
+        """The text with all options and without the name."""
+        later = archiving_options(self.archive, self.archive_every_ms, self.prizes)
+        return self._text_of([*self._options, *later])
+
+    def _text_of(self, options: Sequence[str]) -> str:
+        return f"{self.type}:{','.join(options)}" if options else self.type
+
+    @property
+    def _options(self) -> list[str]:
+        """The options of the text, without those about closed periods."""
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
         refresh = None if self.refresh_ms is None else self._refresh_text(self.refresh_ms)
         values = (self.keep, self.tz, self.week_start, grace, refresh)
@@ -208,7 +241,7 @@ class WindowForm(Struct, frozen=True):
             options.insert(0, f"{self.span}/{self.step}")
         if self.half_life:
             options.insert(0, self.half_life)
-        return f"{self.type}:{','.join(options)}" if options else self.type
+        return options
 
 
 def in_days(duration: str) -> bool:
@@ -237,7 +270,7 @@ def stored_window(written: object) -> WindowForm:
     name is named by its whole text, with its options."""
     form = parse_window(written)
     if isinstance(written, str):
-        match = _TEXT.fullmatch(written)
+        match = _TEXT.fullmatch(without_prizes(written)[0])
         named = match is not None and match["name"] is not None
     else:
         named = isinstance(written, Mapping) and written.get("name") is not None
@@ -291,7 +324,8 @@ def week_start_of(value: object) -> Weekday:
 
 
 def _fields_of_text(text: str) -> dict[str, object]:
-    match = _TEXT.fullmatch(text)
+    plain, prizes = without_prizes(text)
+    match = _TEXT.fullmatch(plain)
     if match is None:
         raise BoardInvalid(
             f"expected a window ({', '.join(TYPES)}, with options as in month:keep=12, with a name "
@@ -314,7 +348,7 @@ def _fields_of_text(text: str) -> dict[str, object]:
                 f"{safe_repr(option)}"
             )
         fields[key] = int(value) if _NUMBER.fullmatch(value) else value
-    return fields
+    return fields if prizes is None else {**fields, "prizes": prizes}
 
 
 def _form(fields: Mapping[str, object]) -> WindowForm:
@@ -337,11 +371,16 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         half_life=option("half_life", partial(_written, "half_life")),
         refresh_ms=refresh_ms,
         refresh_minute=refresh_minute,
+        archive=option("archive", archive_of),
+        archive_every_ms=option("archive_every", partial(duration_of, "archive_every")),
+        prizes=option("prizes", prizes_of),
     )
+    taken = {"name", "type", *_options_of(type), *_archiving_of(type)}
     for key in fields:
-        if key not in {"name", "type", *_OPTIONS}:
-            errors.add(f"unknown option {safe_repr(key)}: expected one of {', '.join(_OPTIONS)}")
-        elif key not in {"name", "type", *_options_of(type)} and fields[key] is not None:
+        if key not in {"name", "type", *_OPTIONS, *ARCHIVING}:
+            known = ", ".join([*_OPTIONS, *ARCHIVING])
+            errors.add(f"unknown option {safe_repr(key)}: expected one of {known}")
+        elif key not in taken and fields[key] is not None:
             errors.add(f"a window of type {type} takes no {key}")
     if type == "rolling":
         for error in _rolling_errors(form, fields):
@@ -349,6 +388,8 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
     if type == "decay":
         for error in _decay_errors(form, fields):
             errors.add(error)
+    for error in archiving_errors(form.step, form.archive, form.archive_every_ms, form.prizes):
+        errors.add(error)
     own_name = fields.get("name")
     if own_name is not None:
         form = errors.read(partial(_named, form), own_name, form)
@@ -365,6 +406,11 @@ def _options_of(type: Type) -> tuple[str, ...]:
     if type == "decay":
         return ("half_life",)
     return ("keep", "tz", "week_start", "grace") if type == "week" else ("keep", "tz", "grace")
+
+
+def _archiving_of(type: Type) -> tuple[str, ...]:
+    """Return the options about closed periods that a type of window has."""
+    return () if type == "rolling" else ("archive", "prizes")
 
 
 def _refresh(value: object) -> tuple[int, int | None]:

@@ -26,7 +26,9 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     a step count until `grace_ms` after its end; the grace is less than the window's length. With
     `refresh_ms`, the ranking is recomputed only at this interval and does not change in between. If
     the interval is whole days, the ranking is recomputed `refresh_minute` minutes after local
-    midnight. The last step ends at `ends_ms`, and stays the running step afterwards.
+    midnight. The last step ends at `ends_ms`, and stays the running step afterwards. If what the
+    window shows is archived, this is done every `archive_ms`: at the end of each step in which a
+    multiple of this interval falls, or local midnight if the interval is whole days.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     refresh_ms: int = 0
     refresh_minute: int = 0
     ends_ms: int = MAX_MS
+    archive_ms: int = 0
 
     has_periods: ClassVar[bool] = True
     holds_totals: ClassVar[bool] = False
@@ -117,6 +120,21 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
         """Return None, since expired steps are dropped when the window rotates."""
         return None
+
+    def closes_after(self, period: Period) -> int:
+        """Return the last instant at which the window shows the ranking of a step. Events that come
+        later do not change what was shown."""
+        return period.end_ms - 1
+
+    def is_archived(self, period: Period) -> bool:
+        """Return whether what the window shows at the end of a step is archived, if anything is."""
+        if period.end_ms >= self.ends_ms:
+            return True
+        return self._archive_times.around(period.end_ms)[0] > period.start_ms
+
+    @cached_property
+    def _archive_times(self) -> RefreshTimes:
+        return refresh_times(self.archive_ms, 0, self.tz)
 
     @cached_property
     def _refresh_times(self) -> RefreshTimes:
