@@ -34,7 +34,14 @@ PAGES = (
     ROOT / "README.md",
     *(
         ROOT / "docs" / name
-        for name in ("tour.md", "semantics.md", "recipes.md", "sources.md", "moderation.md")
+        for name in (
+            "tour.md",
+            "semantics.md",
+            "recipes.md",
+            "sources.md",
+            "moderation.md",
+            "seasons.md",
+        )
     ),
 )
 

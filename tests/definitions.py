@@ -65,11 +65,12 @@ class WindowDef:
     step: str = ""
     half_life: str = ""
     refresh: str | None = None
+    archive: str | int | None = None
 
     @property
     def text(self) -> str:
         """Return the text form of the window without its own name."""
-        if self.half_life:
+        if self.half_life and self.archive is None:
             return self._kind
         settings = [
             ("keep", self.keep),
@@ -77,9 +78,11 @@ class WindowDef:
             ("week_start", self.week_start),
             ("grace", self.grace),
             ("refresh", self.refresh),
+            ("archive", self.archive),
         ]
         options = ",".join(f"{key}={value}" for key, value in settings if value is not None)
-        return f"{self._kind}{',' if self.span else ':'}{options}" if options else self._kind
+        comma = "," if self.span or self.half_life else ":"
+        return f"{self._kind}{comma}{options}" if options else self._kind
 
     @property
     def _kind(self) -> str:

@@ -124,6 +124,7 @@ class Oracle:
         same."""
         board = self.board(name)
         self.latest_ms = now_ms = self.now_ms()
+        board.close(now_ms)
         since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms
         board.hidden[member] = reason, since_ms, until_ms
         data = {"reason": reason, "since_ms": since_ms, "until_ms": until_ms}
@@ -137,6 +138,7 @@ class Oracle:
         if not board.is_hidden(member, now_ms):
             return False
         self.latest_ms = now_ms
+        board.close(now_ms)
         del board.hidden[member]
         board.changes.append(Changed("show", member, now_ms))
         self.refresh()
@@ -351,8 +353,15 @@ class Oracle:
         board = self.board(name)
         board.scope(dict(scope.labels), scope.by)
         queried, now_ms = board.window(window), self.time(board)
-        counted = queried.events(queried.resolve(period, now_ms), now_ms)
-        return board.ranking(board.shown(counted, scope, now_ms))
+        label = queried.resolve(period, now_ms)
+        counted = queried.events(label, now_ms)
+        ranked = queried.ranked(label, now_ms, board.ranked_at)
+        shown = [
+            event
+            for event in board.within(counted, scope)
+            if scope.by is not None or event.member not in ranked.hidden
+        ]
+        return board.ranking(shown, hide_zero=ranked.hide_zero)
 
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
@@ -384,7 +393,22 @@ class Oracle:
 
     def periods(self, name: str, window: str | None = None) -> list[Span]:
         board = self.board(name)
-        return board.window(window).kept(self.time(board))
+        return board.window(window).listed(self.time(board))
+
+    def states(self, name: str, window: str) -> list[str]:
+        """Return the states of the periods of a window."""
+        board = self.board(name)
+        queried, now_ms = board.window(window), self.time(board)
+        spans: Sequence[Span | None] = queried.listed(now_ms) or [None]
+        return [queried.state(span, now_ms) for span in spans]
+
+    def seal(self) -> None:
+        """Close and seal all periods that are due. If there are any, they are sealed by a
+        commit."""
+        sealed = [board.seal(self.time(board)) for board in self.boards.values()]
+        if any(sealed):
+            self.latest_ms = self.now_ms()
+            self.refresh()
 
     def top(
         self,

@@ -28,6 +28,7 @@ from tests.definitions import (
     Verdict,
     duration_ms,
 )
+from tests.oracle_closing import Ranked
 from tests.oracle_forms import FIRST_MS, scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
 
@@ -63,6 +64,7 @@ class OracleBoard:
     def change(self, definition: Definition, now_ms: int) -> None:
         """Change the title or a `keep`, or add windows. A period that has already expired stays
         unreadable, even if the new `keep` is longer."""
+        self.close(now_ms)
         self.definition = definition
         for window in definition.windows:
             fresh = window_of(window, definition)
@@ -132,11 +134,29 @@ class OracleBoard:
     def remove(self, member: str, now_ms: int) -> bool:
         """Remove a member from all rankings of members. Return whether any of these was readable
         and had the member."""
+        self.close(now_ms)
         profile = self.profiles.pop(member, None)
         removed = [window.remove(member, now_ms) for window in self.windows.values()]
         if any(removed) or profile is not None:
             self.changes.append(Changed("remove", member, now_ms))
         return any(removed)
+
+    def close(self, now_ms: int) -> None:
+        """Close the periods that are due, as every write does first."""
+        for window in self.windows.values():
+            window.close(now_ms, self.ranked_at)
+
+    def ranked_at(self, now_ms: int) -> Ranked:
+        """Return who is not ranked at an instant."""
+        hidden = frozenset(member for member in self.hidden if self.is_hidden(member, now_ms))
+        return Ranked(self.definition.hide_zero, hidden)
+
+    def seal(self, now_ms: int) -> bool:
+        """Close the periods that are due, and seal all that are closed. Return whether any was
+        sealed."""
+        self.close(now_ms)
+        sealed = [window.closings.seal() for window in self.windows.values()]
+        return any(sealed)
 
     # The order of members
 
@@ -199,14 +219,15 @@ class OracleBoard:
             places.append(Place(row, position, rank))
         return places
 
-    def ranking(self, counted: Iterable[Counted]) -> list[Place]:
+    def ranking(self, counted: Iterable[Counted], *, hide_zero: bool | None = None) -> list[Place]:
         """Return the ranking that results from these events: every member or, with `hide_zero`,
-        every member whose score is not 0."""
+        every member whose score is not 0. By default the definition decides."""
+        hides = self.definition.hide_zero if hide_zero is None else hide_zero
         own: dict[str, list[Counted]] = {}
         for event in counted:
             own.setdefault(event.member, []).append(event)
         rows = map(self._row, own.values())
-        return self.placed(row for row in rows if any(row.score) or not self.definition.hide_zero)
+        return self.placed(row for row in rows if any(row.score) or not hides)
 
     def card(self, places: Sequence[Place], member: str) -> Card | None:
         """Return a member's standing in a ranking, or None if the member is not ranked."""

@@ -6,26 +6,23 @@ computes the content of a ranking anew from these lists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
 
 from tests.calendar_by_scanning import Calendar, Span, day_of, span_at, span_named
 from tests.definitions import Counted, Definition, Refusal, WindowDef, duration_ms
+from tests.oracle_closing import Closings, Instance, Ranked
 from tests.oracle_forms import FIRST_MS
 from tests.steps_by_scanning import Steps, number_at, number_named, step_span
 
 DAY_MS = 86_400_000
 
-Instance = str | int | None
-"""The period or step of an event: the label of a period, the number of a step, or None for all
-time."""
-
 
 def window_of(window: WindowDef, board: Definition) -> OracleWindow:
     """Return the window that a definition describes."""
     if window.unit == "all":
-        return OracleWindow(board)
+        return OracleWindow(window, board)
     if window.unit == "decay":
         return DecayWindow(window, board)
     kind = RollingWindow if window.unit == "rolling" else CalendarWindow
@@ -61,7 +58,8 @@ class OracleWindow:
     """The number of steps that the window counts together. A calendar window has one, its
     period."""
 
-    def __init__(self, board: Definition) -> None:
+    def __init__(self, window: WindowDef, board: Definition) -> None:
+        self.closings = Closings(archive=window.archive is not None)
         self.ends_ms = board.ends if isinstance(board.ends, int) else None
         self.grace_ms = duration_ms(board.grace)
         self.misses = board.misses
@@ -125,9 +123,43 @@ class OracleWindow:
         """Remove a member. Return whether it was in a readable ranking."""
         ranked = False
         for instance, counted in self.counted.items():
-            ranked = ranked or (ranks(counted, member) and self.shows(instance, now_ms))
-            self.counted[instance] = without(counted, member)
+            if instance not in self.closings.closed:
+                ranked = ranked or (ranks(counted, member) and self.shows(instance, now_ms))
+                self.counted[instance] = without(counted, member)
         return ranked
+
+    def final_ms(self, instance: Instance) -> int | None:
+        """Return the first instant at which no event can change a period, None if there is none."""
+        return None if self.ends_ms is None else self.ends_ms + self.grace_ms + 1
+
+    def close(self, now_ms: int, ranked_at: Callable[[int], Ranked]) -> None:
+        """Close the periods that are due at `now_ms`, as the next write to the board does."""
+        for instance, counted in self.counted.items():
+            self.closings.close(instance, counted, self.final_ms(instance), now_ms, ranked_at)
+
+    def ranked(self, instance: Instance, now_ms: int, ranked_at: Callable[[int], Ranked]) -> Ranked:
+        """Return who is not ranked in a period."""
+        if instance in self.closings.closed:
+            return self.closings.closed[instance]
+        counted, final_ms = self.counted.get(instance, []), self.final_ms(instance)
+        if final_ms is not None and self.closings.is_due(instance, counted, final_ms, now_ms):
+            now_ms = final_ms
+        return ranked_at(now_ms)
+
+    def is_held(self, instance: Instance, now_ms: int) -> bool:
+        """Return whether a period is readable although the window no longer keeps it, since it is
+        closed and not sealed yet."""
+        counted = self.counted.get(instance, [])
+        return self.closings.is_held(instance, counted, self.final_ms(instance), now_ms)
+
+    def state(self, span: Span | None, now_ms: int) -> str:
+        """Return the state of a period; None is the only period of a window without labels."""
+        end_ms = self.ends_ms if span is None else span.end_ms
+        if end_ms is None or now_ms < end_ms:
+            return "open"
+        instance = None if span is None else span.label
+        final_ms = end_ms + self.grace_ms + 1
+        return self.closings.state(instance, self.counted.get(instance, []), final_ms, now_ms)
 
     def readable(self, now_ms: int) -> list[Counted]:
         """Return the events of all rankings that are readable now or will be later."""
@@ -151,6 +183,10 @@ class OracleWindow:
         """Return the readable periods that have a label, newest first."""
         return []
 
+    def listed(self, now_ms: int) -> list[Span]:
+        """Return the periods that have a label and are kept or not sealed yet, newest first."""
+        return self.kept(now_ms)
+
     def depth(self, now_ms: int) -> int:
         """Return the number of periods or steps whose events are readable."""
         return len(self.kept(now_ms))
@@ -173,6 +209,7 @@ class OracleWindow:
     def change(self, window: OracleWindow, now_ms: int) -> None:
         """Apply the settings of a new definition. A period that has already expired stays
         unreadable."""
+        self.closings.change(window.closings, now_ms)
 
 
 class DecayWindow(OracleWindow):
@@ -180,7 +217,7 @@ class DecayWindow(OracleWindow):
     half-life."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        super().__init__(board)
+        super().__init__(window, board)
         self.half_life_ms = duration_ms(window.half_life)
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
@@ -195,7 +232,7 @@ class CalendarWindow(OracleWindow):
     """A window with a new ranking for every period, which keeps the last few periods."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        super().__init__(board)
+        super().__init__(window, board)
         week_start = window.week_start or board.week_start
         self.calendar = Calendar(window.unit, window.tz or board.tz, week_start)
         self.grace_ms = duration_ms(window.grace or board.grace)
@@ -222,13 +259,40 @@ class CalendarWindow(OracleWindow):
         return span_at(self.calendar, at_ms).label
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
-        return instance in [span.label for span in self.kept(now_ms)]
+        kept = instance in [span.label for span in self.kept(now_ms)]
+        return kept or self.is_held(instance, now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
         spans = [self.cut_off(span_at(self.calendar, self.until(now_ms)))]
-        while len(spans) < self.keep:
-            spans.append(span_at(self.calendar, spans[-1].start_ms - 1))
+        before = span_at(self.calendar, spans[-1].start_ms - 1)
+        while len(spans) < self.keep or self._is_in_grace(before, now_ms):
+            spans.append(before)
+            before = span_at(self.calendar, spans[-1].start_ms - 1)
         return [span for span in spans if span.start_ms >= self.floor_ms]
+
+    def _is_in_grace(self, span: Span, now_ms: int) -> bool:
+        """Return whether a window that archives its periods keeps a period for its grace."""
+        return (
+            self.closings.archive
+            and not self.is_over(now_ms)
+            and now_ms - span.end_ms <= self.grace_ms
+        )
+
+    def final_ms(self, instance: Instance) -> int | None:
+        assert isinstance(instance, str)
+        return self._named(instance).end_ms + self.grace_ms + 1
+
+    def _named(self, label: str) -> Span:
+        named = span_named(self.calendar, label)
+        assert named is not None, "the label is that of a period"
+        return self.cut_off(named)
+
+    def listed(self, now_ms: int) -> list[Span]:
+        kept = self.kept(now_ms)
+        labels = [label for label in self.counted if isinstance(label, str)]
+        held = [self._named(label) for label in labels if self.is_held(label, now_ms)]
+        spans = {span.start_ms: span for span in [*held, *kept]}
+        return [spans[start_ms] for start_ms in sorted(spans, reverse=True)]
 
     def resolve(self, period: str | None, now_ms: int) -> str | None:
         kept = self.kept(now_ms)
@@ -240,7 +304,7 @@ class CalendarWindow(OracleWindow):
         span = self.cut_off(named)
         if span.start_ms > kept[0].start_ms:
             raise Refusal("period_future")
-        if span not in kept:
+        if span not in kept and not self.is_held(span.label, now_ms):
             raise Refusal("period_expired")
         return span.label
 
@@ -250,6 +314,7 @@ class CalendarWindow(OracleWindow):
     def change(self, window: OracleWindow, now_ms: int) -> None:
         assert isinstance(window, CalendarWindow)
         self.floor_ms = self.kept(now_ms)[-1].start_ms
+        super().change(window, now_ms)
         self.keep = window.keep
 
 
@@ -257,7 +322,7 @@ class RollingWindow(OracleWindow):
     """A window that counts the events of the last steps together, including the running step."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        super().__init__(board)
+        super().__init__(window, board)
         span_ms, step_ms = duration_ms(window.span), duration_ms(window.step)
         self.cut = Steps(window.step, window.tz or board.tz)
         self.steps = span_ms // step_ms

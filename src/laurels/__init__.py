@@ -21,7 +21,15 @@ from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
-from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
+from laurels.core.stats import (
+    BoardLayout,
+    BoardStats,
+    CheckReport,
+    Kept,
+    Sealed,
+    Stats,
+    WindowStats,
+)
 from laurels.model.board import Board, Column
 from laurels.model.event import Event
 from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
@@ -61,6 +69,7 @@ __all__ = [
     "PeriodInfo",
     "Receipt",
     "Receipts",
+    "Sealed",
     "Standing",
     "Stats",
     "SystemClock",

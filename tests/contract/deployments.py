@@ -158,7 +158,8 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 class Implementation:
     """A kind of deployment. `run` starts one with a folder and a clock. `lasting`: its data remains
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
-    shards. `refreshes`: it has no event loop of its own, so only writes refresh windows."""
+    shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
+    `archives`: it has an archive, and no event loop of its own that seals periods."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -166,11 +167,18 @@ class Implementation:
     exclusive: bool = False
     divided: bool = False
     refreshes: bool = True
+    archives: bool = False
 
 
 EMBEDDED = (
-    Implementation("memory", lambda _, clock: InProcess("memory:", clock), False),
-    Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
+    Implementation("memory", lambda _, clock: InProcess("memory:", clock), False, archives=True),
+    Implementation(
+        "folder",
+        lambda folder, clock: InProcess(str(folder), clock),
+        lasting=True,
+        exclusive=True,
+        archives=True,
+    ),
 )
 """The implementations with boards in this process. They carry out operations in the order of the
 calls."""
@@ -200,6 +208,7 @@ class Deployment:
         self.lasting = implementation.lasting
         self.exclusive = implementation.exclusive
         self.refreshes = implementation.refreshes
+        self.archives = implementation.archives
         self.clock = clock
         self._implementation = implementation
         self._place = implementation.run(self.folder, clock)

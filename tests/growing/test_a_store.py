@@ -19,7 +19,7 @@ from laurels.core.index import Index
 from laurels.core.mending import RankingEntries
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
-from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import InvalidClock, NothingToBackUp
 from laurels.model.board import Board
 from laurels.stores.base import Store
@@ -90,6 +90,9 @@ class CountingStore:
 
     def snapshot(self) -> int:
         return self._store.snapshot()
+
+    def seal(self) -> Sealed:
+        return self._store.seal()
 
     def clock_status(self) -> ClockStatus:
         return self._store.clock_status()
@@ -186,6 +189,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     lb.rebuild()
     with pytest.raises(NothingToBackUp):
         lb.snapshot()
+    assert lb.seal().closed == 0
     assert lb.clock_status().now_ms == NOW_MS
     with pytest.raises(InvalidClock):
         lb.accept_clock()

@@ -21,7 +21,15 @@ from laurels.core.index import Index
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.ranking_key import RankingKey
-from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, board_stats, store_stats
+from laurels.core.stats import (
+    BoardStats,
+    CheckReport,
+    Kept,
+    Sealed,
+    Stats,
+    board_stats,
+    store_stats,
+)
 from laurels.errors import ChangesNotKept, Closed, InvalidClock, InvalidLimit, NothingToBackUp
 from laurels.model.board import Board
 from laurels.stores.intake.accept import SubmitOptions, submission
@@ -162,6 +170,9 @@ class UnloggedStore:
     def snapshot(self) -> int:
         raise NothingToBackUp("the store is in memory: it has no files")
 
+    def seal(self) -> Sealed:
+        return Sealed(0, 0)
+
     def accept_clock(self) -> ClockStatus:
         accept_clock(self._clock)
         return self.clock_status()
@@ -197,6 +208,7 @@ def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -
         lb.accept_clock()
     with pytest.raises(InvalidLimit):
         lb.audit(limit=0)
+    assert lb.seal().sealed == 0
     lb.rebuild()
     assert [entry.score for entry in lb.top("b")] == [3]
     assert list(lb.audit()) == []

@@ -15,7 +15,7 @@ from tests.calendar_by_scanning import utc_ms
 from tests.definitions import LIMIT, ColumnDef, Definition, Report, Scope
 from tests.oracle_board import OracleBoard
 from tests.stateful.moments import instant
-from tests.stateful.window_choices import dedupe, windows
+from tests.stateful.window_choices import archived, dedupe, windows
 
 MEMBERS = ("a", "b", "ab", "a\x00", "é", "zoë", "B", "日本", "aa")
 SHAPES = tuple(
@@ -55,6 +55,7 @@ RANK_BY: tuple[tuple[str, ...], ...] = ((), (), ("room",), ("room", "zone"))
 MOST_PLACES = 64
 SCOPED = 1 / 3
 HIDDEN = 1 / 3
+ARCHIVED = 1 / 2
 COMBINATIONS = tuple(product(SHAPES, TIES, RANKS))
 
 STARTS = (
@@ -85,12 +86,16 @@ def definition(
     tz: str,
     *,
     refreshing: bool = False,
+    archiving: bool = False,
 ) -> Definition:
     """Return a board with this combination of columns, tie rule and rank style. A third of the
-    boards have scopes, and a third do not rank members whose score is 0."""
+    boards have scopes, and a third do not rank members whose score is 0. With `archiving`, half of
+    the boards have windows whose periods are archived."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
+    if archiving and rng.random() < ARCHIVED:
+        chosen = tuple([archived(rng, window) for window in chosen])
     grace = rng.choice(["0ms", "5s", "5m", "1h"])
     scopes, rank_by = SCOPES[-1], RANK_BY[0]
     if rng.random() < SCOPED:

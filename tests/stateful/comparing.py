@@ -63,6 +63,7 @@ class Comparison:
         """Compare the readable periods of a window. Return their labels."""
         spans = self.oracle.periods(name, window)
         periods = lb.periods(name, window, **scope.arguments)
+        assert [period.state for period in periods] == self.oracle.states(name, window)
         if not spans:
             assert [period.label for period in periods] == [""]
             return [None]

@@ -201,18 +201,27 @@ def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the o
     world.lb.check()
 
 
+def seal(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
+    if world.deployment.archives:
+        world.seal()
+
+
 def change(world: World, rng: Random) -> None:
-    """Change the title, `hide_zero`, the `keep` of the board or of a window, or add a window."""
+    """Change the title, `hide_zero`, the `keep` of the board or of a window, the archive of a
+    window, or add a window."""
     definition = world.definition(pick(world, rng))
     if rng.random() < 0.3:
         count_by_more(world, rng, definition)
         return
-    kind = rng.randint(0, 2)
+    kind = rng.randint(0, 3)
     windows = list(definition.windows)
     if kind == 0:
         i = rng.randrange(len(windows))
         if windows[i].unit not in {"all", "rolling"} and windows[i].name is not None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
+    elif kind == 2 and world.deployment.archives:
+        i = rng.randrange(len(windows))
+        windows[i] = window_choices.archived(rng, replace(windows[i], archive=None))
     elif kind == 1 and len(windows) < 6:
         added = rng.choice(
             [
@@ -288,6 +297,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (restart, 2),
     (snapshot, 2),
     (check, 3),
-    (change, 2),
+    (seal, 4),
+    (change, 3),
     (begin_anew, 1),
 )

@@ -83,6 +83,14 @@ def refreshed(rng: Random, window: WindowDef) -> WindowDef:
     return replace(window, refresh=rng.choice(fitting))
 
 
+def archived(rng: Random, window: WindowDef) -> WindowDef:
+    """Return a window. With probability 2/3, archive the periods of a window that has some."""
+    if window.unit == "rolling" or rng.random() < 1 / 3:
+        return window
+    lengths: list[str | int] = ["forever", "forever", 4]
+    return replace(window, archive=rng.choice(lengths))
+
+
 def _counted(rng: Random) -> tuple[str, str]:
     step = rng.choice(LENGTHS)
     return f"{int(step[:-1]) * rng.choice(COUNTS)}{step[-1]}", step

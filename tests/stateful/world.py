@@ -42,8 +42,14 @@ class World:
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
         """Return a board with this combination of columns, tie rule and rank style. It has
         refreshed windows only if the deployment supports them."""
-        refreshing = self.deployment.refreshes
-        return choices.definition(rng, name, combination, self.tz, refreshing=refreshing)
+        return choices.definition(
+            rng,
+            name,
+            combination,
+            self.tz,
+            refreshing=self.deployment.refreshes,
+            archiving=self.deployment.archives,
+        )
 
     def definition(self, name: str) -> Definition:
         return self.oracle.boards[name].definition
@@ -120,6 +126,11 @@ class World:
     def set_data(self, name: str, member: str, profile: object) -> None:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
         self.oracle.set_data(name, member, profile)
+
+    def seal(self) -> None:
+        """Close and seal all periods that are due."""
+        self._do(lambda lb: lb.seal())
+        self.oracle.seal()
 
     # Queries
 

@@ -91,6 +91,9 @@ class _Awaited:
     def snapshot(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.snapshot)
 
+    def seal(self) -> Awaitable[Any]:
+        return asyncio.to_thread(self._store.seal)
+
     def clock_status(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.clock_status)
 
@@ -181,6 +184,7 @@ class AsyncLeaderboards:
     check = _awaited(Leaderboards.check)
     rebuild = _awaited(Leaderboards.rebuild)
     snapshot = _awaited(Leaderboards.snapshot)
+    seal = _awaited(Leaderboards.seal)
     clock_status = _awaited(Leaderboards.clock_status)
     accept_clock = _awaited(Leaderboards.accept_clock)
     audit = _awaited(Leaderboards.audit)

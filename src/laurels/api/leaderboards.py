@@ -49,7 +49,7 @@ from laurels.core.query_members import checked_members, ensure_member
 from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none
-from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import BeyondHead
 from laurels.model.board import Board
 from laurels.model.event import Value, at_ms
@@ -779,6 +779,14 @@ class Leaderboards:
         keeps its whole log. Raises StorageFailed if the disk refuses, NothingToBackUp for
         `memory:`."""
         return self._store.snapshot()
+
+    def seal(self) -> Sealed:
+        """Close all periods that are due, and write the closed ones to the archive. Return how many
+        were closed and sealed. Reads and writes continue. This is also done automatically: periods
+        are closed with the next write to their board or, by a service, as time passes, and are then
+        sealed in the background. On an index server nothing is closed. Raises StorageFailed if the
+        disk refuses."""
+        return self._store.seal()
 
     def clock_status(self) -> ClockStatus:
         """Return the time that the store uses, and how it differs from the system's clock."""

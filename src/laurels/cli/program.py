@@ -59,6 +59,7 @@ COMMANDS = {
     "check": "upkeep",
     "rebuild": "upkeep",
     "snapshot": "upkeep",
+    "seal": "upkeep",
     "backup": "upkeep",
     "restore": "upkeep",
     "copy": "copying",

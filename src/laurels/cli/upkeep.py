@@ -164,6 +164,22 @@ def snapshot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
+def seal(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Close all periods that are due, and write the closed ones to the archive.
+
+    A server does this automatically, and so does a program with its next write to a board. This
+    command is for a folder that is not in use, such as one that a scheduled job writes to.
+
+    \b
+    Example:
+      laurels seal --at /srv/boards
+    """
+    with laurels.open(at, create=False) as lb:
+        done = lb.seal()
+    _put_result(f"{done.closed:,} periods closed, {done.sealed:,} sealed", done, json=json)
+    return 0
+
+
 def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,

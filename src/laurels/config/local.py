@@ -8,6 +8,9 @@ from os import PathLike, fspath
 
 from laurels.errors import InvalidClock
 from laurels.model.validation import safe_repr
+from laurels.stores.intake.tags import new_secret
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.archive.folder import FolderSegments
 from laurels.stores.local.changes.file import ChangeFile
 from laurels.stores.local.files.audit import FolderAudit
 from laurels.stores.local.files.clock_file import ClockFile
@@ -24,6 +27,7 @@ from .clocks import CLOCKS, guarded_clock, parse_max_step
 from .urls import folder_path
 
 CHANGES_NAME = "changes.db"
+ARCHIVE_NAME = "archive"
 
 
 def connect(
@@ -50,7 +54,8 @@ def connect(
             guarded = partial(guarded_clock, max_step_ms, ClockFile(folder.path))
             changes = ChangeFile(folder.path / CHANGES_NAME)
             audit_log = FolderAudit(folder.path)
-            service = _compose(log, clock, snapshots, guarded, changes, audit_log)
+            archive = Archive(FolderSegments(folder.path / ARCHIVE_NAME), new_secret)
+            service = _compose(log, clock, snapshots, guarded, changes, audit_log, archive)
         except BaseException:
             log.close()
             raise
@@ -68,6 +73,7 @@ def _compose(
     system_clock: Callable[[], Clock],
     changes: ChangeFile | None = None,
     audit_log: FolderAudit | None = None,
+    archive: Archive | None = None,
 ) -> Service:
     """Return a `Service` on the requested clock, or by default on the clock that last wrote the
     log.
@@ -85,6 +91,7 @@ def _compose(
             stopwatch=time.perf_counter,
             changes=changes,
             audit_log=audit_log,
+            archive=archive,
         )
     kept = log.note("clock")
     name = clock or kept or "system"
@@ -92,7 +99,16 @@ def _compose(
         raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
     service = Service(
-        log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes, audit_log
+        log,
+        _new_index,
+        chosen,
+        name,
+        snapshots,
+        _rest,
+        time.perf_counter,
+        changes,
+        audit_log,
+        archive,
     )
     if name == "event" and kept != "event" and service.has_records:
         service.close()

@@ -75,6 +75,7 @@ def adopted_state(number: int, origin: Origin) -> BoardState:
         window: Refreshed(0, refresh.now_ms, refresh.waiting)
         for window, refresh in origin.shown.items()
     }
+    state.closing = origin.closing
     if len(origin.ends) == 1:
         ((state.sequence, state.tag),) = origin.ends
     return state

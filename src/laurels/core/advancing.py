@@ -19,8 +19,10 @@ from laurels.model.labels import ALL
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_state import Boards, BoardState
+from .close_schedule import CloseSchedule
 from .index import Index
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
+from .ranking_key import RankingKey
 from .refreshes import Refreshes
 from .requests import Listing
 from .scope_scan import SCOPES
@@ -47,6 +49,10 @@ class AdvancedBoards(Boards):
         self.refreshes = Refreshes(
             index, self.find_by_number, self.time_of, self.advance, self.advance_scopes
         )
+        self.closings = CloseSchedule(
+            index, self.find_by_number, self.time_of, self.source_positions
+        )
+        self._kept_gone: set[int] = set()
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str, str], None] = {}
         self._advancing = False
@@ -63,7 +69,17 @@ class AdvancedBoards(Boards):
                 self._remove_gone()
 
     def _remove_gone(self) -> None:
+        """Remove the boards that are no longer retained, except those with periods that are not in
+        the archive yet."""
         for state in self.take_unretained(self.clock_ms):
+            if state.closing and self.closings.has_unsealed(state):
+                self._kept_gone.add(state.number)
+            else:
+                self.remove_board(state.number)
+
+    def _remove_if_gone(self, state: BoardState) -> None:
+        """Remove a board that was kept until its last period was sealed."""
+        if state.number in self._kept_gone and not self.closings.has_unsealed(state):
             self.remove_board(state.number)
 
     def remove_board(self, number: int) -> None:
@@ -72,8 +88,14 @@ class AdvancedBoards(Boards):
         self.index.close_board(number)
         self._stale_from.pop(number, None)
         self.refreshes.forget(number)
+        self.closings.forget(number)
+        self._kept_gone.discard(number)
         for each in [each for each in self._passes if each[0] == number]:
             del self._passes[each]
+
+    def is_settled(self, state: BoardState) -> bool:
+        """Return whether no period of a board is due to be closed or sealed."""
+        return self.closings.is_settled(state, self.time_of(state))
 
     def move_time(self, state: BoardState, now_ms: int) -> None:
         """Move the time of one board forward."""
@@ -255,8 +277,10 @@ class AdvancedBoards(Boards):
         return BOUNDARY_WORK if self.advance(state, limit) else limit
 
     def _opened(self, state: BoardState) -> None:
-        """Schedule the refreshes and the next boundary of a board that was restored or copied."""
+        """Schedule the refreshes, the closing of periods and the next boundary of a board that was
+        restored or copied."""
         self.refreshes.watch(state)
+        self.closings.restored(state)
         heapq.heappush(self._due, (state.due_ms, state.number))
 
     def resume_passes(self) -> None:
@@ -270,7 +294,13 @@ class AdvancedBoards(Boards):
     def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
         oldest_ms = oldest_stored(state.rules, state.floors, self.time_of(state))
         keys = self.index.keys(state.number, scope)
-        self.index.drop(expired(oldest_ms, keys))
+        gone = expired(oldest_ms, keys)
+        if state.closing:
+            gone = [key for key in gone if not _is_held(state, key)]
+            for window in () if scope else state.closing.keys() & oldest_ms.keys():
+                held = state.closing[window].closed
+                self.index.thaw(state.number, window, min([oldest_ms[window], *held]))
+        self.index.drop(gone)
 
     def _watch_boundary(self, state: BoardState) -> None:
         now_ms = self.time_of(state)
@@ -289,3 +319,9 @@ class AdvancedBoards(Boards):
     def _is_stale(self, due: tuple[int, int]) -> bool:
         state = self._by_number.get(due[1])
         return state is None or state.due_ms != due[0]
+
+
+def _is_held(state: BoardState, key: RankingKey) -> bool:
+    """Return whether a ranking stays in memory since its period is not sealed yet."""
+    closing = state.closing.get(key.window)
+    return closing is not None and closing.is_held(key.instance)

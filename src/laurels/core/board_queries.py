@@ -12,7 +12,6 @@ from laurels.errors import (
 from laurels.model.labels import (
     LabelNames,
     LabelPairs,
-    is_by,
     label_names,
     label_pairs,
     labels_of,
@@ -22,6 +21,14 @@ from laurels.model.labels import (
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
+from .closing import (
+    PeriodState,
+    SealedPeriod,
+    held_periods,
+    period_finality,
+    seal_of,
+    state_of,
+)
 from .hidden import HiddenMembers
 from .hiding import HiddenMember
 from .index import Offset
@@ -33,14 +40,13 @@ from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, ReadPlan
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import PeriodInfo
-from .stream_time import finality, passed_times
-from .zeros import zeros_of
+from .zeros import zeros_in
 
 
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
-    """The periods of a window that can be read, newest first. A period is `final` once no event can
-    change its standings any more. Until then, `waits_for` has the sources that the end of the
-    period waits for."""
+    """The periods that a window keeps, and those that are not sealed yet, newest first. A period is
+    `final` once no event can change its standings any more. Until then, `waits_for` has the sources
+    that the end of the period waits for."""
 
     verb = "periods"
     path = "periods"
@@ -60,11 +66,18 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
         seen_ms = state.seen_ms(window, now.now_ms, scope)
         starts_ms = state.rules.starts_ms
         running, *others = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+        others += [each for each in held_periods(state, window, running) if each not in others]
+        others.sort(key=lambda period: period.start_ms, reverse=True)
         kept = [running, *[period for period in others if period.end_ms > starts_ms]]
-        passed, wait_ms = passed_times(now.positions), state.rules.close_wait_ms
         ends = [
-            finality(passed, window.taken_until(period), now.now_ms, wait_ms) for period in kept
+            period_finality(state.rules, window, period, now.positions, now.now_ms)
+            for period in kept
         ]
+        states = [
+            state_of(state, window, period, end, now.now_ms)
+            for period, end in zip(kept, ends, strict=True)
+        ]
+        seals = [seal_of(state, window, each) for each in kept]
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
             return [
@@ -76,8 +89,13 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
                     current=period is kept[0],
                     final=end.final,
                     waits_for=end.waits_for,
+                    state=reached,
+                    entries=_entries(reached, seal),
+                    digest=None if seal is None else seal.digest.hex(),
                 )
-                for period, result, end in zip(kept, results, ends, strict=True)
+                for period, result, end, reached, seal in zip(
+                    kept, results, ends, states, seals, strict=True
+                )
             ]
 
         keys = [ranking_key(state.number, window, period, scope) for period in kept]
@@ -85,8 +103,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
     def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
         """Return a request for the total of a period."""
-        zeros = zeros_of(now.state.rules, key.window, now.now_ms)
-        hidden = None if is_by(key.scope) else now.state.hidden_at(now.now_ms)
+        zeros = zeros_in(now.state, key.window, key.instance, now.now_ms)
+        hidden = now.state.hidden_in(key, now.now_ms)
         return ReadRequest(key, zeros=zeros, hidden=hidden)
 
 
@@ -95,6 +113,14 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
     def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
         return ReadRequest(key)
+
+
+def _entries(state: PeriodState, seal: SealedPeriod | None) -> int | None:
+    """Return the number of entries of a sealed period, 0 if nothing was sealed, since the period is
+    empty; None before."""
+    if seal is not None:
+        return seal.entries
+    return 0 if state == "sealed" else None
 
 
 def _begin_ms(start_ms: int, starts_ms: int, end_ms: int) -> int:

@@ -4,6 +4,7 @@ offset."""
 import msgspec
 from msgspec import Struct
 
+from .closing import WindowClosing
 from .hiding import Hiding
 from .lifecycle import Floors, Refreshed
 
@@ -15,7 +16,8 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     windows. `now_ms` is the board's own time. It is None in snapshots of earlier versions, which
     have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
     of changes. An `unfinished` board is still being copied from another store. `hidden` has the
-    hidden members with their hidings.
+    hidden members with their hidings. `closing` has the closed periods of each window that closes
+    periods, or did so.
     """
 
     number: int
@@ -32,6 +34,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     tag: int = 0
     unfinished: bool = False
     hidden: list[tuple[bytes, Hiding]] = []
+    closing: dict[str, WindowClosing] = {}
 
 
 class Head(Struct, frozen=True, array_like=True):

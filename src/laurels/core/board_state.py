@@ -4,6 +4,7 @@ The fold fills them from the log. The store on an index server fills them from t
 """
 
 import heapq
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -19,9 +20,11 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_record import BoardRecord
+from .closing import WindowClosing, final_ms_of, is_closed
 from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
-from .plan import Plan, plan_batch
+from .plan import ClosedTest, Plan, plan_batch
+from .ranking_key import RankingKey
 
 
 class RunningPlan(Struct, frozen=True):
@@ -48,7 +51,9 @@ class BoardState(Struct):
     are refreshed separately, and `refreshed_by` has their state, by window. `views` caches the
     views that queries prepare, `running` the plan of events that happen now. `sequence` and `tag`
     are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
-    moved to another store. `hidden` are the hidden members.
+    moved to another store. `hidden` are the hidden members. `closing` has the closed periods of
+    each window that closes periods, or did so; `final_ms` is the first instant at which a period
+    may be due to be closed. `excluded` caches the members that are hidden in closed periods.
     """
 
     number: int
@@ -70,6 +75,9 @@ class BoardState(Struct):
     uid: str = ""
     sequence: int = 0
     tag: int = 0
+    closing: dict[str, WindowClosing] = {}
+    final_ms: int = MAX_MS
+    excluded: dict[tuple[str, int], Exclusion] = {}
     hidden: HiddenMembers = field(default_factory=HiddenMembers)
 
     def hidden_at(self, now_ms: int) -> Exclusion | None:
@@ -77,6 +85,31 @@ class BoardState(Struct):
         if not self.hidden:
             return None
         return self.hidden.at(now_ms, is_dense=self.rules.rank == "dense")
+
+    def hidden_in(self, key: RankingKey, now_ms: int) -> Exclusion | None:
+        """Return the members that are not listed in a ranking, None if there are none. In a closed
+        period, these are the members that were hidden when it became final. A ranking by a label
+        has no members."""
+        if is_by(key.scope):
+            return None
+        closing = self.closing.get(key.window)
+        closed = None if closing is None else closing.record_of(key.instance)
+        if closed is not None:
+            return self._excluded(key, closed.hidden)
+        if closing is not None and key.instance in closing.open and now_ms >= self.final_ms:
+            window = self.rules.windows[key.window]
+            now_ms = min(now_ms, final_ms_of(window, window.period_of(key.instance)))
+        return self.hidden_at(now_ms)
+
+    def _excluded(self, key: RankingKey, members: list[bytes]) -> Exclusion | None:
+        """Return the members that were hidden when a period was closed; None if there were none."""
+        if not members:
+            return None
+        name = key.window, key.instance
+        if name not in self.excluded:
+            is_dense = self.rules.rank == "dense"
+            self.excluded[name] = Exclusion(members, is_dense=is_dense)
+        return self.excluded[name]
 
     def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
         """Return the refresh state of a window in a scope; None for a window that is not
@@ -144,6 +177,11 @@ class Boards:
         except KeyError:
             raise LogDamaged(f"the log names board {number} before it was created") from None
 
+    def source_positions(self, state: BoardState) -> Mapping[str, str]:
+        """Return the positions of a board's sources that decide when its periods are final. In
+        event time the sources do not decide it."""
+        return {} if self.event_time else state.positions
+
     def accepts_at(self, state: BoardState, now_ms: int) -> int:
         """Return the time at which a board accepts a write when the clock reads `now_ms`."""
         if not self.event_time:
@@ -168,11 +206,19 @@ class Boards:
             name: window.period_at(state.seen_ms(window, now_ms))
             for name, window in rules.refreshed.items()
         }
-        plan = plan_batch(rules, floors, batch, refreshed_steps)
+        plan = plan_batch(rules, floors, batch, refreshed_steps, self._closed_for(state, batch))
         if all_now and plan.targets:  # a plan without targets, which refuses all, is not cached
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan
+
+    def _closed_for(self, state: BoardState, batch: Batch) -> ClosedTest | None:
+        """Return a test for closed periods, if events of a batch could be counted in one: this
+        needs events that are judged as of an earlier time. Other events are late by then."""
+        if batch.judged_ms is None or not state.rules.closing:
+            return None
+        positions = self.source_positions(state)
+        return lambda window, period: is_closed(state, window, period, positions, batch.now_ms)
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
@@ -257,12 +303,18 @@ def record_of(
         state.tag,
         unfinished,
         list(state.hidden.items()),
+        state.closing,
     )
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
-    """Replace the definition of a board; a new window starts empty at `now_ms`."""
+    """Replace the definition of a board; a new window starts empty at `now_ms`. A period that is
+    held until a source that lags has passed it goes on taking events of this source."""
     floors = floors_at(state.rules, state.floors, now_ms)
+    for name, closing in state.closing.items():
+        if closing.open:
+            held = state.rules.windows[name].period_of(min(closing.open))
+            floors[name] = min(floors[name], held.start_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():
         floors[name] = rules.windows[name].period_at(now_ms).start_ms

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from laurels.engine.batch.packing import pack, split_texts, unpack
 
+from .closing import WindowClosing
 from .hiding import Hiding
 from .lifecycle import Floors
 
@@ -57,7 +58,7 @@ class Origin(Struct, frozen=True, array_like=True):
     `now_ms` is the time up to which the board has been advanced, and `running` has the step of each
     rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes
     in each shard. `state` is a text that changes with every write; this text is not copied.
-    `hidden` has the hidden members with their hidings.
+    `hidden` has the hidden members with their hidings, `closing` the closed periods of each window.
     """
 
     definition: bytes
@@ -73,6 +74,7 @@ class Origin(Struct, frozen=True, array_like=True):
     ends: list[tuple[int, int]]
     state: str = ""
     hidden: list[tuple[bytes, Hiding]] = []
+    closing: dict[str, WindowClosing] = {}
 
     @property
     def board_name(self) -> str:

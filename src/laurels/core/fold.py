@@ -17,10 +17,12 @@ from laurels.core.changes.blocks import (
     CountedBatch,
     MendBlock,
     WriteBlock,
+    close_block,
     encode_hiding,
     hiding_block,
     mend_block,
     position_block,
+    seal_block,
     write_block,
 )
 from laurels.model.batch import Batch
@@ -100,6 +102,15 @@ class Fold(AdvancedBoards):
                 self._record(state, write_block(record, "data", record.member, record.data))
             case records.Refresh():
                 self._refresh(record)
+            case records.Close():
+                self.closings.close(state, record)
+                self._record(state, close_block(state.rules, record))
+            case records.Seal():
+                self.closings.seal(state, record)
+                self._drop_expired(state)
+                self._set_scopes_stale(state)
+                self._record(state, seal_block(state.rules, record))
+                self._remove_if_gone(state)
             case records.Position():
                 self._set_position(record.board, record.position)
                 self._record(state, position_block(record))
@@ -136,6 +147,8 @@ class Fold(AdvancedBoards):
         self.advance_scopes(state, [record.scope])
         key = RankingKey(record.board, record.window, record.instance, record.scope)
         done = self.index.mend(key, record)
+        if state.closing:
+            self.closings.mended(state, key)
         state.hidden.forget()
         if record.scope:
             self.index.set_generation(record.board, record.scope, state.generation)
@@ -181,6 +194,8 @@ class Fold(AdvancedBoards):
                 self.index.set_generation(batch.board, scope, state.generation)
         if state.rules.refreshed:
             self.refreshes.counted(state, plan, outcomes)
+        if state.rules.closing and outcomes.counted:
+            self.closings.counted(state, plan)
         state.changes += 1
         if state.hidden:
             state.hidden.counted(batch.member_list())
@@ -327,6 +342,7 @@ class Fold(AdvancedBoards):
             state.due_ms = record.due_ms
             state.now_ms = head.now_ms if record.now_ms is None else record.now_ms
             state.refreshed = record.refreshed
+            state.closing = record.closing
             state.hidden = HiddenMembers(dict(record.hidden))
             if record.unfinished:
                 self.unfinished.open(state)
@@ -352,6 +368,7 @@ class Fold(AdvancedBoards):
         self._free_name(board.name, record.now_ms)
         state = self.open(board, record.board, record.version, record.now_ms, record.uid)
         self.next_number = record.board + 1
+        self.closings.created(state)
         self._watch_boundary(state)
         self._record(state, write_block(record, "create", None, record.definition))
         for member, hiding in self.everywhere.items() if state.rules.changes_ms else ():
@@ -361,6 +378,7 @@ class Fold(AdvancedBoards):
         state = self.by_number(record.board)
         self.advance(state)
         kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
+        closing, definition = state.rules.closing, state.board.to_json()
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
@@ -368,6 +386,7 @@ class Fold(AdvancedBoards):
         # continue.
         if state.rules.ends_ms != ends_ms:
             self._advance_scope(state, ALL, None)
+        self.closings.redefined(state, definition, closing)
         self._drop_expired(state)
         self._watch_boundary(state)
         self._set_scopes_stale(state)

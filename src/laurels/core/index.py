@@ -302,6 +302,14 @@ class Index(Protocol):
     def drop(self, keys: Sequence[RankingKey]) -> None:
         """Remove rankings, but keep their memory until the next `take_dropped` returns them."""
 
+    def freeze(self, board: int, window: str, instance: int) -> None:
+        """Freeze the rankings of a period in all scopes: nothing is removed from them any more.
+        O(1)."""
+
+    def thaw(self, board: int, window: str, before: int) -> None:
+        """Forget which instances of a window before an instance are frozen. Their rankings are
+        dropped."""
+
     def take_dropped(self) -> list[object]:
         """Return the objects dropped since the last call. Freeing the memory of a large ranking
         takes a while, so the caller frees them when no other thread waits."""

@@ -10,6 +10,8 @@ from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
 
+from .closing import WindowClosing
+
 
 def window_named(rules: Rules, name: str | None) -> Window:
     """Return the window of that name; None is the board's first. A window without a name of its own
@@ -38,15 +40,24 @@ def spec_named(rules: Rules, window: str | None, scope: Sequence[str] | None) ->
     return RankingSpec(window_named(rules, window).name, labels)
 
 
-def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:
+def readable(
+    window: Window,
+    floor_ms: int,
+    now_ms: int,
+    label: str | None,
+    closing: WindowClosing | None = None,
+) -> Period:
     """Return the period of a window that a query reads: the period with the given label, by default
-    the running one."""
+    the running one. `closing` has the periods that can be read although the window no longer keeps
+    them, since they are not sealed yet."""
     running = window.period_at(now_ms)
     if label is None:
         return running
     period = window.period(label)
     if period.start_ms > running.start_ms:
         raise PeriodFuture(f"{label} has not begun: the running period is {running.label}")
+    if closing is not None and closing.is_held(window.instance_of(period)):
+        return period
     if period.end_ms <= (oldest_ms := window.kept_from(floor_ms, now_ms)):
         oldest = window.period_at(oldest_ms).label
         raise PeriodExpired(f"{label} is no longer kept: the oldest kept is {oldest}")

@@ -134,11 +134,20 @@ class Plan(Struct, frozen=True, dict=True):
         return tuple(dict.fromkeys(late))
 
 
+ClosedTest = Callable[[Window, Period], bool]
+"""Returns whether a period of a window is closed."""
+
+
 def plan_batch(
-    rules: Rules, floors: Floors, batch: Batch, refreshed_steps: Mapping[str, Period] = {}
+    rules: Rules,
+    floors: Floors,
+    batch: Batch,
+    refreshed_steps: Mapping[str, Period] = {},
+    is_closed: ClosedTest | None = None,
 ) -> Plan:
     """Return the plan of a batch. If the events share their periods and labels, which is the usual
     case, this takes O(ranking specs). `refreshed_steps` are the steps that refreshed windows show.
+    Periods for which `is_closed` is true take no events.
     """
     specs, windows = rules.specs, rules.windows
     targets: list[Target] = []
@@ -150,7 +159,7 @@ def plan_batch(
             periods: list[Target] = []
             floor_ms = floors.get(spec.window, MIN_MS)
             by_window[spec.window] = (
-                _route(rules, windows[spec.window], floor_ms, batch, periods),
+                _route(rules, windows[spec.window], floor_ms, batch, periods, is_closed),
                 periods,
             )
         route, periods = by_window[spec.window]
@@ -254,7 +263,12 @@ def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
 
 
 def _route(
-    rules: Rules, window: Window, floor_ms: int, batch: Batch, targets: list[Target]
+    rules: Rules,
+    window: Window,
+    floor_ms: int,
+    batch: Batch,
+    targets: list[Target],
+    is_closed: ClosedTest | None = None,
 ) -> "int | array[int]":
     """Return the route of one window for the events of a batch, and append the targets that it
     needs to `targets`."""
@@ -270,7 +284,9 @@ def _route(
         period = window.period_at(at_ms)
         if period.start_ms not in indexes:
             indexes[period.start_ms] = -1
-            if _takes(window, floor_ms, batch, period):
+            if _takes(rules, window, floor_ms, batch, period) and not (
+                is_closed is not None and is_closed(window, period)
+            ):
                 indexes[period.start_ms] = len(targets)
                 targets.append(Target(ranking_key(batch.board, window, period), period))
         index = indexes[period.start_ms]
@@ -287,14 +303,15 @@ def _route(
     return _route_each(batch.ats, index_of)
 
 
-def _takes(window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
+def _takes(rules: Rules, window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
     """Return whether events of a period or step are still accepted. For events from a stream, the
-    time at which the stream took them decides; besides, the window must still keep the period
-    now."""
+    time at which the stream took them decides; besides, the window must still keep the period now.
+    A window that closes its periods keeps each of them until it is closed."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (
-        period.start_ms >= window.counted_from(floor_ms, batch.now_ms)
+        window.name in rules.closing
+        or period.start_ms >= window.counted_from(floor_ms, batch.now_ms)
     )
 
 

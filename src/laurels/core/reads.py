@@ -46,7 +46,7 @@ from .standing import (
     standing,
     words_at,
 )
-from .zeros import zeros_at_scale
+from .zeros import zeros_in
 
 PERCENTILE_MARGIN = 10
 """How many entries before and after the expected position a percentile query reads. A third read is
@@ -81,7 +81,8 @@ class RankingView:
             period = chosen.cursor_label(self._after.key.instance)
         self._window = chosen.name
         self._refreshed = state.as_refreshed(chosen, scope)
-        self._period = readable(chosen, floor_ms, state.seen_ms(chosen, now_ms, scope), period)
+        seen_ms, closing = state.seen_ms(chosen, now_ms, scope), state.closing.get(chosen.name)
+        self._period = readable(chosen, floor_ms, seen_ms, period, closing)
         self.key = ranking_key(state.number, chosen, self._period, scope)
         self._labels = labels_of(scope) if state.rules.scoped else None
         self._by = by
@@ -92,8 +93,8 @@ class RankingView:
         self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         self._head = state.rules.head
-        self._zeros = zeros_at_scale(state.rules, self._decayed)
-        self._hidden = None if by is not None else state.hidden_at(now_ms)
+        self._zeros = zeros_in(state, chosen.name, self.key.instance, now_ms)
+        self._hidden = state.hidden_in(self.key, now_ms)
         self._lists_all = self._zeros is None and self._hidden is None
         """Whether the lists have all entries of the ranking."""
         steady = self._decayed is None and self._refreshed is None and self._lists_all

@@ -20,8 +20,8 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 4
-"""The format of an entry with records that hide members or show them again. Versions that know the
-formats up to 3 do not know these records."""
+"""The format of an entry with records that hide members or show them again, or that close or seal
+a period. Versions that know the formats up to 3 do not know these records."""
 _MENDED = 3
 """The format of an entry with records that replace entries of rankings (`MendRanking`), that belong
 to a board that is copied from another store, or that have events whose lateness is judged as of an
@@ -224,6 +224,35 @@ class Adopted(Struct, frozen=True, array_like=True, tag="adopted"):
     now_ms: int
 
 
+class Close(Struct, frozen=True, array_like=True, tag="close"):
+    """The closing of a period, which was final from `final_ms` on. From here on the rankings of the
+    period do not change in any scope."""
+
+    board: int
+    version: int
+    now_ms: int
+    window: str
+    instance: int
+    final_ms: int
+    tag: int = 0
+
+
+class Seal(Struct, frozen=True, array_like=True, tag="seal"):
+    """The sealing of a closed period: its standings are in the archive, with this number of entries
+    in all scopes and this digest."""
+
+    board: int
+    version: int
+    now_ms: int
+    window: str
+    instance: int
+    final_ms: int
+    revision: int
+    entries: int
+    digest: bytes
+    tag: int = 0
+
+
 Record = (
     Events
     | JudgedEvents
@@ -242,10 +271,12 @@ Record = (
     | Adopt
     | Content
     | Adopted
+    | Close
+    | Seal
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
-_HIDING_TAGS = (b"\xa4hide", b"\xa4show", b"\xa5hides", b"\xa5shows")
+_NEW_TAGS = (b"\xa4hide", b"\xa4show", b"\xa5hides", b"\xa5shows", b"\xa5close", b"\xa4seal")
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -284,7 +315,7 @@ def _format_of(record: msgspec.Raw) -> int:
     """Return the format that an encoded record needs. The type of a record is the first item of its
     array."""
     kind = bytes(memoryview(record)[1:9])
-    if kind.startswith(_HIDING_TAGS):
+    if kind.startswith(_NEW_TAGS):
         return FORMAT
     return _MENDED if kind.startswith(_MENDED_TAGS) else _ONE_TIME
 

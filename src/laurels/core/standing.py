@@ -14,6 +14,7 @@ from laurels.model.rules import ColumnRule
 from laurels.model.scale import Scale
 from laurels.model.score import Score, to_value
 
+from .closing import PeriodState
 from .index import Offset, Slice
 from .rank import Estimate, Rank
 
@@ -150,6 +151,11 @@ class PeriodInfo(Answer, frozen=True):
     It is `final` once no event can change its standings any more. This requires that the grace
     after its end is over, and that every source of the board has passed the end of the grace.
     `waits_for` has the sources that have not passed it.
+
+    `state` is `open` until the end of the period, `grace` until it is final, and then `final`. In a
+    window with `archive` or `prizes` it is `closed` instead, and `sealed` once the standings are in
+    the archive. `entries` is then the number of entries in all scopes, and `digest` the digest of
+    the standings in hexadecimal digits; a period in which nothing was ranked has no digest.
     """
 
     label: str
@@ -159,6 +165,9 @@ class PeriodInfo(Answer, frozen=True):
     current: bool
     final: bool = False
     waits_for: tuple[str, ...] = ()
+    state: PeriodState = "open"
+    entries: int | None = None
+    digest: str | None = None
 
 
 FIRST = 1

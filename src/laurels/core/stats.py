@@ -120,6 +120,13 @@ class CheckReport(Answer, frozen=True):
     unverified: list[str] = field(default_factory=list)
 
 
+class Sealed(Answer, frozen=True):
+    """The number of periods that a call closed, and of those that it sealed."""
+
+    closed: int
+    sealed: int
+
+
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
     """Return the figures of one board; O(number of rankings in the scope of all events)."""
     keys = fold.index.keys(state.number)

@@ -6,11 +6,23 @@ that of the ranking without them. The setting can be changed at any time, and no
 it.
 """
 
+from msgspec.structs import replace
+
 from laurels.model.rules import Rules
 from laurels.model.scale import DecayedScale, decayed_scale
 
 from .between import between_decayed
+from .closing import ClosingBoard, hides_zero
 from .requests import AtBound, Zeros
+
+
+def zeros_in(board: ClosingBoard, window: str, instance: int, now_ms: int) -> Zeros | None:
+    """Return the same as `zeros_of` for one period of a window. Whether the entries of a closed
+    period are ranked was decided by the definition at its closing."""
+    if not hides_zero(board, window, instance):
+        return None
+    rules = board.rules if board.rules.hide_zero else replace(board.rules, hide_zero=True)
+    return zeros_of(rules, window, now_ms)
 
 
 def zeros_of(rules: Rules, window: str, now_ms: int) -> Zeros | None:

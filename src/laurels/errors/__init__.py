@@ -134,13 +134,20 @@ class UnsafeChange(Conflict):
     code = "unsafe_change"
     advice = (
         "change only title, labels, keep, changes, changes_max, close_wait, head, hide_zero, "
-        "starts, ends, retain and max_age, or add windows, scopes and rank_by at the end; for "
-        "other changes create a new board"
+        "starts, ends, retain and max_age, or keep, archive, archive_every and prizes of a window, "
+        "or add windows, scopes and rank_by at the end; for other changes create a new board"
     )
 
     def __init__(self, *reasons: str) -> None:
         super().__init__("; ".join(reasons))
         self.reasons = list(reasons)
+
+
+class PeriodsUnsealed(Conflict):
+    """The board has closed periods that are not in the archive yet."""
+
+    code = "periods_unsealed"
+    advice = "seal them with `laurels seal`, or try again later"
 
 
 class UnknownWindow(NotFound):
@@ -738,6 +745,13 @@ class SnapshotDamaged(Fault):
 
     code = "snapshot_damaged"
     advice = "use an older snapshot or backup, or take a new one; the content of this file is lost"
+
+
+class ArchiveDamaged(Fault):
+    """A segment of the archive is damaged: its content is not what was written."""
+
+    code = "archive_damaged"
+    advice = "restore the archive folder from a backup; no answer is made from damaged standings"
 
 
 class FolderNotEmpty(Conflict):

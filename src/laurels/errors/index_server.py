@@ -15,6 +15,13 @@ class MissingRedis(InvalidInput):
     advice = "in a checkout of laurels run pip install '.[redis]'"
 
 
+class LedgerRequired(Conflict):
+    """On an index server archive and prizes need a ledger, which boards cannot name yet."""
+
+    code = "ledger_required"
+    advice = "keep boards with archive or prizes in a folder or in memory"
+
+
 class NotOnIndexServer(Conflict):
     """Boards on an index server do not have this yet."""
 

@@ -17,7 +17,7 @@ from laurels.core.index import Index, Offset
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
 from laurels.model.board import Board
 from laurels.stores.answers.answer import AnswerObserver, EncodedAnswer
 from laurels.stores.answers.sessions import Floor
@@ -88,6 +88,9 @@ class Store(Protocol):
 
     def snapshot(self) -> int:
         """Take a snapshot and return its offset. Raises NothingToBackUp, StorageFailed."""
+
+    def seal(self) -> Sealed:
+        """Close all periods that are due, and seal the closed ones. Raises StorageFailed."""
 
     def clock_status(self) -> ClockStatus:
         """Return the store's time, and by how much it differs from the clock."""

@@ -18,6 +18,8 @@ ChangeKind = Literal[
     "create",
     "change",
     "mend",
+    "close",
+    "seal",
     "hide",
     "show",
     "initial",
@@ -58,7 +60,8 @@ class Change(Answer, frozen=True):
     it has the new entry. Rankings of other windows change with time and are not listed. `data`
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
-    `since_ms` and `until_ms`.
+    `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
+    revision, the number of entries and the digest.
     """
 
     id: str

@@ -20,7 +20,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.hiding import Hiding
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import Hide, MendRanking, Position, Show
+from laurels.core.record import Close, Hide, MendRanking, Position, Seal, Show
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
@@ -193,6 +193,29 @@ def hiding_block(record: Hide | Show, hiding: Hiding | None) -> WriteBlock:
 def encode_hiding(hiding: Hiding) -> bytes:
     """Return a hiding as the data of a change."""
     return msgspec.json.encode(hiding.described())
+
+
+def close_block(rules: Rules, record: Close) -> WriteBlock:
+    """Return the block of a record that closes a period."""
+    noted = {"window": record.window, "period": _label_of(rules, record.window, record.instance)}
+    return write_block(record, "close", None, msgspec.json.encode(noted))
+
+
+def seal_block(rules: Rules, record: Seal) -> WriteBlock:
+    """Return the block of a record that seals a period."""
+    noted = {
+        "window": record.window,
+        "period": _label_of(rules, record.window, record.instance),
+        "revision": record.revision,
+        "entries": record.entries,
+        "digest": record.digest.hex(),
+    }
+    return write_block(record, "seal", None, msgspec.json.encode(noted))
+
+
+def _label_of(rules: Rules, window: str, instance: int) -> str | None:
+    """Return the label of a period, None for the only period of a window."""
+    return rules.windows[window].period_of(instance).label or None
 
 
 def mend_block(record: MendRanking) -> MendBlock:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
-from laurels.core.stats import CheckReport, Stats
+from laurels.core.stats import CheckReport, Sealed, Stats
 from laurels.model.board_patterns import ALL_BOARDS
 from laurels.server.auth.submission_rule import submission_rule
 from laurels.server.requests.context import RequestContext, Response
@@ -49,6 +49,13 @@ class OffsetAnswer(Struct, frozen=True):
 async def snapshot(context: RequestContext, _: NoQuery) -> object:
     """Take a snapshot while the service continues."""
     return OffsetAnswer(await context.lb.snapshot())
+
+
+@ROUTES.row("POST", "/v1/seal", "admin", returns=Sealed, store_wide=True)
+async def seal(context: RequestContext, _: NoQuery) -> object:
+    """Close all periods that are due, and write the closed ones to the archive. The service also
+    does this by itself."""
+    return await context.lb.seal()
 
 
 @ROUTES.query("GET", "/v1/clock", returns=ClockStatus)

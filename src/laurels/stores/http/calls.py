@@ -33,7 +33,7 @@ from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import BatchRefused
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
@@ -73,6 +73,7 @@ _sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
+_sealed = decoder(Sealed)
 _definitions = mapped(
     decoder(list[msgspec.Raw]), lambda payload: [Board.from_json(bytes(raw)) for raw in payload]
 )
@@ -310,6 +311,10 @@ def rebuild() -> Call[None]:
 
 def snapshot() -> Call[int]:
     return Call("POST", "/v1/snapshot", _offset, no_timeout=True)
+
+
+def seal() -> Call[Sealed]:
+    return Call("POST", "/v1/seal", _sealed, no_timeout=True)
 
 
 def clock_status() -> Call[ClockStatus]:

@@ -10,7 +10,7 @@ from laurels.core.commands import Command, SubmitMany
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
-from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import LaurelsError
 from laurels.errors.service import NoSuchPath, ServiceOutdated
 from laurels.model.board import Board
@@ -95,6 +95,9 @@ class RemoteStore:
 
     def snapshot(self) -> int:
         return self.wire.answer(calls.snapshot())
+
+    def seal(self) -> Sealed:
+        return self.wire.answer(calls.seal())
 
     def clock_status(self) -> ClockStatus:
         return self.wire.answer(calls.clock_status())

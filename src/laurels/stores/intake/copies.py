@@ -1,11 +1,14 @@
 """The parts of copying a board that all stores share: making an origin, and checking an origin."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 from laurels.core.board_state import BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import CopyRefused, NameTaken
+from laurels.errors.index_server import LedgerRequired
+from laurels.model.board import Board
 from laurels.model.validation import quoted
 
 AHEAD_MS = 60_000
@@ -44,6 +47,7 @@ def origin_of(
         ends=ends,
         state=f"{state.number}.{changes}",
         hidden=list(state.hidden.items()),
+        closing=deepcopy(state.closing),
     )
 
 
@@ -59,6 +63,16 @@ def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
     if not event_time and origin.now_ms > now_ms + AHEAD_MS:
         raise CopyRefused(
             f"the time of the board is {origin.now_ms - now_ms} ms ahead of the target's clock"
+        )
+
+
+def ensure_unarchived(board: Board) -> None:
+    """Raise LedgerRequired if a board has a window with `archive` or `prizes`, for a store that has
+    no archive."""
+    for window in board.rules().closing:
+        raise LedgerRequired(
+            f"the window {quoted(window)} has archive or prizes: on an index server they need a "
+            "ledger, which is not available there yet"
         )
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
+from laurels.core.closing import is_closed
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import oldest_stored
 from laurels.core.mending import EntryColumns, RankingEntries, entry_columns, entry_rows
@@ -76,6 +77,7 @@ class Mending:
             )
             for each in self._prepared
             if each.instance >= oldest_ms.get(each.window, MIN_MS)
+            and not _is_closed(boards, state, each, now_ms)
         ]
         return self._records
 
@@ -97,6 +99,15 @@ class Mending:
 
     def results(self, offset: int) -> Sequence[Any]:
         return [self.done]
+
+
+def _is_closed(boards: Boards, state: BoardState, wanted: _Prepared, now_ms: int) -> bool:
+    """Return whether the period of a ranking is closed, so that its entries do not change."""
+    if not state.closing:
+        return False
+    window = state.rules.windows[wanted.window]
+    period = window.period_of(wanted.instance)
+    return is_closed(state, window, period, boards.source_positions(state), now_ms)
 
 
 def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:

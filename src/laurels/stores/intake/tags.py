@@ -11,3 +11,8 @@ def new_tag() -> int:
 def new_uid() -> str:
     """Return a random id for a board, different from that of any board in any store."""
     return secrets.token_hex(8)
+
+
+def new_secret(nbytes: int) -> bytes:
+    """Return random bytes that nobody can guess."""
+    return secrets.token_bytes(nbytes)

@@ -13,7 +13,7 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.scope_scan import ScopeScan
-from laurels.errors import BoardExists, BoardInvalid, DataMoved
+from laurels.errors import BoardExists, BoardInvalid, DataMoved, PeriodsUnsealed, UnsafeChange
 from laurels.model.board import Board
 from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
 from laurels.model.board_times import instant_text
@@ -256,6 +256,7 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
             return None
         at_ms = boards.accepts_at(state, now_ms)
         ensure_end_to_come(state.board, changed, at_ms)
+        ensure_end_open(state, changed)
         return record.Redefine(
             state.number,
             state.version + 1,
@@ -267,11 +268,30 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
     return Single(propose, exclusive=True)
 
 
+def ensure_end_open(state: BoardState, changed: Board) -> None:
+    """Raise UnsafeChange if the end of a board would change after a period that ends there was
+    closed."""
+    ends_ms = state.rules.ends_ms
+    if changed.rules().ends_ms == ends_ms:
+        return
+    for name, closing in state.closing.items():
+        window = state.rules.windows[name]
+        closed = (*closing.closed, *closing.sealed)
+        if any(window.period_of(instance).end_ms == ends_ms for instance in closed):
+            raise UnsafeChange(
+                f"ends cannot change: the window {quoted(name)} was closed at the end of the board"
+            )
+
+
 def deletion(name: str) -> Single:
     """Return a write that deletes a board with all its data."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
+        if isinstance(boards, Fold) and not boards.closings.is_settled(
+            state, boards.time_of(state)
+        ):
+            raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms))
 
     return Single(propose, exclusive=True)

@@ -2,6 +2,7 @@
 durable."""
 
 import asyncio
+from abc import abstractmethod
 from asyncio import Future
 from collections import deque
 from collections.abc import Sequence
@@ -23,15 +24,19 @@ from laurels.stores.intake.accept import (
     join_writes,
     successive,
 )
+from laurels.stores.intake.closing import ClosingWrite, DueClosings, close_records
 from laurels.stores.intake.commit import Committer, Write
 from laurels.stores.intake.hiding import end_of_hiding
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.intake.tickets import Ticket, build_writes
 from laurels.stores.intake.writes import FoldedWrite, Task
 from laurels.timeline.clock import EventClock
+from laurels.timeline.instants import MAX_MS
 
 from .reading import LocalReads
 
+CLOSED_BOARDS = 100
+"""The maximum number of boards whose periods are closed in one commit without a write to them."""
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
 """The accepted writes of a commit, each with the tickets from which it was made."""
 
@@ -58,11 +63,20 @@ class LocalCommits(LocalReads):
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))
+            closes = not self._paused and self._fold.closings.has_ready(self._fold.clock_ms)
             until_ms = min(until_ms, self._fold.refreshes.interval_ms)
             has_ended = bool(self._fold.ended_hidings())
         if ready or has_ended:  # every commit writes the ends of hidings that are due
             self.commit(Task(self._refresh))
-        return max(left, int(ready)), until_ms
+        if closes:
+            self.commit(Task(self._close_share))
+        if self._fold.closings.unsealed:
+            self.start_sealing()
+        return max(left, int(ready or closes)), until_ms
+
+    @abstractmethod
+    def start_sealing(self) -> None:
+        """Start to seal the closed periods in a thread, if none is doing so."""
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Append the writes of tickets to the log, and fold them. They become one entry of the log,
@@ -103,21 +117,45 @@ class LocalCommits(LocalReads):
                 for state, window in self._fold.refreshes.ready(self._fold.now_ms)
             ]
         if drafted:
-            self._run_or_disable(partial(self._log_due, drafted))
+            self._run_or_disable(partial(self._log_records, drafted))
+
+    def _close_share(self, limit: int | None = None) -> int:
+        """Close the due periods of some boards, of which up to `limit` are looked at. Return the
+        number of periods."""
+        with self._lock:
+            self._advance_clock()
+            ready = self._fold.closings.ready(self._fold.clock_ms, limit or CLOSED_BOARDS)
+        return self._close_boards([state.number for state in ready])
+
+    def _close_boards(self, numbers: Sequence[int]) -> int:
+        """Close the due periods of boards, as an entry of their own, and return the number of these
+        periods. It must be called in the committing thread."""
+        fold = self._fold
+        drafted: list[records.Record] = []
+        with self._lock:
+            self._advance_clock()
+            for state in map(fold.find_by_number, numbers):
+                if state is not None:
+                    now_ms = fold.time_of(state)
+                    drafted += close_records(state, fold.closings.due(state, now_ms), now_ms)
+        if drafted:
+            self._run_or_disable(partial(self._log_records, drafted))
+        return len(drafted)
 
     def _end_hidings(self) -> None:
         """Write the ends of hidings that are due, as an entry of their own, before the entry of a
-        commit."""
+        commit. Periods that are due are closed first, with those hidden at their ends. The end of a
+        hiding on all boards waits until the due periods of all boards are closed."""
         with self._lock:
-            drafted = [
-                end_of_hiding(state, member, self._fold)
-                for state, member in self._fold.ended_hidings()
-            ]
+            waits = self._fold.closings.has_ready(self._fold.clock_ms)
+            ended = [each for each in self._fold.ended_hidings() if each[0] or not waits]
+            drafted = [end_of_hiding(state, member, self._fold) for state, member in ended]
+        self._close_boards([state.number for state, _ in ended if state is not None])
         if drafted:
-            self._run_or_disable(partial(self._log_due, drafted))
+            self._run_or_disable(partial(self._log_records, drafted))
 
-    def _log_due(self, drafted: Sequence[records.Refresh | records.Show]) -> None:
-        """Append records that are due to the log as one entry, and fold them."""
+    def _log_records(self, drafted: Sequence[records.Record]) -> None:
+        """Append records to the log as one entry, and fold them."""
         self._append([records.encode_one(record) for record in drafted])
         with self._lock:
             for record in drafted:
@@ -171,9 +209,12 @@ class LocalCommits(LocalReads):
 
     def _draft(self, now_ms: int, tickets: list[Ticket]) -> tuple[Accepted, list[msgspec.Raw]]:
         """Return the writes of a group that are accepted at `now_ms`, and their records for the
-        log."""
+        log. The closings of periods that are due on their boards come first; in event time, where a
+        write moves the time of its board, they come right before the write."""
         accepted: Accepted = []
         logged: list[msgspec.Raw] = []
+        closings = DueClosings(self._fold.find_by_number, self._fold.closings.due)
+        first: list[ClosingWrite] = []
         self._fold.drafted_ms.clear()
         waiting = deque(join_writes(build_writes(tickets)))
         while waiting:
@@ -188,11 +229,32 @@ class LocalCommits(LocalReads):
                 else:
                     waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
                 continue
+            closing = self._due_before(closings, drafted, now_ms) if drafted else None
+            if closing is not None and self._event_time:
+                accepted.append(([], closing))
+                logged += closing.encoded()
+            elif closing is not None:
+                first.append(closing)
             logged += encoded
             if drafted and self._event_time:
                 self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
             accepted.append((gathered, write))
-        return accepted, logged
+        closes = [each for closing in first for each in closing.encoded()]
+        return [([], closing) for closing in first] + accepted, closes + logged
+
+    def _due_before(
+        self, closings: DueClosings, drafted: Sequence[records.Record], now_ms: int
+    ) -> ClosingWrite | None:
+        """Return the closing of the periods that are due before the records of a write; None if
+        nothing is due."""
+        board = self._fold.find_by_number(drafted[0].board)
+        if board is None or board.final_ms == MAX_MS:
+            return None
+        at_ms = self._fold.accepts_at(board, now_ms)
+        if at_ms < board.final_ms:
+            return None
+        with self._lock:
+            return closings.before(board.number, at_ms)
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
         """Append records to the log as one entry, and fold their writes. Before they are folded, as

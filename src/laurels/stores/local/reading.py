@@ -249,6 +249,8 @@ class LocalReads(LocalState):
         state = self._fold.named(board)
         if not self._fold.advance(state, SHARE):
             raise _not_ready(board)
+        if state.final_ms < MAX_MS:  # periods that are due and empty count as closed from here on
+            self._fold.closings.due(state, self._fold.time_of(state))
         return state
 
     def advanced_fold(self) -> Fold:

@@ -19,6 +19,7 @@ from laurels.errors import (
 from laurels.model.validation import safe_repr
 from laurels.stores.intake import forks
 from laurels.stores.intake.pacing import Paced
+from laurels.stores.intake.tags import new_secret
 from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.changes.log import ChangeLog
 from laurels.stores.local.changes.memory import MemoryChanges
@@ -31,6 +32,10 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 from laurels.wire.audit_page import AuditPage, about, page_of
 
+from .archive.archive import Archive
+from .archive.folder import MemorySegments
+from .seal_draft import SealDraft
+from .sealing_thread import SealingThread
 from .write_failures import WriteFailures
 
 T = TypeVar("T")
@@ -55,6 +60,7 @@ class LocalState(Paced):
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
         audit_log: AuditStore | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -79,6 +85,10 @@ class LocalState(Paced):
         self._on_close.append(self._changes.close)
         self.audit_log = MemoryAudit() if audit_log is None else audit_log
         self._on_close.append(self.audit_log.close)
+        self.archive = Archive(MemorySegments(), new_secret) if archive is None else archive
+        self._on_close.append(self.archive.close)
+        self.before_seal: list[Callable[[Sequence[SealDraft]], None]] = []
+        self._sealing = SealingThread(stopwatch)
         recovered = recover(log, self._snapshots(), new_index, self._changes)
         self._fold = recovered.fold
         self._snapshot_scheduler = SnapshotScheduler(recovered)

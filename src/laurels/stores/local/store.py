@@ -10,13 +10,22 @@ waits for a disk, and a failed append leaves the index unchanged.
 import asyncio
 from asyncio import Future
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
-from laurels.core.commands import Command, DefinitionCommand, Submit
+from laurels.core.commands import (
+    Command,
+    CreateBoard,
+    DefinitionCommand,
+    DeleteBoard,
+    StoreCommand,
+    Submit,
+)
 from laurels.core.index import Index
 from laurels.core.named_windows import spec_named
 from laurels.core.receipt import Receipts
+from laurels.errors import PeriodsUnsealed
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import (
     SubmitOptions,
@@ -37,15 +46,18 @@ from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore
 
+from .archive.archive import Archive
 from .copies import LocalCopies
-from .upkeep import LocalUpkeep
+from .sealing import LocalSealing
 
 MIN_SHARE = 256
+SETTLING_ATTEMPTS = 3
+"""How often the periods of a board that is deleted are sealed, until none is closed meanwhile."""
 
 T = TypeVar("T")
 
 
-class Service(LocalUpkeep):
+class Service(LocalSealing):
     """The store of one process. The state, reads, commits and upkeep are in its base classes, each
     in a module of its own."""
 
@@ -60,9 +72,19 @@ class Service(LocalUpkeep):
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
         audit_log: AuditStore | None = None,
+        archive: Archive | None = None,
     ) -> None:
         super().__init__(
-            log, new_index, clock, clock_name, snapshots, rest, stopwatch, changes, audit_log
+            log,
+            new_index,
+            clock,
+            clock_name,
+            snapshots,
+            rest,
+            stopwatch,
+            changes,
+            audit_log,
+            archive,
         )
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
 
@@ -77,6 +99,7 @@ class Service(LocalUpkeep):
         """Commit all queued writes, and close the store. A second call does nothing."""
         if self._forks != forks.count or not self._closing.acquire(blocking=False):
             return
+        self._sealing.wait()
         self._committer.close()
         self._snapshot_on_close()
         self._unusable_reason = self._unusable_reason or "the store is closed"
@@ -96,7 +119,10 @@ class Service(LocalUpkeep):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raise an error if it is refused."""
-        committed = self.commit(to_write(self, command))
+        if isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
+            committed = self._write_settled(command)
+        else:
+            committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
         return result_of(command, committed)
@@ -110,6 +136,8 @@ class Service(LocalUpkeep):
             committed, place = await self.submit_one(
                 command.board, copy_event(command.event), command.window, command.scope
             )
+        elif isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
+            committed = await asyncio.to_thread(self._write_settled, command)
         else:
             accept = partial(to_write, self, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
@@ -117,6 +145,22 @@ class Service(LocalUpkeep):
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
         return result_of(command, committed, place)
+
+    def _write_settled(self, command: DeleteBoard | CreateBoard | StoreCommand) -> Any:
+        """Delete a board, or create one whose name may be that of a board that is no longer
+        retained, after the closed periods of the old board were sealed. Hide or show a member on
+        all boards, after the due periods of all boards were closed."""
+        if isinstance(command, StoreCommand):
+            self.close_due()
+            return self.commit(to_write(self, command))
+        name = command.name if isinstance(command, DeleteBoard) else command.board.name
+        if isinstance(command, CreateBoard) and not self.is_gone(name):
+            return self.commit(to_write(self, command))
+        for _ in range(SETTLING_ATTEMPTS):
+            self.settle_board(name)
+            with suppress(PeriodsUnsealed):  # another period was closed meanwhile
+                return self.commit(to_write(self, command))
+        return self.commit(to_write(self, command))
 
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
@@ -157,3 +201,6 @@ class Service(LocalUpkeep):
             self._changes.start(self._lock, self._times)
         if not self.paced:
             self.work(MIN_SHARE + 2 * weight)
+            self._close_share()
+        if self._fold.closings.unsealed:
+            self.start_sealing()

@@ -27,7 +27,7 @@ from laurels.core.lifecycle import next_boundary
 from laurels.errors.copies import CopyLost, CopyRefused
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
+from laurels.stores.intake.copies import ensure_copyable, ensure_unarchived, name_taken, origin_of
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
@@ -163,6 +163,7 @@ class ServerCopies:
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.load()
+            ensure_unarchived(Board.from_json(origin.definition))
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if origin.hidden:
                 raise CopyRefused("the board hides members, which an index server cannot do yet")

@@ -35,7 +35,7 @@ from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.named_windows import window_named
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
 from laurels.errors.index_server import NotOnIndexServer
 from laurels.model.board import Board
@@ -329,6 +329,11 @@ class RedisStore(Paced):
     def snapshot(self) -> int:
         """Raise NothingToBackUp: the server stores the data itself."""
         raise NothingToBackUp("the boards are on an index server, which stores them itself")
+
+    def seal(self) -> Sealed:
+        """Return that nothing was sealed: boards on an index server have no archive."""
+        self.ensure_usable()
+        return Sealed(0, 0)
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

@@ -36,6 +36,7 @@ from laurels.model.batch import Batch
 from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
+from laurels.stores.intake.copies import ensure_unarchived
 from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.submission import Submission
@@ -302,6 +303,7 @@ class Writer:
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
+        ensure_unarchived(board)
         await self._catalog.remove_gone()
         kept = BoardRecord(
             number=record.board,
@@ -324,6 +326,7 @@ class Writer:
         state = self._catalog.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
+        ensure_unarchived(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "

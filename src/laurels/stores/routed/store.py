@@ -31,7 +31,7 @@ from laurels.core.index import Index
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
+from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
 from laurels.errors import Closed, InvalidClock, LaurelsError, NothingToBackUp, Unavailable
 from laurels.model.board import Board
 from laurels.stores.base import AnswerSource, ChangeToken, Servable
@@ -306,6 +306,11 @@ class RoutedStore:
         if not offsets:
             raise refused
         return offsets[0]
+
+    def seal(self) -> Sealed:
+        """Close and seal the due periods of every store, one after the other."""
+        done = [store.seal() for store in self._all()]
+        return Sealed(sum([each.closed for each in done]), sum([each.sealed for each in done]))
 
     def clock_status(self) -> ClockStatus:
         """Return the clock status of the first store whose clock has a problem or, if no clock has

@@ -99,7 +99,8 @@ class BoardStore(Struct, eq=False):
     counts the refreshes that were completely built when they were due, and `refreshed` has, for
     each window, the value of this count after the window's last refresh. If that value is greater
     than the `refreshes` of a scope, the scope has not followed the refresh yet: the ranking to be
-    shown is still its prepared one.
+    shown is still its prepared one. `frozen` has the windows and instances of the rankings that do
+    not change any more, in any scope.
     """
 
     rules: Rules
@@ -112,6 +113,7 @@ class BoardStore(Struct, eq=False):
     building: dict[str, set[str]] = field(default_factory=dict)
     refreshes: int = 0
     refreshed: dict[str, int] = field(default_factory=dict)
+    frozen: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def whole(self) -> ScopeStore:
@@ -134,6 +136,12 @@ class BoardStore(Struct, eq=False):
                 dense=self.rules.rank == "dense",
             )
         return ranking
+
+    def changing(self, part: ScopeStore) -> list[RankedSet]:
+        """Return the rankings of periods in a scope that are not frozen."""
+        if not self.frozen:
+            return list(part.rankings.values())
+        return [each for name, each in part.rankings.items() if name not in self.frozen]
 
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster

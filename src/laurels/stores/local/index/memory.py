@@ -110,7 +110,7 @@ class MemoryIndex(Deferred):
         removed = 0
         for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
-            discarded = sum([ranking.discard(one) for ranking in part.rankings.values()])
+            discarded = sum([ranking.discard(one) for ranking in store.changing(part)])
             discarded += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
                 store.schedule(window, scope)
@@ -253,6 +253,13 @@ class MemoryIndex(Deferred):
             if (ranking := self._part(key).rankings.pop(name, None)) is not None:
                 self._dropped.append(ranking)
                 self._touch(key.board, key.scope)
+
+    def freeze(self, board: int, window: str, instance: int) -> None:
+        self._boards[board].frozen.add((window, instance))
+
+    def thaw(self, board: int, window: str, before: int) -> None:
+        frozen = self._boards[board].frozen
+        frozen -= {each for each in frozen if each[0] == window and each[1] < before}
 
     def take_dropped(self) -> list[object]:
         dropped, self._dropped = self._dropped, []

@@ -6,6 +6,8 @@ clock had stopped at an instant: afterwards no record and no event has a later t
 keep their order and their offsets, so the rankings are still a function of the log and the time.
 Later snapshots are set aside, and the log is folded again from an earlier snapshot.
 
+Periods that are not final at that instant are closed later, when they are final.
+
 Each event keeps its member, value, id and labels. Only times after the instant change. Three things
 depend on these times: the period in which an event counts, the event's weight in a window with
 decay, and whether a window refuses the event as late.
@@ -26,6 +28,7 @@ from laurels.stores.local.files.clock_file import CLOCK_NAME
 from laurels.stores.local.log.base import RewritableLog
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.taking import read_head
+from laurels.timeline.instants import MIN_MS
 
 
 class Rewound(Struct, frozen=True):
@@ -83,7 +86,7 @@ def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[Sn
 
 
 def _latest_ms(body: bytes) -> int:
-    return max(each.now_ms for each in records.decode(body))
+    return max([each.now_ms for each in records.decode(body)], default=MIN_MS)
 
 
 def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
@@ -102,10 +105,13 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
 
 
 def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.Record]:
-    """Yield the records with all times after `until_ms` replaced by `until_ms`."""
+    """Yield the records with all times after `until_ms` replaced by `until_ms`. Records that close
+    or seal a period which is not final at that time are left out."""
     for each in decoded:
         if each.now_ms <= until_ms:
             yield each
+        elif isinstance(each, records.Close | records.Seal) and each.final_ms > until_ms:
+            continue
         elif isinstance(each, records.Events):
             yield _earlier_events(each, until_ms)
         elif isinstance(each, records.Adopt):

@@ -1,0 +1,295 @@
+"""The schedule of closing: which boards have periods that are due, and which closed periods wait to
+be sealed.
+
+The fold reports what it applies. The schedule keeps the first instant at which a period of each
+board may be final, so that a write to a board with nothing due costs one comparison. A board whose
+periods wait for a source that lags is looked at again in every round.
+"""
+
+import heapq
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
+
+from msgspec.structs import replace
+
+from laurels.model.board import Board
+from laurels.model.labels import ALL
+from laurels.model.prizes import Prizes
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .board_state import BoardState
+from .closing import (
+    ClosedPeriod,
+    DuePeriod,
+    SealedPeriod,
+    WindowClosing,
+    due_periods,
+    next_final_ms,
+)
+from .index import Index
+from .plan import Plan
+from .ranking_key import RankingKey
+from .record import Close, Seal
+from .scope_scan import SCOPES
+
+ROUND = 100
+"""How many boards are looked at in a round for periods that have become due."""
+_STALE = 1_000
+Unsealed = tuple[int, str, int]
+"""A closed period that is not sealed yet: the number of its board, its window and its instance."""
+
+
+class CloseSchedule:
+    """The open, due and closed periods of all boards.
+
+    `time_of` and `positions_of` return the time of a board and the positions of its sources.
+    `unsealed` has the periods to be sealed, in the order in which they were closed. `trimmed` has
+    the sealed periods that have left the archive, each with its board's uid and its revision.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        find_by_number: Callable[[int], BoardState | None],
+        time_of: Callable[[BoardState], int],
+        positions_of: Callable[[BoardState], Mapping[str, str]],
+    ) -> None:
+        self._index = index
+        self._find_by_number = find_by_number
+        self._time_of = time_of
+        self._positions_of = positions_of
+        self._heap: list[tuple[int, int]] = []
+        self._most = _STALE
+        self._ready: dict[int, None] = {}
+        self.unsealed: dict[Unsealed, None] = {}
+        self.trimmed: list[tuple[str, str, int, int]] = []
+
+    # Notifications from the fold
+
+    def created(self, state: BoardState) -> None:
+        """Begin to watch a new board."""
+        state.closing = {name: WindowClosing() for name in state.rules.closing}
+
+    def restored(self, state: BoardState) -> None:
+        """Begin to watch a board that was restored from a snapshot or copied."""
+        for name, closing in state.closing.items():
+            for instance in (*closing.closed, *closing.sealed):
+                self._index.freeze(state.number, name, instance)
+            self.unsealed |= {(state.number, name, instance): None for instance in closing.closed}
+        self._schedule(state)
+
+    def redefined(self, state: BoardState, old_definition: bytes, old: Collection[str]) -> None:
+        """Record that a board has a new definition. `old` has the windows that closed periods under
+        the old definition."""
+        if not state.rules.closing and not state.closing:
+            return
+        for closing in state.closing.values():
+            closing.closed = {
+                instance: closed
+                if closed.definition
+                else replace(closed, definition=old_definition)
+                for instance, closed in closing.closed.items()
+            }
+        now_ms = self._time_of(state)
+        for name in {*state.closing} - {*state.rules.closing}:
+            state.closing[name].open.clear()
+        for name in state.rules.closing:
+            if name not in old:
+                closing = state.closing.setdefault(name, WindowClosing())
+                closing.since_ms = now_ms
+                closing.open |= self._running(state, name, now_ms)
+        self._schedule(state)
+
+    def counted(self, state: BoardState, plan: Plan) -> None:
+        """Record that events were counted as planned."""
+        is_new = False
+        for key, _ in plan.targets:
+            closing = state.closing.get(key.window)
+            if (
+                closing is not None
+                and key.instance not in closing.open
+                and key.window in state.rules.closing
+            ):
+                closing.open.add(key.instance)
+                is_new = True
+        if is_new:
+            self._schedule(state)
+        elif self._time_of(state) >= state.final_ms:
+            self._ready[state.number] = None
+
+    def mended(self, state: BoardState, key: RankingKey) -> None:
+        """Record that entries of a ranking were replaced."""
+        if key.window in state.rules.closing and key.window in state.closing:
+            state.closing[key.window].open.add(key.instance)
+            self._schedule(state)
+
+    def close(self, state: BoardState, record: Close) -> None:
+        """Close a period: its rankings do not change any more. O(1)."""
+        closing = state.closing.setdefault(record.window, WindowClosing())
+        closing.open.discard(record.instance)
+        closing.closed[record.instance] = ClosedPeriod(
+            record.now_ms,
+            state.rules.hide_zero,
+            [
+                member
+                for member, hiding, _ in state.hidden.hidings(record.final_ms)
+                if hiding.since_ms <= record.final_ms
+            ],
+        )
+        self._index.freeze(state.number, record.window, record.instance)
+        self.unsealed[state.number, record.window, record.instance] = None
+        self._schedule(state)
+
+    def seal(self, state: BoardState, record: Seal) -> None:
+        """Record that the standings of a closed period are in the archive."""
+        closing = state.closing[record.window]
+        closed = closing.closed.pop(record.instance, None)
+        definition = closed.definition if closed is not None else b""
+        board = Board.from_json(definition) if definition else state.board
+        prizes = prizes_in(board, record.window)
+        closing.sealed[record.instance] = SealedPeriod(
+            record.now_ms,
+            record.entries,
+            record.digest,
+            record.revision,
+            board.hide_zero,
+            [] if closed is None else closed.hidden,
+            "" if prizes is None else prizes.text,
+        )
+        self.unsealed.pop((state.number, record.window, record.instance), None)
+        rule = state.rules.closing.get(record.window)
+        for instance, sealed in () if rule is None else closing.trim(rule.archive):
+            self.trimmed.append((state.uid, record.window, instance, sealed.revision))
+        self._index.touch(state.number)
+
+    def forget(self, number: int) -> None:
+        """Forget a board."""
+        self._ready.pop(number, None)
+        for each in [each for each in self.unsealed if each[0] == number]:
+            del self.unsealed[each]
+
+    # What is due
+
+    def due(self, state: BoardState, now_ms: int) -> list[DuePeriod]:
+        """Return the periods of a board that are due to be closed at `now_ms`, in the order of
+        their ends. Periods in which nothing is ranked are closed without a record, here. O(1) if
+        no period is final."""
+        if now_ms < state.final_ms:
+            return []
+        due = due_periods(state, self._positions_of(state), now_ms)
+        empty = [each for each in due if self._is_empty(state.number, each.window, each.instance)]
+        for each in empty:
+            state.closing[each.window].open.discard(each.instance)
+        if empty:
+            self._schedule(state)
+        return [each for each in due if each not in empty] if empty else due
+
+    @property
+    def waiting(self) -> int:
+        """The number of boards that `ready` has still to look at, or has to look at again."""
+        return len(self._ready)
+
+    def ready(self, now_ms: int, limit: int) -> list[BoardState]:
+        """Return the boards with periods that are due, when the clock reads `now_ms`. Only up to
+        `limit` boards are looked at. They come in turns: a board that is returned, or whose sources
+        lag, is then the last one."""
+        for _ in range(limit):
+            if not self._heap or self._heap[0][0] > now_ms:
+                break
+            final_ms, number = heapq.heappop(self._heap)
+            state = self._find_by_number(number)
+            if state is not None and state.final_ms == final_ms:
+                self._ready[number] = None
+        return [state for state in self._look_at(limit) if state is not None]
+
+    def has_ready(self, now_ms: int) -> bool:
+        """Return whether a board has periods that are due; up to ROUND boards are looked at."""
+        if self._heap and self._heap[0][0] <= now_ms:
+            return True
+        return any(state is not None for state in self._look_at(ROUND))
+
+    def _look_at(self, limit: int) -> Iterator[BoardState | None]:
+        """Look at up to `limit` boards that may have due periods. Yield those that have some, and
+        None for others."""
+        for number in list(islice(self._ready, limit)):
+            del self._ready[number]
+            state = self._find_by_number(number)
+            if state is None or self._time_of(state) < state.final_ms:
+                continue
+            due = self.due(state, self._time_of(state))
+            if self._time_of(state) >= state.final_ms:  # a source lags, or the record is to come
+                self._ready[number] = None
+            yield state if due else None
+
+    def is_settled(self, state: BoardState, now_ms: int) -> bool:
+        """Return whether a board has no period to be closed or sealed at `now_ms`."""
+        return not any(closing.closed for closing in state.closing.values()) and not self.due(
+            state, now_ms
+        )
+
+    def has_unsealed(self, state: BoardState) -> bool:
+        """Return whether a board has periods that are not sealed, open ones included. Open periods
+        in which nothing is ranked do not count once they are final."""
+        self.due(state, self._time_of(state))
+        return any(closing.open or closing.closed for closing in state.closing.values())
+
+    # The parts of the above
+
+    def _schedule(self, state: BoardState) -> None:
+        """Find the next instant at which a period of a board may be final."""
+        self._index.touch(state.number)
+        final_ms = next_final_ms(state)
+        if final_ms != state.final_ms:
+            state.final_ms = final_ms
+            if final_ms < MAX_MS:
+                self._push(final_ms, state.number)
+        if self._time_of(state) >= final_ms:
+            self._ready[state.number] = None
+        else:
+            self._ready.pop(state.number, None)
+
+    def _push(self, final_ms: int, number: int) -> None:
+        """Schedule a board. In event time nothing takes boards from the heap, so those that are
+        outdated are removed here."""
+        heapq.heappush(self._heap, (final_ms, number))
+        if len(self._heap) > self._most:
+            states = [(each, self._find_by_number(each[1])) for each in self._heap]
+            self._heap = [
+                each for each, state in states if state is not None and state.final_ms == each[0]
+            ]
+            heapq.heapify(self._heap)
+            self._most = _STALE + 2 * len(self._heap)
+
+    def _running(self, state: BoardState, name: str, now_ms: int) -> set[int]:
+        """Return the instances that a window keeps and that are not final yet. O(periods in the
+        grace)."""
+        window, floor_ms = state.rules.windows[name], state.floors.get(name, MIN_MS)
+        last = window.period_at(now_ms)
+        period = window.period_at(max(MIN_MS, window.next_refusal(now_ms)[0] - 1))
+        instances: set[int] = set()
+        while period.end_ms < last.end_ms:
+            if period.start_ms >= floor_ms:
+                instances.add(window.instance_of(period))
+            period = window.period_at(period.end_ms)
+        if now_ms <= window.closes_after(last):
+            instances.add(window.instance_of(last))
+        return {each for each in instances if not state.closing[name].is_closed(each)}
+
+    def _is_empty(self, number: int, window: str, instance: int) -> bool:
+        """Return whether no scope has an entry of a period. O(1) unless only scopes have some."""
+        if self._index.size(RankingKey(number, window, instance, ALL)):
+            return False
+        place: tuple[str, str] | None = None
+        while places := self._index.next_scopes(number, place, SCOPES):
+            for place in places:
+                if self._index.size(RankingKey(number, window, instance, place[1])):
+                    return False
+        return True
+
+
+def prizes_in(board: Board, window: str) -> Prizes | None:
+    """Return the prizes of a window in a definition, None if it has none. O(1) if no window has
+    prizes."""
+    if not any("prizes=" in text for text in board.windows):
+        return None
+    return board.prizes().get(window)

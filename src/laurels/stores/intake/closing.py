@@ -1,0 +1,95 @@
+"""The writes that close and seal periods."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from laurels.core import record
+from laurels.core.board_state import BoardState
+from laurels.core.closing import DuePeriod
+from laurels.core.fold import Fold
+
+from .tags import new_tag
+
+
+def close_records(board: BoardState, due: Sequence[DuePeriod], now_ms: int) -> list[record.Close]:
+    """Return the records that close periods of a board at `now_ms`."""
+    return [
+        record.Close(
+            board.number,
+            board.version,
+            now_ms,
+            each.window,
+            each.instance,
+            each.final_ms,
+            new_tag(),
+        )
+        for each in due
+    ]
+
+
+class ClosingWrite:
+    """A write that closes the due periods of boards. A commit makes it itself, before the writes
+    to these boards, so it has no callers and no results."""
+
+    exclusive = False
+    weight = 1
+    board = None
+    kind = None
+    moves = None
+
+    def __init__(self, closes: Sequence[record.Close]) -> None:
+        self._records = closes
+
+    def records(self, boards: object, now_ms: int) -> list[record.Record]:
+        return list(self._records)
+
+    def encoded(self) -> list[msgspec.Raw]:
+        """Return the records of the write as parts of a log entry."""
+        return list(map(record.encode_one, self._records))
+
+    def prepare(self, fold: Fold, limit: int) -> bool:
+        return True
+
+    def pieces(self) -> list[int]:
+        return [each.now_ms for each in self._records]
+
+    def before(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def fold(self, fold: Fold, piece: int) -> None:
+        fold.apply(self._records[piece])
+
+    def after(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def results(self, offset: int) -> Sequence[None]:
+        return []
+
+
+class DueClosings:
+    """The closings that a commit makes before its writes: of each board that it writes to, the
+    periods that are due. `find` returns a board by its number, `due` its due periods at a time."""
+
+    def __init__(
+        self,
+        find: Callable[[int], BoardState | None],
+        due: Callable[[BoardState, int], list[DuePeriod]],
+    ) -> None:
+        self._find = find
+        self._due = due
+        self._closed: set[tuple[int, str, int]] = set()
+
+    def before(self, number: int, now_ms: int) -> ClosingWrite | None:
+        """Return the closing that comes before a write to a board at `now_ms`; None if nothing is
+        due. A period is closed only once."""
+        board = self._find(number)
+        if board is None or now_ms < board.final_ms:
+            return None
+        due = [
+            each
+            for each in self._due(board, now_ms)
+            if (number, each.window, each.instance) not in self._closed
+        ]
+        self._closed |= {(number, each.window, each.instance) for each in due}
+        return ClosingWrite(close_records(board, due, now_ms)) if due else None

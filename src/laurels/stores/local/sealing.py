@@ -1,0 +1,242 @@
+"""Sealing: closed periods are written to the archive, and then sealed.
+
+A closed period is frozen, so its rankings are read in chunks while the store goes on. Several
+periods are written to the archive together, and one commit seals all of them. If the process dies
+between the two, the periods are closed but not sealed, and are written again: what the archive has
+of a period is used only once the period is sealed.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from laurels.core import record as records
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.closing import final_ms_of
+from laurels.core.hidden import Exclusion
+from laurels.core.index import Index, RankingIndex
+from laurels.core.ranking_key import RankingKey
+from laurels.core.requests import ReadRequest, listed_by
+from laurels.core.scope_scan import SCOPES
+from laurels.core.stats import Sealed
+from laurels.core.zeros import zeros_of
+from laurels.model.board import Board
+from laurels.model.labels import ALL, is_by
+from laurels.model.rules import Rules
+from laurels.stores.intake.tags import new_tag
+from laurels.stores.intake.writes import Several, Task
+
+from .archive.ranking_form import Chunk, FrozenRanking
+from .archive.segment import PeriodKey, Written
+from .seal_draft import SealDraft
+from .upkeep import LocalUpkeep
+
+BOARDS = 250
+"""The maximum number of boards whose periods are closed in one commit of `seal`."""
+PERIODS = 1_000
+"""The maximum number of periods that are written to the archive together."""
+SEALS = 50
+"""The maximum number of periods that are sealed in one commit, so that no reader waits for long."""
+ENTRIES = 1_000_000
+"""The number of entries after which no further period is written together with others."""
+CHUNK = 2_048
+"""The number of entries that are read while no commit runs. Reading them takes about a
+millisecond."""
+
+
+class _Frozen(Struct, frozen=True):
+    """A closed period to be sealed: its board's number, the rules at its closing, the time of its
+    closing, and the members that were hidden then."""
+
+    number: int
+    board: Board
+    rules: Rules
+    key: PeriodKey
+    closed_ms: int
+    hidden: Exclusion | None
+
+    def ranking_key(self, scope: str) -> RankingKey:
+        return RankingKey(self.number, self.key.window, self.key.instance, scope)
+
+
+class LocalSealing(LocalUpkeep):
+    """The part of the store of one process that seals closed periods. The functions in
+    `before_seal` are called with the periods that are about to be sealed; what they store must be
+    durable when they return, and the same when they are called again."""
+
+    def seal(self) -> Sealed:
+        """Close all periods that are due, and seal all that are closed."""
+        self.ensure_usable()
+        with self._sealing.exclusive():
+            return Sealed(self.close_due(), self._seal_all())
+
+    def close_due(self) -> int:
+        """Close all periods that are due; return their number."""
+        closed = idle = 0
+        while idle <= self._fold.closings.waiting // BOARDS:
+            done: int = self.commit(Task(partial(self._close_share, BOARDS)))
+            closed, idle = closed + done, 0 if done else idle + 1
+        return closed
+
+    def start_sealing(self) -> None:
+        """Start to seal the closed periods in a thread, if none is doing so."""
+        self._sealing.start(self._seal_all)
+
+    def is_gone(self, name: str) -> bool:
+        """Return whether a board is no longer retained, but still in memory until its periods are
+        sealed."""
+        with self._lock:
+            state = self.advanced_fold().boards.get(name)
+            return state is not None and state.rules.is_gone(self._fold.clock_ms)
+
+    def settle_board(self, name: str) -> None:
+        """Close the due periods of a board, and seal all its closed ones. Do nothing if there is no
+        such board."""
+        with self._lock:
+            state = self._fold.boards.get(name)
+            if state is None or not state.closing:
+                return
+        with self._sealing.exclusive():
+            self.commit(Task(partial(self._close_boards, [state.number])))
+            while self._seal_some(state.number):
+                pass
+
+    def _seal_all(self) -> int:
+        """Seal all closed periods; return their number."""
+        sealed = 0
+        while done := self._seal_some():
+            sealed += done
+        return sealed
+
+    def _seal_some(self, board: int | None = None) -> int:
+        """Seal some closed periods, of one board if `board` is its number. Return how many."""
+        with self.reading():
+            chosen = self._chosen(board)
+        if not chosen:
+            return 0
+        written = self.archive.write([(each.key, self._rankings(each)) for each in chosen])
+        with self.reading():
+            now_ms = self.advanced_fold().now_ms
+        drafts = [
+            _draft(each, in_archive, now_ms)
+            for each, in_archive in zip(chosen, written, strict=True)
+        ]
+        for prepare in self.before_seal:
+            prepare(drafts)
+        for start in range(0, len(chosen), SEALS):
+            part = slice(start, start + SEALS)
+            self.commit(Several(partial(_seals, chosen[part], written[part])))
+        with self.reading():
+            trimmed, self._fold.closings.trimmed = self._fold.closings.trimmed, []
+        self.archive.drop([PeriodKey(*each) for each in trimmed])
+        return len(chosen)
+
+    def _chosen(self, board: int | None) -> list[_Frozen]:
+        """Return the next closed periods to seal together."""
+        chosen: list[_Frozen] = []
+        entries = 0
+        for number, window, instance in self._fold.closings.unsealed:
+            if board is not None and number != board:
+                continue
+            state = self._fold.by_number(number)
+            each = _frozen(state, window, instance)
+            entries += self._fold.index.size(each.ranking_key(ALL))
+            if chosen and entries > ENTRIES:
+                break
+            chosen.append(each)
+            if len(chosen) >= PERIODS:
+                break
+        return chosen
+
+    def _rankings(self, frozen: _Frozen) -> Iterator[FrozenRanking]:
+        """Yield the rankings of a closed period that have members, in the order of their
+        scopes."""
+        window = frozen.key.window
+        for scope in self._scopes(frozen):
+            with self.reading():
+                total = _listed(self._fold.index, frozen, scope).size(frozen.ranking_key(scope))
+            if total:
+                yield FrozenRanking(
+                    scope,
+                    frozen.rules.rank,
+                    frozen.rules.score_words(window),
+                    frozen.rules.order_words(window),
+                    total,
+                    self._chunks(frozen, scope, total),
+                )
+
+    def _scopes(self, frozen: _Frozen) -> list[str]:
+        """Return the scopes of a board in which a period may have members, in order."""
+        scopes = [ALL]
+        place: tuple[str, str] | None = None
+        while frozen.rules.scoped:
+            with self.reading():
+                places = self._fold.index.next_scopes(frozen.number, place, SCOPES)
+            if not places:
+                break
+            scopes += [scope for _, scope in places]
+            place = places[-1]
+        return sorted(scopes)
+
+    def _chunks(self, frozen: _Frozen, scope: str, total: int) -> Iterator[Chunk]:
+        key = frozen.ranking_key(scope)
+        for start in range(0, total, CHUNK):
+            with self.reading():
+                index = _listed(self._fold.index, frozen, scope)
+                part = index.slice(key, start, min(start + CHUNK, total))
+            yield part.members, part.words
+
+
+def _frozen(state: BoardState, window: str, instance: int) -> _Frozen:
+    """Return a closed period with the definition at its closing."""
+    closed = state.closing[window].closed[instance]
+    board = Board.from_json(closed.definition) if closed.definition else state.board
+    rules = board.rules() if closed.definition else state.rules
+    key = PeriodKey(state.uid, window, instance)
+    hidden = state.hidden_in(RankingKey(state.number, window, instance, ALL), closed.closed_ms)
+    return _Frozen(state.number, board, rules, key, closed.closed_ms, hidden)
+
+
+def _listed(index: Index, frozen: _Frozen, scope: str) -> RankingIndex:
+    """Return the index with only those entries of a closed period that were ranked at its
+    closing."""
+    zeros = zeros_of(frozen.rules, frozen.key.window, frozen.closed_ms)
+    hidden = None if is_by(scope) else frozen.hidden
+    return listed_by(index, ReadRequest(frozen.ranking_key(scope), zeros=zeros, hidden=hidden))
+
+
+def _draft(frozen: _Frozen, written: Written, now_ms: int) -> SealDraft:
+    window, instance = frozen.key.window, frozen.key.instance
+    period = frozen.rules.windows[window].period_of(instance)
+    return SealDraft(
+        frozen.key.uid, frozen.board, window, instance, period, now_ms, frozen.key, written
+    )
+
+
+def _seals(
+    chosen: Sequence[_Frozen], written: Sequence[Written], boards: Boards, now_ms: int
+) -> list[records.Record]:
+    """Return the records that seal periods which are in the archive."""
+    seals: list[records.Record] = []
+    for each, in_archive in zip(chosen, written, strict=True):
+        state = boards.find_by_number(each.number)
+        window, instance = each.key.window, each.key.instance
+        if state is None or instance not in state.closing[window].closed:
+            continue
+        rules_window = state.rules.windows[window]
+        seals.append(
+            records.Seal(
+                state.number,
+                state.version,
+                boards.accepts_at(state, now_ms),
+                window,
+                instance,
+                final_ms_of(rules_window, rules_window.period_of(instance)),
+                each.key.revision,
+                in_archive.entries,
+                in_archive.digest,
+                new_tag(),
+            )
+        )
+    return seals

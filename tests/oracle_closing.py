@@ -1,0 +1,84 @@
+"""The closed periods of a window of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tests.definitions import Counted
+from tests.oracle_forms import FIRST_MS
+
+Instance = str | int | None
+"""The period or step of an event: the label of a period, the number of a step, or None for all
+time."""
+
+
+class Ranked(NamedTuple):
+    """Who is not ranked in a period: with `hide_zero` members whose score is 0, and the hidden
+    members."""
+
+    hide_zero: bool
+    hidden: frozenset[str]
+
+
+class Closings:
+    """The closed periods of a window. `closed` has, for each of them, who was not ranked when it
+    became final; `sealed` has those that are sealed."""
+
+    def __init__(self, *, archive: bool) -> None:
+        self.archive = archive
+        self.since_ms = FIRST_MS
+        self.closed: dict[Instance, Ranked] = {}
+        self.sealed: set[Instance] = set()
+
+    def is_due(
+        self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
+    ) -> bool:
+        """Return whether a period is due to be closed. An empty one never is."""
+        if not self.archive or instance in self.closed or final_ms is None:
+            return False
+        return self.since_ms < final_ms <= now_ms and any(event.scopes for event in counted)
+
+    def close(
+        self,
+        instance: Instance,
+        counted: Sequence[Counted],
+        final_ms: int | None,
+        now_ms: int,
+        ranked_at: Callable[[int], Ranked],
+    ) -> None:
+        """Close a period if it is due. `ranked_at` returns who is not ranked at an instant."""
+        if final_ms is not None and self.is_due(instance, counted, final_ms, now_ms):
+            self.closed[instance] = ranked_at(final_ms)
+
+    def seal(self) -> bool:
+        """Seal all closed periods. Return whether there are any that were not sealed before."""
+        before = len(self.sealed)
+        self.sealed |= self.closed.keys()
+        return len(self.sealed) > before
+
+    def is_held(
+        self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
+    ) -> bool:
+        """Return whether a period is closed, or counts as closed, and is not sealed yet."""
+        if instance in self.closed:
+            return instance not in self.sealed
+        return self.is_due(instance, counted, final_ms, now_ms)
+
+    def state(
+        self, instance: Instance, counted: Sequence[Counted], final_ms: int, now_ms: int
+    ) -> str:
+        """Return the state of a period that has ended."""
+        if instance in self.closed:
+            return "sealed" if instance in self.sealed else "closed"
+        if now_ms < final_ms:
+            return "grace"
+        if not self.archive or final_ms <= self.since_ms:
+            return "final"
+        return "closed" if any(event.scopes for event in counted) else "sealed"
+
+    def change(self, other: Closings, now_ms: int) -> None:
+        """Apply the setting of a new definition, from `now_ms` on."""
+        if other.archive and not self.archive:
+            self.since_ms = now_ms
+        self.archive = other.archive

@@ -1,0 +1,33 @@
+"""On an index server archive and prizes are refused by name, since they need a ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels.errors.index_server import LedgerRequired
+from tests.contract.deployments import OnRedis
+from tests.internals import local, remote
+
+PRIZES = {"type": "day", "prizes": {"list": [{"name": "gold", "ranks": [1, 1]}]}}
+
+
+@pytest.mark.parametrize("window", ["day:archive=forever", PRIZES])
+def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
+    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
+    with laurels.open(place.url, clock=place.clock) as lb:
+        with pytest.raises(LedgerRequired, match="'day'"):
+            lb.create({"name": "b", "windows": [window]})
+        lb.create(laurels.Board("b", windows=["day"]))
+        with pytest.raises(LedgerRequired, match="ledger"):
+            lb.change("b", windows=[window])
+        assert lb.get("b").windows == ("day",)
+        assert lb.seal() == laurels.Sealed(0, 0)
+        with laurels.open("memory:") as here:
+            here.create({"name": "c", "windows": [window]})
+            origin = local(here).copies.origin("c")
+        with pytest.raises(LedgerRequired):
+            remote(lb).copies.begin(origin)
+    place.close()
