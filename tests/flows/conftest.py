@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .databases import MariaDB, Postgres
+from .databases import RUNNING, MariaDB, Postgres
+from .sinking import drop
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +25,16 @@ def mariadb() -> Iterator[MariaDB]:
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database in which no table has the prefix of this test yet."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger.db"
-    server = request.getfixturevalue(request.param)
+        yield f"sqlite:///{tmp_path}/ledger.db"
+        return
     name = f"t{abs(hash(request.node.nodeid)) % 10**12}_"
-    return f"{server.url}?prefix={name}"
+    running = os.environ.get(RUNNING[request.param])
+    if running is None:
+        yield f"{request.getfixturevalue(request.param).url}?prefix={name}"
+        return
+    url = f"{running}{'&' if '?' in running else '?'}prefix={name}"
+    yield url
+    drop(url)

@@ -1,8 +1,8 @@
 """SQL databases and a NATS server for tests, each on a free port with a folder of its own.
 
-`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name running servers. Without these variables,
-the installed programs are started. If a program is missing, the test is skipped with the line that
-installs it; with CI=true the test fails instead.
+The installed programs are started. If a program is missing, the test is skipped with the line that
+installs it; with CI=true the test fails instead. The variables in `RUNNING` name databases of
+running servers, for the tests that only need a database and do not stop its server.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ import pymysql
 
 from tests.redis.programs import skip_or_fail
 from tests.redis.servers import free_port, has_stopped, until
+
+RUNNING = {"postgres": "LAURELS_TEST_POSTGRES", "mariadb": "LAURELS_TEST_MARIADB"}
+"""For each kind of database, the variable with the URL of one that already runs."""
 
 _POSTGRES = "/usr/lib/postgresql/*/bin"
 

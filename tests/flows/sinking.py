@@ -67,6 +67,22 @@ def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+def drop(url: str) -> None:
+    """Drop the views and tables of a ledger in PostgreSQL or MariaDB."""
+    dialect, prefix = dialect_of(url)
+    found = rows(
+        url,
+        "SELECT table_type, table_name FROM information_schema.tables WHERE table_name LIKE %s "
+        "ORDER BY table_type DESC",  # views before the tables that they read
+        f"{prefix}%",
+    )
+    connection = dialect.connect()
+    for kind, name in found:
+        dialect.execute(connection, f"DROP {kind.removeprefix('BASE ')} {dialect.quote(name)}")
+    connection.commit()
+    connection.close()
+
+
 def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Rankings:
     """Return the rankings of a board as a ledger stores them."""
     dialect, _ = dialect_of(url)
