@@ -155,7 +155,7 @@ class OracleBoard:
         """Close the periods that are due, and seal all that are closed. Return whether any was
         sealed."""
         self.close(now_ms)
-        sealed = [window.closings.seal() for window in self.windows.values()]
+        sealed = [window.closings.seal(window.start_ms) for window in self.windows.values()]
         return any(sealed)
 
     # The order of members

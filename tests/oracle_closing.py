@@ -23,10 +23,13 @@ class Ranked(NamedTuple):
 
 class Closings:
     """The closed periods of a window. `closed` has, for each of them, who was not ranked when it
-    became final; `sealed` has those that are sealed."""
+    became final; `sealed` has those that are sealed, and `archived` those of them that can be read:
+    the newest `length` ones, or all if it is 0."""
 
-    def __init__(self, *, archive: bool) -> None:
+    def __init__(self, *, archive: bool, length: int = 0) -> None:
         self.archive = archive
+        self.length = length
+        self.archived: set[Instance] = set()
         self.since_ms = FIRST_MS
         self.closed: dict[Instance, Ranked] = {}
         self.sealed: set[Instance] = set()
@@ -51,11 +54,15 @@ class Closings:
         if final_ms is not None and self.is_due(instance, counted, final_ms, now_ms):
             self.closed[instance] = ranked_at(final_ms)
 
-    def seal(self) -> bool:
-        """Seal all closed periods. Return whether there are any that were not sealed before."""
-        before = len(self.sealed)
-        self.sealed |= self.closed.keys()
-        return len(self.sealed) > before
+    def seal(self, start_ms: Callable[[Instance], int]) -> bool:
+        """Seal all closed periods. Return whether there are any that were not sealed before.
+        `start_ms` returns the start of a period."""
+        new = self.closed.keys() - self.sealed
+        self.sealed |= new
+        self.archived |= new
+        if new and self.archive and self.length:
+            self.archived = {*sorted(self.archived, key=start_ms)[-self.length :]}
+        return bool(new)
 
     def is_held(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
@@ -81,4 +88,4 @@ class Closings:
         """Apply the setting of a new definition, from `now_ms` on."""
         if other.archive and not self.archive:
             self.since_ms = now_ms
-        self.archive = other.archive
+        self.archive, self.length = other.archive, other.length

@@ -59,7 +59,8 @@ class OracleWindow:
     period."""
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
-        self.closings = Closings(archive=window.archive is not None)
+        length = window.archive if isinstance(window.archive, int) else 0
+        self.closings = Closings(archive=window.archive is not None, length=length)
         self.ends_ms = board.ends if isinstance(board.ends, int) else None
         self.grace_ms = duration_ms(board.grace)
         self.misses = board.misses
@@ -127,6 +128,10 @@ class OracleWindow:
                 ranked = ranked or (ranks(counted, member) and self.shows(instance, now_ms))
                 self.counted[instance] = without(counted, member)
         return ranked
+
+    def start_ms(self, instance: Instance) -> int:
+        """Return the start of a period."""
+        return FIRST_MS
 
     def final_ms(self, instance: Instance) -> int | None:
         """Return the first instant at which no event can change a period, None if there is none."""
@@ -278,6 +283,10 @@ class CalendarWindow(OracleWindow):
             and now_ms - span.end_ms <= self.grace_ms
         )
 
+    def start_ms(self, instance: Instance) -> int:
+        assert isinstance(instance, str)
+        return self._named(instance).start_ms
+
     def final_ms(self, instance: Instance) -> int | None:
         assert isinstance(instance, str)
         return self._named(instance).end_ms + self.grace_ms + 1
@@ -304,7 +313,8 @@ class CalendarWindow(OracleWindow):
         span = self.cut_off(named)
         if span.start_ms > kept[0].start_ms:
             raise Refusal("period_future")
-        if span not in kept and not self.is_held(span.label, now_ms):
+        held = self.is_held(span.label, now_ms) or span.label in self.closings.archived
+        if span not in kept and not held:
             raise Refusal("period_expired")
         return span.label
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.core.archived import SealedInfo, VerifiedPeriod
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.rank import Estimate
@@ -70,9 +71,11 @@ __all__ = [
     "Receipt",
     "Receipts",
     "Sealed",
+    "SealedInfo",
     "Standing",
     "Stats",
     "SystemClock",
+    "VerifiedPeriod",
     "WindowStats",
     "errors",
     "open",

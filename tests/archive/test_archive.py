@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from laurels.stores.local.archive import archive as archives
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import FolderSegments, MemorySegments, Segments
 from laurels.stores.local.archive.ranking_form import FrozenRanking
-from laurels.stores.local.archive.segment import PeriodKey, Written
+from laurels.stores.local.archive.segment import PeriodKey, WrittenPeriod
 
 from .standings import KEY, Row, frozen, random_secret, rows_of
 
@@ -34,7 +35,7 @@ def key(number: int, revision: int = 0) -> PeriodKey:
     return PeriodKey("uid", "day", number, revision)
 
 
-def write(archive: Archive, *numbers: int, rows: list[Row] = ROWS) -> list[Written]:
+def write(archive: Archive, *numbers: int, rows: list[Row] = ROWS) -> list[WrittenPeriod]:
     return archive.write([(key(number), [frozen(rows)]) for number in numbers])
 
 
@@ -274,3 +275,30 @@ def _digest(archive: Archive, number: int) -> bytes:
     assert period is not None
     assert period.computed_digest() == period.record.digest
     return period.record.digest
+
+
+def test_reads_are_right_while_segments_are_written_joined_and_dropped(tmp_path: Path) -> None:
+    archive = Archive(FolderSegments(tmp_path / "archive"), random_secret())
+    write(archive, 0)
+    written = threading.Event()
+
+    def write_many() -> None:
+        for number in range(1, 4 * archives.MANY_SMALL):
+            write(archive, number, rows=ROWS[:5])
+            archive.drop([key(number - 3)] if number > 3 else [])
+        written.set()
+
+    writer = threading.Thread(target=write_many)
+    writer.start()
+    reads = 0
+    while not (written.is_set() and reads):
+        for number in (0, *[each.instance for each in archive.periods()[-2:]]):
+            period = archive.open(key(number))
+            if period is not None:
+                ranking = period.ranking("")
+                assert ranking is not None
+                expected = MEMBERS if number == 0 else MEMBERS[:5]
+                assert ranking.slice(0, 1_000).members == expected
+                reads += 1
+    writer.join()
+    assert archive.periods()[0] == key(0)

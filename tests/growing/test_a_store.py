@@ -12,6 +12,7 @@ import pytest
 
 import laurels
 from laurels import config
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
@@ -20,7 +21,7 @@ from laurels.core.mending import RankingEntries
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
-from laurels.errors import InvalidClock, NothingToBackUp
+from laurels.errors import InvalidClock, NothingToBackUp, NotSealed
 from laurels.model.board import Board
 from laurels.stores.base import Store
 
@@ -93,6 +94,9 @@ class CountingStore:
 
     def seal(self) -> Sealed:
         return self._store.seal()
+
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        return self._store.verify_period(board, window, period)
 
     def clock_status(self) -> ClockStatus:
         return self._store.clock_status()
@@ -190,6 +194,9 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     with pytest.raises(NothingToBackUp):
         lb.snapshot()
     assert lb.seal().closed == 0
+    assert lb.archived("b") == []
+    with pytest.raises(NotSealed):
+        lb.verify("b")
     assert lb.clock_status().now_ms == NOW_MS
     with pytest.raises(InvalidClock):
         lb.accept_clock()

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 import pytest
 
 import laurels
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, DefinitionCommand
@@ -30,7 +31,14 @@ from laurels.core.stats import (
     board_stats,
     store_stats,
 )
-from laurels.errors import ChangesNotKept, Closed, InvalidClock, InvalidLimit, NothingToBackUp
+from laurels.errors import (
+    ChangesNotKept,
+    Closed,
+    InvalidClock,
+    InvalidLimit,
+    NothingToBackUp,
+    NotSealed,
+)
 from laurels.model.board import Board
 from laurels.stores.intake.accept import SubmitOptions, submission
 from laurels.stores.intake.commands import result_of, to_write
@@ -173,6 +181,9 @@ class UnloggedStore:
     def seal(self) -> Sealed:
         return Sealed(0, 0)
 
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        raise NotSealed("the store has no archive")
+
     def accept_clock(self) -> ClockStatus:
         accept_clock(self._clock)
         return self.clock_status()
@@ -204,6 +215,8 @@ def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -
         lb.changes("b")
     with pytest.raises(NothingToBackUp):
         lb.snapshot()
+    with pytest.raises(NotSealed):
+        lb.verify("b")
     with pytest.raises(InvalidClock):  # a clock that is set by hand cannot leap
         lb.accept_clock()
     with pytest.raises(InvalidLimit):

@@ -10,6 +10,7 @@ from laurels import errors
 from laurels.errors import ErrorRow, LaurelsError, by_code, table
 
 CODES = """\
+archive_damaged
 at_in_future at_required atomic_across_shards backup_exists batch_refused batch_too_large
 beyond_head board_ended board_exists board_not_started cannot_rewind changes_expired
 changes_not_kept check_failed closed
@@ -22,11 +23,13 @@ invalid_member invalid_name
 invalid_offset invalid_percentile invalid_position invalid_radius invalid_range invalid_rank
 invalid_value json_too_deep locked log_damaged member_empty member_hidden
 member_not_utf8 member_too_long
-no_all_window no_scope not_finite not_live not_ready nothing_to_back_up partly_counted
-period_expired period_future position_differs position_moved set_with_time shards_differ
+no_all_window no_scope not_finite not_live not_ready not_sealed nothing_to_back_up partly_counted
+period_expired period_future periods_unsealed position_differs position_moved set_with_time
+shards_differ
 snapshot_damaged
 storage_failed too_late too_many_places total_out_of_range unknown_board unknown_column
-unknown_label unknown_measure unknown_period unknown_scope unknown_url unknown_window unsafe_change
+unknown_label unknown_measure unknown_period unknown_revision
+unknown_scope unknown_url unknown_window unsafe_change
 value_out_of_range wrong_columns
 """
 

@@ -94,6 +94,9 @@ class _Awaited:
     def seal(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.seal)
 
+    def verify_period(self, board: str, window: str | None, period: str | None) -> Awaitable[Any]:
+        return asyncio.to_thread(self._store.verify_period, board, window, period)
+
     def clock_status(self) -> Awaitable[Any]:
         return asyncio.to_thread(self._store.clock_status)
 
@@ -185,6 +188,8 @@ class AsyncLeaderboards:
     rebuild = _awaited(Leaderboards.rebuild)
     snapshot = _awaited(Leaderboards.snapshot)
     seal = _awaited(Leaderboards.seal)
+    archived = _awaited(Leaderboards.archived)
+    verify = _awaited(Leaderboards.verify)
     clock_status = _awaited(Leaderboards.clock_status)
     accept_clock = _awaited(Leaderboards.accept_clock)
     audit = _awaited(Leaderboards.audit)

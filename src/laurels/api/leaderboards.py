@@ -7,6 +7,7 @@ from typing import Any, Self, overload
 
 from msgspec import UNSET
 
+from laurels.core.archived import Archived, SealedInfo, VerifiedPeriod
 from laurels.core.between import Bound
 from laurels.core.board_queries import HiddenOn, Periods, Scopes, scope_after
 from laurels.core.changes.answers import ChangedBoards, ChangePage
@@ -787,6 +788,22 @@ class Leaderboards:
         sealed in the background. On an index server nothing is closed. Raises StorageFailed if the
         disk refuses."""
         return self._store.seal()
+
+    def archived(
+        self, board: str, window: str | None = None, *, limit: int = 1_000, offset: int = 0
+    ) -> list[SealedInfo]:
+        """Return the periods in the archive, of all windows of a board or of one, newest first; at
+        most 10,000. Queries with `period=` read their standings. O(archived periods)."""
+        return self._ask(board, Archived(window=window, limit=limit, offset=offset))
+
+    def verify(
+        self, board: str, *, window: str | None = None, period: str | None = None
+    ) -> VerifiedPeriod:
+        """Compute the digest of a sealed period once more: from the archive and, if the log reaches
+        back to the period, from a second fold of the log. Reads and writes continue. Raises
+        NotSealed, and ArchiveDamaged if the standings cannot be read. O(entries of the period), and
+        O(log)."""
+        return self._store.verify_period(board, window, period)
 
     def clock_status(self) -> ClockStatus:
         """Return the time that the store uses, and how it differs from the system's clock."""

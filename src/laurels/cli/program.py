@@ -32,6 +32,7 @@ BROKEN_PIPE = 141
 
 GROUPS = {
     "board": "boards.applying",
+    "archive": "archiving",
     "key": "keys",
     "clock": "clock",
     "source": "flows.source",
@@ -60,6 +61,7 @@ COMMANDS = {
     "rebuild": "upkeep",
     "snapshot": "upkeep",
     "seal": "upkeep",
+    "verify": "archiving",
     "backup": "upkeep",
     "restore": "upkeep",
     "copy": "copying",

@@ -15,7 +15,9 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from laurels.errors import NotSealed, UnknownRevision
 from laurels.model.rules import Rules
+from laurels.model.validation import safe_repr
 from laurels.model.windows.closing import FOREVER
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
@@ -243,3 +245,20 @@ def hides_zero(board: ClosingBoard, window: str, instance: int) -> bool:
         return board.rules.hide_zero
     closed = closing.record_of(instance)
     return board.rules.hide_zero if closed is None else closed.hide_zero
+
+
+def ensure_sealed(
+    board: ClosingBoard, window: Window, instance: int, revision: int | None = None
+) -> SealedPeriod:
+    """Return a sealed period. Raises NotSealed, and UnknownRevision if it has no such
+    revision."""
+    closing = board.closing.get(window.name)
+    sealed = None if closing is None else closing.sealed.get(instance)
+    if sealed is None:
+        label = window.period_of(instance).label
+        raise NotSealed(f"the period {label} of the window {window.name} is not sealed")
+    if revision is not None and not 0 <= revision <= sealed.revision:
+        raise UnknownRevision(
+            f"expected a revision from 0 to {sealed.revision}, got {safe_repr(revision)}"
+        )
+    return sealed

@@ -49,14 +49,14 @@ def readable(
 ) -> Period:
     """Return the period of a window that a query reads: the period with the given label, by default
     the running one. `closing` has the periods that can be read although the window no longer keeps
-    them, since they are not sealed yet."""
+    them: those that are not sealed yet, and those in the archive."""
     running = window.period_at(now_ms)
     if label is None:
         return running
     period = window.period(label)
     if period.start_ms > running.start_ms:
         raise PeriodFuture(f"{label} has not begun: the running period is {running.label}")
-    if closing is not None and closing.is_held(window.instance_of(period)):
+    if closing is not None and closing.has(window.instance_of(period)):
         return period
     if period.end_ms <= (oldest_ms := window.kept_from(floor_ms, now_ms)):
         oldest = window.period_at(oldest_ms).label

@@ -25,6 +25,7 @@ from laurels.model.labels import (
 from laurels.model.score import Score
 from laurels.model.validation import quoted, safe_repr
 
+from .archived import Archived
 from .between import Bound, Percentile, percentile_share
 from .board_queries import HiddenOn, Periods, Scopes
 from .index import Offset
@@ -484,6 +485,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     Periods,
     Scopes,
     HiddenOn,
+    Archived,
 )
 """All queries, in the order of the documentation."""
 

@@ -57,6 +57,11 @@ class ReadPlan(Struct, Generic[T], frozen=True):
         result = self.finish([find(index, request) for request in self.requests], offset)
         return result.run_local(index, offset) if isinstance(result, ReadPlan) else result
 
+    def run(self, read: Callable[[ReadRequest], ReadResult], offset: Offset) -> T:
+        """Return the result from the results that `read` returns for requests, as of an offset."""
+        result = self.finish(list(map(read, self.requests)), offset)
+        return result.run(read, offset) if isinstance(result, ReadPlan) else result
+
 
 def final(result: T | ReadPlan[T]) -> T:
     """Return the result of a plan that needs no further plan."""

@@ -111,7 +111,8 @@ class ReadRequest(Struct, frozen=True, gc=False):
     With a `head` spans end at that position, as if the ranking had no further entries. With `zeros`
     the result is that of the ranking without the entries whose score is 0, with `hidden` it is that
     without the hidden members. With a `walk` the request only reads members in any order, into a
-    slice with all stored words."""
+    slice with all stored words. With a `revision` that revision of a sealed period is read,
+    otherwise the newest one."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -126,6 +127,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     walk: Walk | None = None
     zeros: Zeros | None = None
     hidden: Exclusion | None = None
+    revision: int | None = None
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -186,12 +188,17 @@ def find(index: Index, ask: ReadRequest) -> ReadResult:
     """Answer a request from an index that does not change meanwhile."""
     if ask.tally:
         return ReadResult(0, [], [], index.cells(ask.key, ask.members), None)
+    return find_in(index, ask)
+
+
+def find_in(index: RankingIndex, ask: ReadRequest) -> ReadResult:
+    """Answer a request for a ranking, or for scopes."""
     if ask.walk is not None:
         return _walk(index, ask, ask.walk)
     return _find(listed_by(index, ask), ask)
 
 
-def listed_by(index: Index, ask: ReadRequest) -> RankingIndex:
+def listed_by(index: RankingIndex, ask: ReadRequest) -> RankingIndex:
     """Return an index that shows the ranking of a request without the entries that the request
     leaves out."""
     listed: RankingIndex = index
@@ -237,7 +244,7 @@ def _find(index: RankingIndex, ask: ReadRequest) -> ReadResult:
 _place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
 
 
-def _walk(index: Index, ask: ReadRequest, walk: Walk) -> ReadResult:
+def _walk(index: RankingIndex, ask: ReadRequest, walk: Walk) -> ReadResult:
     """Answer a walk in the order of the ranking.
 
     The text with which the walk continues has the last entry's member and the words that decide its

@@ -238,6 +238,23 @@ class PeriodExpired(NotFound):
     advice = "ask for a period from the list of kept periods, or keep more periods from now on"
 
 
+class NotSealed(Conflict):
+    """The period is not sealed, so it is not in the archive."""
+
+    code = "not_sealed"
+    advice = (
+        "wait until the period is final, then seal it with `laurels seal`; a window archives "
+        "periods if it has `archive` or `prizes`"
+    )
+
+
+class UnknownRevision(NotFound):
+    """The sealed period has no such revision."""
+
+    code = "unknown_revision"
+    advice = "ask for a revision from 0 up to the newest one, or leave `revision` out for that one"
+
+
 class BeyondHead(Conflict):
     """The requested positions are below the positions that the board can list."""
 

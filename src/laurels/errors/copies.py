@@ -3,6 +3,13 @@
 from . import Conflict, InvalidInput, Unavailable
 
 
+class ArchiveNotCopied(Conflict):
+    """The board has sealed periods, and copies do not include the archive yet."""
+
+    code = "archive_not_copied"
+    advice = "back up the folder and restore it elsewhere, which includes the archive"
+
+
 class CopyRefused(Conflict):
     """The target's clock does not allow a copy of this board."""
 

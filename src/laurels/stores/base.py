@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_version import BoardVersion
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
@@ -91,6 +92,10 @@ class Store(Protocol):
 
     def seal(self) -> Sealed:
         """Close all periods that are due, and seal the closed ones. Raises StorageFailed."""
+
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        """Compute the digest of a sealed period from the archive and the log. Raises NotSealed,
+        ArchiveDamaged, and the errors of a period that cannot be read."""
 
     def clock_status(self) -> ClockStatus:
         """Return the store's time, and by how much it differs from the clock."""

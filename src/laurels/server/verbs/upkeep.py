@@ -7,6 +7,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import Struct
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Sealed, Stats
 from laurels.model.board_patterns import ALL_BOARDS
@@ -56,6 +57,21 @@ async def seal(context: RequestContext, _: NoQuery) -> object:
     """Close all periods that are due, and write the closed ones to the archive. The service also
     does this by itself."""
     return await context.lb.seal()
+
+
+class VerifyQuery(Struct, forbid_unknown_fields=True):
+    """A sealed period. The window is by default the board's first; the window `all` of a board that
+    has ended has one period, without a label."""
+
+    window: str | None = None
+    period: str | None = None
+
+
+@ROUTES.row("POST", "/v1/boards/{board}/verify", "admin", query=VerifyQuery, returns=VerifiedPeriod)
+async def verify(context: RequestContext, query: VerifyQuery) -> object:
+    """Compute the digest of a sealed period once more, from the archive and from the log. Reads and
+    writes continue."""
+    return await context.lb.verify(context.board, window=query.window, period=query.period)
 
 
 @ROUTES.query("GET", "/v1/clock", returns=ClockStatus)

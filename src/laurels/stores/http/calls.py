@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
@@ -74,6 +75,7 @@ _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
 _sealed = decoder(Sealed)
+_verified = decoder(VerifiedPeriod)
 _definitions = mapped(
     decoder(list[msgspec.Raw]), lambda payload: [Board.from_json(bytes(raw)) for raw in payload]
 )
@@ -315,6 +317,11 @@ def snapshot() -> Call[int]:
 
 def seal() -> Call[Sealed]:
     return Call("POST", "/v1/seal", _sealed, no_timeout=True)
+
+
+def verify_period(board: str, window: str | None, period: str | None) -> Call[VerifiedPeriod]:
+    path = target(board_path(board, "verify"), window=window, period=period)
+    return Call("POST", path, _verified, no_timeout=True)
 
 
 def clock_status() -> Call[ClockStatus]:

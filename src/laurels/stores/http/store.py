@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
@@ -98,6 +99,9 @@ class RemoteStore:
 
     def seal(self) -> Sealed:
         return self.wire.answer(calls.seal())
+
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        return self.wire.answer(calls.verify_period(board, window, period))
 
     def clock_status(self) -> ClockStatus:
         return self.wire.answer(calls.clock_status())

@@ -6,7 +6,7 @@ from copy import deepcopy
 from laurels.core.board_state import BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
-from laurels.errors.copies import CopyRefused, NameTaken
+from laurels.errors.copies import ArchiveNotCopied, CopyRefused, NameTaken
 from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
@@ -51,9 +51,21 @@ def origin_of(
     )
 
 
+def ensure_unsealed(origin: Origin) -> None:
+    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive."""
+    for window, closing in origin.closing.items():
+        if closing.sealed:
+            raise ArchiveNotCopied(
+                f"the window {quoted(window)} has {len(closing.sealed):,} sealed periods in the "
+                "archive"
+            )
+
+
 def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
     """Raise CopyRefused if a copy in this store would give other answers than the original board.
-    `now_ms` is the time of this store, and `event_time` whether it uses event time."""
+    `now_ms` is the time of this store, and `event_time` whether it uses event time. Raise
+    ArchiveNotCopied for a board with sealed periods."""
+    ensure_unsealed(origin)
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(

@@ -22,7 +22,7 @@ from laurels.core.index import Index
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_copyable, name_taken, origin_of
+from laurels.stores.intake.copies import ensure_copyable, ensure_unsealed, name_taken, origin_of
 from laurels.stores.intake.writes import Several, Single
 
 
@@ -108,6 +108,7 @@ class LocalCopies:
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
+        ensure_unsealed(origin)
         piece = encode(Renewed(origin))
         self._write(
             origin.board_name, lambda number, now_ms: records.Content(number, 1, now_ms, piece)

@@ -2,7 +2,7 @@
 lock."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -14,14 +14,16 @@ from laurels.core.board_state import BoardState, time_token
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.changes.cursor import NOW, decode_latest
+from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.fold import Fold
 from laurels.core.hiding import HiddenMember
 from laurels.core.index import Index
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.ranking_key import RankingKey
+from laurels.core.read_plan import ReadPlan
 from laurels.core.reads import cached_view
-from laurels.core.requests import ReadRequest
+from laurels.core.requests import ReadRequest, ReadResult, find, find_in
 from laurels.core.stats import (
     BoardStats,
     Stats,
@@ -30,9 +32,7 @@ from laurels.core.stats import (
     figures_of,
     store_stats,
 )
-from laurels.errors import (
-    NotReady,
-)
+from laurels.errors import ArchiveDamaged, NotReady
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.commands import (
@@ -41,6 +41,8 @@ from laurels.stores.intake.commands import (
 from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
 from laurels.timeline.instants import MAX_MS
 
+from .archive.reads import ArchivedIndex
+from .archive.segment import ArchivedPeriod, PeriodKey
 from .state import LocalState
 
 BOARDS_SHOWN = 1_000
@@ -102,26 +104,73 @@ class LocalReads(LocalState):
         that other callers are not blocked. Raises NotReady if more than MAX_MEMBERS members are
         left; the next call continues the pass.
         """
-        try:
-            return self.try_ask(board, query)
-        except NotReady:
-            pass
-        for _ in range(0, MAX_MEMBERS, SHARE):
+        for _ in range(0, MAX_MEMBERS + SHARE, SHARE):
             with suppress(NotReady):
-                return self.try_ask(board, query)
-        return self.try_ask(board, query)
+                return self._ask_once(board, query)
+        return self._ask_once(board, query)
 
     def try_ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query, or raise NotReady if much of a pass has to be done before
-        it can be answered."""
-        self.ensure_usable()
-        with self._lock:
-            state = self._advanced(board)
-            positions = {} if self._event_time else state.positions
-            plan = query.plan(QueryContext(state, self._fold.time_of(state), positions))
-            if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
-                raise _not_ready(board)
+        """Return the answer to a query. Raises NotReady if much of a pass has to be done before it
+        can be answered, or if the archive has to be read."""
+        with self.reading():
+            plan, archived = self._planned(board, query)
+            if archived:
+                raise NotReady(f"the archive of the board {quoted(board)} has to be read")
             return plan.run_local(self._fold.index, self._fold.offset)
+
+    def _ask_once(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query, or raise NotReady if much of a pass has to be done before
+        it. Blocks of the archive are read without the lock, since they do not change. They have no
+        entries that were left out of the ranking when the period was closed."""
+        with self.reading():
+            plan, archived = self._planned(board, query)
+            index, offset = self._fold.index, self._fold.offset
+            if not archived:
+                return plan.run_local(index, offset)
+            in_memory = {
+                request: find(index, request)
+                for request in plan.requests
+                if _period_of(request) not in archived
+            }
+            periods = {period: self._opened(key) for period, key in archived.items()}
+            reader = ArchivedIndex(self._fold.named(board).rules, periods, self._data)
+
+        def read(request: ReadRequest) -> ReadResult:
+            result = in_memory.get(request)
+            if result is not None:
+                return result
+            return find_in(reader, replace(request, zeros=None, hidden=None))
+
+        return plan.run(read, offset)
+
+    def _planned(
+        self, board: str, query: Query[T]
+    ) -> tuple[ReadPlan[T], dict[tuple[str, int], PeriodKey]]:
+        """Return the plan of a query, and the keys of the periods that it reads from the archive,
+        by window and instance. Must be called under the lock."""
+        state = self._advanced(board)
+        positions = {} if self._event_time else state.positions
+        now_ms = self._fold.time_of(state)
+        plan = query.plan(QueryContext(state, now_ms, positions))
+        if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
+            raise _not_ready(board)
+        if not state.closing:
+            return plan, {}
+        return plan, _archived(state, plan.requests, now_ms)
+
+    def _opened(self, key: PeriodKey) -> ArchivedPeriod:
+        """Return a sealed period from the archive."""
+        if (period := self.archive.open(key)) is None:
+            raise ArchiveDamaged(
+                f"the archive has no standings of the window {quoted(key.window)} from "
+                f"{key.instance}, revision {key.revision}, of the board with the uid {key.uid}"
+            )
+        return period
+
+    def _data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
+        """Return the data of members of a board."""
+        with self.reading():
+            return self._fold.index.data(board, members)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query. A short query is answered on the loop if nothing blocks it,
@@ -298,6 +347,30 @@ class LocalReads(LocalState):
         """Return the time of the newest snapshot, in seconds since 1970; None if there is no
         snapshot."""
         return self._snapshot_scheduler.newest_time()
+
+
+def _period_of(request: ReadRequest) -> tuple[str, int]:
+    return request.key.window, request.key.instance
+
+
+def _archived(
+    state: BoardState, requests: Iterable[ReadRequest], now_ms: int
+) -> dict[tuple[str, int], PeriodKey]:
+    """Return the keys of the periods that requests read from the archive, by window and instance.
+    Raises NotSealed, UnknownRevision."""
+    archived = {}
+    for request in requests:
+        window, instance = period = _period_of(request)
+        known = None if request.tally else state.rules.windows.get(window)
+        if known is None or period in archived:
+            continue
+        if request.revision is not None:
+            ensure_sealed(state, known, instance, request.revision)
+            archived[period] = PeriodKey(state.uid, window, instance, request.revision)
+        elif is_archived(state, known, instance, now_ms):
+            revision = state.closing[window].sealed[instance].revision
+            archived[period] = PeriodKey(state.uid, window, instance, revision)
+    return archived
 
 
 def _not_ready(board: str) -> NotReady:

@@ -5,7 +5,7 @@ from msgspec import Struct
 from laurels.model.board import Board
 from laurels.timeline.calendar import Period
 
-from .archive.segment import PeriodKey, Written
+from .archive.segment import PeriodKey, WrittenPeriod
 
 
 class SealDraft(Struct, frozen=True):
@@ -19,4 +19,4 @@ class SealDraft(Struct, frozen=True):
     period: Period
     now_ms: int
     key: PeriodKey
-    written: Written
+    written: WrittenPeriod

@@ -6,29 +6,19 @@ between the two, the periods are closed but not sealed, and are written again: w
 of a period is used only once the period is sealed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from msgspec import Struct
-
 from laurels.core import record as records
-from laurels.core.board_state import Boards, BoardState
+from laurels.core.board_state import Boards
 from laurels.core.closing import final_ms_of
-from laurels.core.hidden import Exclusion
-from laurels.core.index import Index, RankingIndex
-from laurels.core.ranking_key import RankingKey
-from laurels.core.requests import ReadRequest, listed_by
-from laurels.core.scope_scan import SCOPES
 from laurels.core.stats import Sealed
-from laurels.core.zeros import zeros_of
-from laurels.model.board import Board
-from laurels.model.labels import ALL, is_by
-from laurels.model.rules import Rules
+from laurels.model.labels import ALL
 from laurels.stores.intake.tags import new_tag
 from laurels.stores.intake.writes import Several, Task
 
-from .archive.ranking_form import Chunk, FrozenRanking
-from .archive.segment import PeriodKey, Written
+from .archive.segment import PeriodKey, WrittenPeriod
+from .frozen import FrozenPeriod, FrozenRankings, frozen_period
 from .seal_draft import SealDraft
 from .upkeep import LocalUpkeep
 
@@ -40,24 +30,6 @@ SEALS = 50
 """The maximum number of periods that are sealed in one commit, so that no reader waits for long."""
 ENTRIES = 1_000_000
 """The number of entries after which no further period is written together with others."""
-CHUNK = 2_048
-"""The number of entries that are read while no commit runs. Reading them takes about a
-millisecond."""
-
-
-class _Frozen(Struct, frozen=True):
-    """A closed period to be sealed: its board's number, the rules at its closing, the time of its
-    closing, and the members that were hidden then."""
-
-    number: int
-    board: Board
-    rules: Rules
-    key: PeriodKey
-    closed_ms: int
-    hidden: Exclusion | None
-
-    def ranking_key(self, scope: str) -> RankingKey:
-        return RankingKey(self.number, self.key.window, self.key.instance, scope)
 
 
 class LocalSealing(LocalUpkeep):
@@ -115,7 +87,8 @@ class LocalSealing(LocalUpkeep):
             chosen = self._chosen(board)
         if not chosen:
             return 0
-        written = self.archive.write([(each.key, self._rankings(each)) for each in chosen])
+        rankings = FrozenRankings(lambda: self._fold.index, self.reading)
+        written = self.archive.write([(each.key, rankings.of(each)) for each in chosen])
         with self.reading():
             now_ms = self.advanced_fold().now_ms
         drafts = [
@@ -129,18 +102,24 @@ class LocalSealing(LocalUpkeep):
             self.commit(Several(partial(_seals, chosen[part], written[part])))
         with self.reading():
             trimmed, self._fold.closings.trimmed = self._fold.closings.trimmed, []
-        self.archive.drop([PeriodKey(*each) for each in trimmed])
+        self.archive.drop(
+            [
+                PeriodKey(uid, window, instance, revision)
+                for uid, window, instance, newest in trimmed
+                for revision in range(newest + 1)
+            ]
+        )
         return len(chosen)
 
-    def _chosen(self, board: int | None) -> list[_Frozen]:
+    def _chosen(self, board: int | None) -> list[FrozenPeriod]:
         """Return the next closed periods to seal together."""
-        chosen: list[_Frozen] = []
+        chosen: list[FrozenPeriod] = []
         entries = 0
         for number, window, instance in self._fold.closings.unsealed:
             if board is not None and number != board:
                 continue
             state = self._fold.by_number(number)
-            each = _frozen(state, window, instance)
+            each = frozen_period(state, window, instance)
             entries += self._fold.index.size(each.ranking_key(ALL))
             if chosen and entries > ENTRIES:
                 break
@@ -149,64 +128,8 @@ class LocalSealing(LocalUpkeep):
                 break
         return chosen
 
-    def _rankings(self, frozen: _Frozen) -> Iterator[FrozenRanking]:
-        """Yield the rankings of a closed period that have members, in the order of their
-        scopes."""
-        window = frozen.key.window
-        for scope in self._scopes(frozen):
-            with self.reading():
-                total = _listed(self._fold.index, frozen, scope).size(frozen.ranking_key(scope))
-            if total:
-                yield FrozenRanking(
-                    scope,
-                    frozen.rules.rank,
-                    frozen.rules.score_words(window),
-                    frozen.rules.order_words(window),
-                    total,
-                    self._chunks(frozen, scope, total),
-                )
 
-    def _scopes(self, frozen: _Frozen) -> list[str]:
-        """Return the scopes of a board in which a period may have members, in order."""
-        scopes = [ALL]
-        place: tuple[str, str] | None = None
-        while frozen.rules.scoped:
-            with self.reading():
-                places = self._fold.index.next_scopes(frozen.number, place, SCOPES)
-            if not places:
-                break
-            scopes += [scope for _, scope in places]
-            place = places[-1]
-        return sorted(scopes)
-
-    def _chunks(self, frozen: _Frozen, scope: str, total: int) -> Iterator[Chunk]:
-        key = frozen.ranking_key(scope)
-        for start in range(0, total, CHUNK):
-            with self.reading():
-                index = _listed(self._fold.index, frozen, scope)
-                part = index.slice(key, start, min(start + CHUNK, total))
-            yield part.members, part.words
-
-
-def _frozen(state: BoardState, window: str, instance: int) -> _Frozen:
-    """Return a closed period with the definition at its closing."""
-    closed = state.closing[window].closed[instance]
-    board = Board.from_json(closed.definition) if closed.definition else state.board
-    rules = board.rules() if closed.definition else state.rules
-    key = PeriodKey(state.uid, window, instance)
-    hidden = state.hidden_in(RankingKey(state.number, window, instance, ALL), closed.closed_ms)
-    return _Frozen(state.number, board, rules, key, closed.closed_ms, hidden)
-
-
-def _listed(index: Index, frozen: _Frozen, scope: str) -> RankingIndex:
-    """Return the index with only those entries of a closed period that were ranked at its
-    closing."""
-    zeros = zeros_of(frozen.rules, frozen.key.window, frozen.closed_ms)
-    hidden = None if is_by(scope) else frozen.hidden
-    return listed_by(index, ReadRequest(frozen.ranking_key(scope), zeros=zeros, hidden=hidden))
-
-
-def _draft(frozen: _Frozen, written: Written, now_ms: int) -> SealDraft:
+def _draft(frozen: FrozenPeriod, written: WrittenPeriod, now_ms: int) -> SealDraft:
     window, instance = frozen.key.window, frozen.key.instance
     period = frozen.rules.windows[window].period_of(instance)
     return SealDraft(
@@ -215,7 +138,7 @@ def _draft(frozen: _Frozen, written: Written, now_ms: int) -> SealDraft:
 
 
 def _seals(
-    chosen: Sequence[_Frozen], written: Sequence[Written], boards: Boards, now_ms: int
+    chosen: Sequence[FrozenPeriod], written: Sequence[WrittenPeriod], boards: Boards, now_ms: int
 ) -> list[records.Record]:
     """Return the records that seal periods which are in the archive."""
     seals: list[records.Record] = []

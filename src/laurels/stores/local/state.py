@@ -34,6 +34,7 @@ from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .archive.archive import Archive
 from .archive.folder import MemorySegments
+from .archive.unwanted import unwanted
 from .seal_draft import SealDraft
 from .sealing_thread import SealingThread
 from .write_failures import WriteFailures
@@ -91,6 +92,7 @@ class LocalState(Paced):
         self._sealing = SealingThread(stopwatch)
         recovered = recover(log, self._snapshots(), new_index, self._changes)
         self._fold = recovered.fold
+        self.archive.drop(unwanted(self.archive.periods(), self._fold.boards.values()))
         self._snapshot_scheduler = SnapshotScheduler(recovered)
         for snapshot in recovered.damaged:
             snapshot.set_aside()

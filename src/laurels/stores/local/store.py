@@ -48,7 +48,7 @@ from laurels.wire.audit_entry import AuditStore
 
 from .archive.archive import Archive
 from .copies import LocalCopies
-from .sealing import LocalSealing
+from .verifying import LocalVerifying
 
 MIN_SHARE = 256
 SETTLING_ATTEMPTS = 3
@@ -57,7 +57,7 @@ SETTLING_ATTEMPTS = 3
 T = TypeVar("T")
 
 
-class Service(LocalSealing):
+class Service(LocalVerifying):
     """The store of one process. The state, reads, commits and upkeep are in its base classes, each
     in a module of its own."""
 

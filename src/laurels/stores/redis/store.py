@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage
@@ -36,7 +37,15 @@ from laurels.core.named_windows import window_named
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
-from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
+from laurels.errors import (
+    Closed,
+    Forked,
+    LaurelsError,
+    NothingToBackUp,
+    NotSealed,
+    Unavailable,
+    UnknownWindow,
+)
 from laurels.errors.index_server import NotOnIndexServer
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
@@ -334,6 +343,13 @@ class RedisStore(Paced):
         """Return that nothing was sealed: boards on an index server have no archive."""
         self.ensure_usable()
         return Sealed(0, 0)
+
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        """Raise NotSealed: boards on an index server have no archive."""
+        chosen = window_named(self.definition(board).rules(), window)
+        raise NotSealed(
+            f"the period {period or 'that runs'} of the window {quoted(chosen.name)} is not sealed"
+        )
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
@@ -311,6 +312,10 @@ class RoutedStore:
         """Close and seal the due periods of every store, one after the other."""
         done = [store.seal() for store in self._all()]
         return Sealed(sum([each.closed for each in done]), sum([each.sealed for each in done]))
+
+    def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        """Verify a sealed period in the board's store."""
+        return self._at(board).verify_period(board, window, period)
 
     def clock_status(self) -> ClockStatus:
         """Return the clock status of the first store whose clock has a problem or, if no clock has

@@ -21,7 +21,7 @@ from .segment import (
     PeriodKey,
     PeriodRecord,
     SegmentWriter,
-    Written,
+    WrittenPeriod,
     read_catalogue,
 )
 
@@ -62,11 +62,13 @@ class Archive:
             except ArchiveDamaged as error:
                 _log.warning("a segment of the archive is left out: %s", error)
 
-    def write(self, periods: Iterable[tuple[PeriodKey, Iterable[FrozenRanking]]]) -> list[Written]:
+    def write(
+        self, periods: Iterable[tuple[PeriodKey, Iterable[FrozenRanking]]]
+    ) -> list[WrittenPeriod]:
         """Write periods into one segment, which is durable when this returns. The rankings of a
         period are in ascending order of their scopes, without empty ones. A period that is in the
         archive already is replaced."""
-        written: list[Written] = []
+        written: list[WrittenPeriod] = []
 
         def write(writer: SegmentWriter) -> None:
             written.extend([writer.add(key, rankings) for key, rankings in periods])

@@ -14,7 +14,7 @@ from laurels.model.rules import RankStyle
 
 from .blocks import Block, unpack_block
 from .member_index import blocks_of, page_of
-from .ranking_form import Directory
+from .ranking_form import RankingDirectory
 
 Read = Callable[[int, int], bytes]
 """Reads and verifies what is stored at a position of the period, with its length there."""
@@ -25,7 +25,7 @@ class ArchivedRanking:
     """One ranking of a sealed period. Positions and ranks start at 0. Each method may raise
     ArchiveDamaged."""
 
-    def __init__(self, directory: Directory, key: bytes, read: Read) -> None:
+    def __init__(self, directory: RankingDirectory, key: bytes, read: Read) -> None:
         self._directory = directory
         self._key = key
         self._read = read

@@ -43,7 +43,7 @@ class FrozenRanking(Struct, frozen=True):
     chunks: Iterable[Chunk]
 
 
-class Directory(Struct, frozen=True):
+class RankingDirectory(Struct, frozen=True):
     """The directory of a stored ranking. The lists have an item for each block, and `blocks` and
     `pages` one more: where the last one ends."""
 
@@ -158,7 +158,7 @@ class RankingWriter:
         return head + starts + columns + pack_members(self._members)
 
 
-def read_directory(body: bytes) -> Directory:
+def read_directory(body: bytes) -> RankingDirectory:
     """Return the directory that a writer stored. Raises ArchiveDamaged."""
     if len(body) < _HEAD.size:
         raise damaged()
@@ -169,7 +169,7 @@ def read_directory(body: bytes) -> Directory:
     unpacker.next_count(count)
     ties_from, scores_before = unpacker.numbers(), unpacker.numbers()
     words: list[Sequence[int]] = [unpacker.numbers() for _ in range(width)]
-    return Directory(
+    return RankingDirectory(
         STYLES[style],
         columns,
         ordered,

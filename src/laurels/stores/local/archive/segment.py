@@ -52,7 +52,7 @@ class PeriodKey(Struct, frozen=True, array_like=True, order=True):
     revision: int = 0
 
 
-class Written(Struct, frozen=True):
+class WrittenPeriod(Struct, frozen=True):
     """A period that was written: the number of its entries in all scopes, and their digest."""
 
     entries: int
@@ -123,7 +123,7 @@ class SegmentWriter:
         self._start = self._crc = 0
         self._records: list[PeriodRecord] = []
 
-    def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> Written:
+    def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> WrittenPeriod:
         """Write a period, whose rankings are in ascending order of their scopes."""
         self._begin()
         hash_key = self._secret(8)
@@ -155,7 +155,7 @@ class SegmentWriter:
                 place_of_lists,
             )
         )  # fmt: skip
-        return Written(entries, digest.digest())
+        return WrittenPeriod(entries, digest.digest())
 
     def copy(self, segment: SegmentBytes, record: PeriodRecord) -> None:
         """Copy a period of another segment, verified."""

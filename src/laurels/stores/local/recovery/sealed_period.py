@@ -1,0 +1,74 @@
+"""Computes the digest of a sealed period once more, from the log.
+
+A second fold applies the log up to the seal of the period, when the frozen rankings are as they
+were written to the archive. It begins at the newest snapshot in which the period is not sealed yet,
+or at the beginning of the log.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from laurels.core import record as records
+from laurels.core.digest import PeriodDigest, entry_hashes
+from laurels.core.fold import Fold
+from laurels.stores.local.archive.ranking_form import FrozenRanking
+from laurels.stores.local.archive.segment import ArchivedPeriod
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.snapshot.files import SnapshotFile
+from laurels.stores.local.snapshot.taking import opened
+
+from .recover import NewIndex
+
+Sought = tuple[int, str, int]
+"""A period: the number of the board, the window, the instance."""
+
+
+def fold_until_sealed(
+    log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex, sought: Sought
+) -> Fold | None:
+    """Return a fold of the log up to the entry before the seal of a period; None if the log no
+    longer reaches back so far. Raises LogDamaged, SnapshotDamaged."""
+    fold = _beginning(log, snapshots, new_index, sought)
+    if fold is None:
+        return None
+    for offset, body in log.read(fold.offset):
+        fold.entry = offset
+        for record in records.decode(body):
+            if isinstance(record, records.Seal) and _sealed_by(record) == sought:
+                return fold
+            fold.apply(record)
+        fold.offset = offset
+    return None
+
+
+def digest_of(rankings: Iterable[FrozenRanking], archived: ArchivedPeriod) -> bytes:
+    """Return the digest of rankings with the salts of an archived period."""
+    salts = {record.scope: record.salts() for record in archived.rankings()}
+    digest = PeriodDigest()
+    for ranking in rankings:
+        digest.begin(ranking.scope)
+        of_scope, position = salts.get(ranking.scope), 0
+        for members, words in ranking.chunks:
+            stop = position + len(members)
+            chosen = [b""] * len(members) if of_scope is None else of_scope.slice(position, stop)
+            names = [member.encode() for member in members]
+            digest.add(entry_hashes([salt or b"" for salt in chosen], words, names))
+            position = stop
+    return digest.digest()
+
+
+def _beginning(
+    log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex, sought: Sought
+) -> Fold | None:
+    """Return the newest known fold in which a period is not sealed yet."""
+    number, window, instance = sought
+    for snapshot in snapshots:
+        fold = opened(snapshot.path, new_index())
+        state = fold.find_by_number(number)
+        closing = None if state is None else state.closing.get(window)
+        if closing is None or instance not in closing.sealed:
+            return fold
+    return Fold(new_index()) if log.first == 1 else None
+
+
+def _sealed_by(record: records.Seal) -> Sought:
+    return record.board, record.window, record.instance

@@ -1,0 +1,225 @@
+"""The archive: every question about a sealed period is answered as it was from memory, and the
+digest proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.core.standing import AsOf
+from laurels.errors import BeyondHead, InvalidLimit, NotSealed, PeriodExpired, UnknownWindow
+from tests.contract.deployments import STORES, Deployment
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
+TODAY = "2026-11-20"
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW_MS)
+
+
+@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+def deployment(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Deployment]:
+    """Return a deployment of each kind that has an archive."""
+    with Deployment(request.param, tmp_path, clock) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def lb(deployment: Deployment) -> laurels.Leaderboards:
+    return deployment.lb
+
+
+def filled(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, window: str = "day:keep=1", **fields: Any
+) -> None:
+    """Create a board with many members in several blocks, many of which have equal scores."""
+    windows = ["all", f"{window},archive=forever"]
+    fields = {"scopes": [[], ["room"]], "rank_by": "room", "grace": "0s", **fields}
+    lb.create(laurels.Board("b", windows=windows, **fields))
+    columns = len(fields.get("columns", [1]))
+    for start in range(0, 1_400, 200):
+        clock.advance(7)
+        lb.submit_many(
+            "b",
+            [
+                (f"m{i:04}", (i % 41, i % 7)[:columns], None, None, {"room": f"{i % 3}"})
+                for i in range(start, start + 200)
+            ],
+        )
+    lb.set_data("b", "m0042", {"n": 42})
+
+
+def answers(lb: laurels.Leaderboards, window: str = "day") -> list[object]:
+    """Return the answers to every question about a period."""
+    found: list[object] = []
+    for place in ({}, {"labels": {"room": "1"}}, {"labels": {"room": "none"}}, {"by": "room"}):
+        of: dict[str, Any] = {"window": window, "period": TODAY, **place}
+        page = lb.top("b", limit=600, with_data=True, **of)
+        found.append(page)
+        while page.next:
+            page = lb.top("b", limit=600, after=page.next, **of)
+            found.append(page)
+        found.append(lb.top("b", limit=20, offset=505, **of))
+        back = lb.top("b", limit=30, reverse=True, **of)
+        found += [back, lb.top("b", limit=30, reverse=True, after=back.next, **of)]
+        found.append(lb.range("b", low=10, high=12, limit=500, **of))
+        found.append(lb.range("b", high=3, limit=5, offset=2, with_data=True, **of))
+        found += [lb.count("b", **of), lb.count("b", low=7, high=7, **of)]
+        for member in ("m0042", "m1399", "nobody", "1"):
+            found.append(lb.standing("b", member, with_data=True, **of))
+            found.append(lb.around("b", member, radius=3, **of))
+            found.append(lb.rank("b", member, **of))
+        members = ["m0007", "m0042", "nobody", "2", "m1000"]
+        found += [lb.ranks("b", members, **of), lb.standings("b", members, with_data=True, **of)]
+        found += [lb.at_rank("b", rank, **of) for rank in (1, 512, 513, 1_400, 2_000)]
+        found += [lb.score_at_percentile("b", percent, **of) for percent in (0, 37.5, 100)]
+        found.append(list(lb.export("b", **of)))
+    return list(map(timeless, found))
+
+
+def timeless(answer: Any) -> Any:
+    """Return an answer without the offset of the log, and without cursors, which name a board by
+    its number."""
+    if isinstance(answer, (laurels.Page, laurels.Standing)):
+        as_of = answer.as_of
+        plain = AsOf(0, as_of.window, as_of.period, None, as_of.labels, as_of.by)
+        return type(answer)(**{**_fields(answer), "as_of": plain})
+    return answer
+
+
+def _fields(answer: Any) -> dict[str, Any]:
+    return {name: getattr(answer, name) for name in answer.__struct_fields__}
+
+
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"rank": "competition", "tie": "last"},
+    {"rank": "dense", "tie": "member"},
+    {"rank": "competition", "hide_zero": True},
+    {
+        "rank": "dense",
+        "columns": [laurels.Column("level", order="asc"), laurels.Column("wins", scale=2)],
+    },
+    {"columns": [laurels.Column("best", op="last")], "tie_resolution": "1s"},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: ",".join(kind) or "plain")
+def test_a_sealed_period_is_answered_as_it_was_from_memory(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, kind: dict[str, Any]
+) -> None:
+    filled(lb, clock, **kind)
+    before = answers(lb)
+    clock.advance(2 * DAY)
+    lb.submit("b", "m0042", (1, 1)[: len(kind.get("columns", [1]))], labels={"room": "1"})
+    lb.seal()
+    assert answers(lb) == before
+
+
+def test_the_head_of_a_board_bounds_what_is_listed_of_a_sealed_period(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("b", windows=["day:keep=1,archive=forever"], head=100, grace="0s"))
+    lb.submit_many("b", [(f"m{i:03}", i) for i in range(120)])
+    before = timeless(lb.top("b", period=TODAY, limit=200))
+    assert len(before) == before.certain == 100
+    clock.advance(2 * DAY)
+    lb.seal()
+    assert timeless(lb.top("b", period=TODAY, limit=200)) == before
+    assert lb.rank("b", "m000", period=TODAY) == 120
+    with pytest.raises(BeyondHead):
+        lb.at_rank("b", 101, period=TODAY)
+
+
+def test_the_data_of_members_is_that_of_now(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    filled(lb, clock)
+    clock.advance(2 * DAY)
+    lb.seal()
+    lb.set_data("b", "m0042", {"n": "new"})
+    entry = lb.standing("b", "m0042", window="day", period=TODAY, with_data=True)
+    assert entry is not None
+    assert entry.data == {"n": "new"}
+
+
+def test_the_sealed_periods_are_listed_newest_first(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(
+        laurels.Board(
+            "b", windows=["day:archive=forever", "hour:keep=1,archive=2", "month"], grace="0s"
+        )
+    )
+    assert lb.archived("b") == []
+    for _ in range(4):
+        lb.submit("b", "ann", 1)
+        clock.advance(HOUR)
+    clock.advance(DAY)
+    lb.seal()
+    listed = lb.archived("b")
+    assert [(each.window, each.period) for each in listed] == [
+        ("day", "2026-11-20"),
+        ("hour", "2026-11-20T18+00:00"),
+        ("hour", "2026-11-20T17+00:00"),
+    ]
+    assert [each.entries for each in listed] == [1, 1, 1]
+    assert {each.revision for each in listed} == {0}
+    assert all(each.end_ms <= each.sealed_ms <= clock.now_ms() for each in listed)
+    assert listed[1].end_ms - listed[1].start_ms == HOUR
+    assert lb.archived("b", "hour") == listed[1:]
+    assert lb.archived("b", limit=1, offset=1) == listed[1:2]
+    assert lb.archived("b", "month") == []
+    with pytest.raises(UnknownWindow):
+        lb.archived("b", "year")
+    with pytest.raises(InvalidLimit):
+        lb.archived("b", limit=10_001)
+    with pytest.raises(PeriodExpired):
+        lb.top("b", window="hour", period="2026-11-20T16+00:00")
+
+
+def test_a_digest_is_computed_once_more_from_the_archive_and_from_the_log(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    filled(lb, clock)
+    with pytest.raises(NotSealed):
+        lb.verify("b", window="day", period=TODAY)
+    clock.advance(2 * DAY)
+    lb.remove("b", "m0042")
+    lb.seal()
+    lb.submit("b", "m0001", 99)
+    [sealed] = lb.archived("b")
+    found = lb.verify("b", window="day", period=TODAY)
+    assert (found.window, found.period, found.revision) == ("day", TODAY, 0)
+    assert (found.entries, found.verified) == (sealed.entries, True)
+    assert found.digest == found.archive == found.log == sealed.digest
+    with pytest.raises(NotSealed):
+        lb.verify("b", window="all")
+
+
+def test_sealed_periods_are_the_same_after_a_restart_and_a_rebuild(
+    deployment: Deployment, clock: laurels.ManualClock
+) -> None:
+    filled(deployment.lb, clock)
+    before = answers(deployment.lb)
+    clock.advance(2 * DAY)
+    deployment.lb.seal()
+    listed = deployment.lb.archived("b")
+    deployment.lb.rebuild()
+    assert answers(deployment.lb) == before
+    if deployment.lasting:
+        deployment.reopen()
+    assert answers(deployment.lb) == before
+    assert deployment.lb.archived("b") == listed
+    assert deployment.lb.verify("b", window="day", period=TODAY).verified
+    deployment.lb.check()
