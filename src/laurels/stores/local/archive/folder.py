@@ -18,7 +18,7 @@ from laurels.stores.local.snapshot.files import sync_folder
 
 from .segment import SegmentBytes
 
-_NAME = re.compile(r"sealed-([0-9]{12})\.laurels")
+NAME = re.compile(r"sealed-([0-9]{12})\.laurels")
 _UNFINISHED = "sealed.unfinished"
 _BUFFER = 1 << 20
 
@@ -82,7 +82,7 @@ class FolderSegments:
             return []
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
-        matches = [_NAME.fullmatch(path.name) for path in self._folder.iterdir()]
+        matches = [NAME.fullmatch(path.name) for path in self._folder.iterdir()]
         return sorted([int(match[1]) for match in matches if match])
 
     def open(self, number: int) -> FileSegment:

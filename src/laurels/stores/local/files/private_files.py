@@ -18,7 +18,7 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OTHER_USERS = 0o077
 _OWN_NAMES = re.compile(
-    r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot|changes\.db)([-.].*)?"
+    r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot|changes\.db|archive|payouts\.db)([-.].*)?"
 )
 _log = logging.getLogger("laurels")
 
@@ -64,8 +64,10 @@ def tighten_folder(folder: Path) -> None:
         entries = list(folder.iterdir())
         own = [path for path in entries if _OWN_NAMES.fullmatch(path.name)]
         shared = len(own) < len(entries)
-        changed = [path.name for path in own if _tighten(path, FILE_MODE)]
-        if not shared and _tighten(folder, FOLDER_MODE):
+        folders = [path for path in own if path.is_dir() and not path.is_symlink()]
+        inside = [path for each in folders for path in each.iterdir()]
+        changed = [path.name for path in own + inside if _tighten(path)]
+        if not shared and _tighten(folder):
             changed.insert(0, "the folder")
         if changed:
             _log.info(
@@ -84,13 +86,14 @@ def _tighten_file(file: int) -> None:
             os.fchmod(file, FILE_MODE)
 
 
-def _tighten(path: Path, mode: int) -> bool:
+def _tighten(path: Path) -> bool:
     """Remove the rights of other users from a path that this user owns. Return whether they had any
     rights."""
     with suppress(OSError):
         info = path.lstat()
         regular = stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)
         if regular and info.st_uid == os.geteuid() and info.st_mode & _OTHER_USERS:
+            mode = FOLDER_MODE if stat.S_ISDIR(info.st_mode) else FILE_MODE
             path.chmod(stat.S_IMODE(info.st_mode) & mode)
             return True
     return False

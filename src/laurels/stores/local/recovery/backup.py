@@ -1,10 +1,11 @@
 """Backups: one file with the content of a folder, taken while a process may be serving it.
 
-A backup is the folder's newest valid snapshot and the log after it, read in one transaction. Both
-can be read during writes, because snapshots are never changed and SQLite gives a reader one
-consistent state. The file has the format of snapshots (`snapshot/form.py`): a first section with
-the notes and a table of contents, the snapshot in pieces, the entries of the log. The file gets its
-name only after it was flushed and read back.
+A backup is the folder's newest valid snapshot and the log after it, read in one transaction, and
+the archive of sealed periods with their payouts (`sealed_files.py`). All can be read during writes,
+because snapshots and segments are never changed and SQLite gives a reader one consistent state. The
+file has the format of snapshots (`snapshot/form.py`): a first section with the notes and a table of
+contents, the snapshot in pieces, the files of sealed periods in pieces, the entries of the log. The
+file gets its name only after it was flushed and read back.
 
 Restoring first verifies the whole file. It builds a folder under a temporary name, and renames it
 at the end, so the result is either a complete folder or no folder.
@@ -14,6 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,6 +35,8 @@ from laurels.stores.local.log.folder import LOG_NAME
 from laurels.stores.local.log.sqlite import LogView, write_log
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
 from laurels.stores.local.snapshot.form import Section, read_sections, verify, write_sections
+
+from .sealed_files import ARCHIVE, SealedFileWriter, SegmentFiles, payouts_sections
 
 CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"
 _PIECE = 1 << 20
@@ -78,11 +82,14 @@ def back_up(
     for _ in range(_ATTEMPTS):
         with ExitStack() as stack:
             snapshot = _newest_good(folder, stack)
+            segments = SegmentFiles(folder, stack)
+            segments.find()
             log = stack.enter_context(closing(LogView(folder / LOG_NAME)))
             offset = 0 if snapshot is None else snapshot[0].offset
             if log.first > offset + 1:
                 continue  # the log was meanwhile trimmed to a newer snapshot
-            return _write(file, log, snapshot, progress)
+            segments.find()
+            return _write(file, folder, log, snapshot, segments, progress)
     raise LogDamaged(f"the log in {folder} begins after its newest valid snapshot")
 
 
@@ -104,7 +111,12 @@ def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO
 
 
 def _write(
-    file: Path, log: LogView, snapshot: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
+    file: Path,
+    folder: Path,
+    log: LogView,
+    snapshot: tuple[SnapshotFile, BinaryIO] | None,
+    segments: SegmentFiles,
+    progress: Progress,
 ) -> Backup:
     """Write a backup to a temporary file, verify it and rename it."""
     offset = None if snapshot is None else snapshot[0].offset
@@ -115,7 +127,7 @@ def _write(
     unfinished = file.with_name(f"{file.name}.unfinished")
     try:
         with written_file(unfinished, _PIECE) as written:
-            write_sections(written, _sections(contents, log, snapshot, progress))
+            write_sections(written, _sections(contents, folder, log, snapshot, segments, progress))
             written.flush()
             os.fsync(written.fileno())
         verify(unfinished)
@@ -132,17 +144,24 @@ def _write(
 
 def _sections(
     contents: Backup,
+    folder: Path,
     log: LogView,
     snapshot: tuple[SnapshotFile, BinaryIO] | None,
+    segments: SegmentFiles,
     progress: Progress,
 ) -> Iterator[Section]:
     size = os.fstat(snapshot[1].fileno()).st_size if snapshot is not None else 0
+    size += segments.nbytes
     entries = contents.offset - contents.log_from + 1
     done = 0
     yield CONTENTS, _encode(contents)
     while snapshot is not None and (piece := snapshot[1].read(_PIECE)):
         yield SNAPSHOT, piece
         done += len(piece)
+        progress(done, size + entries)
+    for body in chain(segments.sections(), payouts_sections(folder)):
+        yield ARCHIVE, body
+        done = min(size, done + len(body))
         progress(done, size + entries)
     part: list[tuple[int, bytes]] = []
     nbytes = 0
@@ -185,13 +204,17 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
 def _build(file: Path, folder: Path, progress: Progress) -> Backup:
     """Write the files of a folder from a backup."""
     size = file.stat().st_size
-    with file.open("rb") as read:
+    with file.open("rb") as read, ExitStack() as stack:
         sections = read_sections(read, str(file))
         contents = _read_contents(sections, file)
         pending: list[Section] = []
+        sealed = SealedFileWriter(folder, file, stack)
 
         def entries() -> Iterator[tuple[int, bytes]]:
-            for kind, body in (*pending, *sections):
+            for kind, body in chain(pending, sections):
+                if kind == ARCHIVE:
+                    sealed.add(body)
+                    continue
                 if kind != ENTRIES:
                     raise SnapshotDamaged(f"{file} has a section of the unknown kind {kind!r}")
                 yield from _entries.decode(body)
@@ -202,6 +225,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
             pending += _write_snapshot(path, sections)
             verify(path)
         write_log(folder / LOG_NAME, contents.notes, entries())
+        sealed.finish()
     with closing(LogView(folder / LOG_NAME)) as log:
         if log.last != contents.offset:
             raise SnapshotDamaged(

@@ -1,0 +1,160 @@
+"""A folder with an archive: its files are private and in backups, and damage is an error."""
+
+from __future__ import annotations
+
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import laurels
+from laurels.config.portable import portable
+from laurels.errors import ArchiveDamaged
+from laurels.errors.copies import ArchiveNotCopied
+from laurels.flows.copying.copying import copy_board
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.archive.folder import FolderSegments
+from laurels.stores.local.recovery.backup import back_up, restore
+
+from .standings import frozen, random_secret, rows_of
+
+DAY = 86_400_000
+NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
+FIRST, SECOND = "2026-11-20", "2026-11-21"
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, clock: laurels.ManualClock) -> Path:
+    """Return a folder with two sealed days, each in a segment of its own."""
+    path = tmp_path / "boards"
+    with laurels.open(path, clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=["day:keep=1,archive=forever"], grace="0s"))
+        for _ in range(2):
+            lb.submit_many("b", [(f"m{i:04}", i) for i in range(700)])
+            clock.advance(DAY)
+            lb.seal()
+        clock.advance(DAY)
+    return path
+
+
+def listed(lb: laurels.Leaderboards, period: str) -> list[tuple[str, int]]:
+    return [(entry.member, entry.rank) for entry in lb.export("b", period=period)]
+
+
+WHOLE = [(f"m{i:04}", 700 - i) for i in range(699, -1, -1)]
+
+
+def segments(folder: Path) -> list[Path]:
+    return sorted((folder / "archive").iterdir())
+
+
+def test_the_files_are_private_to_their_owner(folder: Path, clock: laurels.ManualClock) -> None:
+    paths = [folder / "archive", *segments(folder)]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o600, 0o600]
+    folder.chmod(0o755)
+    for path in paths:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with laurels.open(folder, clock=clock):
+        pass
+    assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o600, 0o600]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_backup_has_the_archive(folder: Path, tmp_path: Path, clock: laurels.ManualClock) -> None:
+    with laurels.open(folder, clock=clock) as lb:
+        archived = lb.archived("b")
+        back_up(folder, tmp_path / "it.backup")
+    restore(tmp_path / "it.backup", tmp_path / "restored")
+    assert [path.read_bytes() for path in segments(tmp_path / "restored")] == [
+        path.read_bytes() for path in segments(folder)
+    ]
+    paths = [tmp_path / "restored" / "archive", *segments(tmp_path / "restored")]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o600, 0o600]
+    with laurels.open(tmp_path / "restored", clock=clock) as lb:
+        assert lb.archived("b") == archived
+        assert listed(lb, FIRST) == listed(lb, SECOND) == WHOLE
+        assert lb.verify("b", period=FIRST).verified
+
+
+def test_a_damaged_period_is_an_error_and_the_others_can_be_read(
+    folder: Path, clock: laurels.ManualClock
+) -> None:
+    first, _ = segments(folder)
+    content = bytearray(first.read_bytes())
+    content[100] ^= 1
+    first.write_bytes(content)
+    with laurels.open(folder, clock=clock) as lb:
+        with pytest.raises(ArchiveDamaged, match="is not what was written"):
+            lb.top("b", period=FIRST)
+        with pytest.raises(ArchiveDamaged):
+            lb.verify("b", period=FIRST)
+        assert listed(lb, SECOND) == WHOLE
+        lb.submit("b", "ann", 1)
+
+
+@pytest.mark.parametrize("how", ["cut", "gone"])
+def test_a_missing_segment_is_an_error_of_its_periods_alone(
+    folder: Path, clock: laurels.ManualClock, how: str
+) -> None:
+    first, _ = segments(folder)
+    first.unlink() if how == "gone" else first.write_bytes(first.read_bytes()[:-3])
+    with laurels.open(folder, clock=clock) as lb:
+        with pytest.raises(ArchiveDamaged, match="the archive has no standings of the window"):
+            lb.top("b", period=FIRST)
+        assert listed(lb, SECOND) == WHOLE
+
+
+def test_periods_that_have_left_the_archive_leave_the_disk(
+    tmp_path: Path, clock: laurels.ManualClock
+) -> None:
+    path = tmp_path / "boards"
+    with laurels.open(path, clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=["hour:keep=1,archive=2"], grace="0s"))
+    for _ in range(8):
+        with laurels.open(path, clock=clock) as lb:
+            lb.submit_many("b", [(f"m{i:04}", i) for i in range(700)])
+            clock.advance(3_600_000)
+            lb.seal()
+            assert len(lb.archived("b")) <= 2
+    assert len(segments(path)) <= 3
+
+
+def test_what_was_written_but_not_sealed_is_dropped_when_the_folder_is_opened(
+    folder: Path, clock: laurels.ManualClock
+) -> None:
+    """A kill between the archive and the seal leaves a period, or a revision of one, behind."""
+    archive = Archive(FolderSegments(folder / "archive"), random_secret())
+    sealed = archive.periods()
+    corrected = replace(sealed[0], revision=1)
+    unsealed = replace(sealed[0], instance=sealed[0].instance + 7 * DAY)
+    foreign = replace(sealed[0], uid="of a deleted board")
+    rows = rows_of(600, 1)
+    archive.write([(key, [frozen(rows)]) for key in (corrected, unsealed, foreign)])
+    archive.close()
+    with laurels.open(folder, clock=clock) as lb:
+        assert listed(lb, FIRST) == listed(lb, SECOND) == WHOLE
+        lb.submit_many("b", [(f"m{i:04}", i) for i in range(700)])
+        clock.advance(DAY)
+        lb.seal()
+        assert listed(lb, FIRST) == WHOLE
+        assert len(lb.archived("b")) == 3
+    kept = Archive(FolderSegments(folder / "archive"), random_secret()).periods()
+    assert {*sealed, foreign} <= {*kept}
+
+
+def test_a_board_with_sealed_periods_is_not_copied_without_them(
+    folder: Path, clock: laurels.ManualClock
+) -> None:
+    with (
+        closing(portable(folder, clock, create=False)) as source,
+        closing(portable("memory:", clock, create=True)) as target,
+        pytest.raises(ArchiveNotCopied, match="'day' has 2 sealed periods in the archive"),
+    ):
+        copy_board(source.copies, target.copies, "b")
