@@ -12,6 +12,7 @@ from bench.targets.index_server import measure_index_server
 from bench.targets.ranks import measure_ranks
 from bench.targets.recovery import measure_huge, measure_recovery
 from bench.targets.scale import Scale
+from bench.targets.seasons import measure_seasons
 from bench.targets.sizes import measure_sizes
 from bench.targets.stalls import measure_stalls
 
@@ -26,6 +27,7 @@ SECTIONS: dict[str, Section] = {
     "http": measure_http,
     "redis": measure_index_server,
     "flows": measure_flows,
+    "seasons": measure_seasons,
     "huge": measure_huge,
 }
 
