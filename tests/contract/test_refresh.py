@@ -171,7 +171,8 @@ def test_a_refreshed_window_shows_the_steps_of_its_last_refresh(
     assert (period.label, period.total, period.current) == ("2026-11-21", 2, True)
     clock.advance(DAY)
     assert scores(lb.top("b")) == {"bob": 7, "ann": 5}
-    assert (period.final, lb.periods("b")) == (False, [msgspec.structs.replace(period, final=True)])
+    ended = msgspec.structs.replace(period, final=True, state="final")
+    assert (period.final, lb.periods("b")) == (False, [ended])
     assert lb.top("b", period="2026-11-21").total == 2
     with pytest.raises(PeriodFuture):
         lb.top("b", period="2026-11-22")

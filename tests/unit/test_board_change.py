@@ -137,11 +137,11 @@ def test_any_other_field_cannot_change(field: str, value: object) -> None:
         (["all", "day", "months=month:keep=12", "recent=week"], "window 'month' cannot go"),
         (
             ["all", "day=day:tz=Asia/Tokyo", "month:keep=12", "recent=week"],
-            "window 'day' can change in nothing but keep",
+            "window 'day' can change in nothing but keep, archive, prizes",
         ),
         (
             ["all", "day", "month:keep=12", "recent=month"],
-            "window 'recent' can change in nothing but keep",
+            "window 'recent' can change in nothing but keep, archive, prizes",
         ),
         (["day", "all", "month:keep=12", "recent=week"], "stay in their order"),
         (["year", *OLD.windows], "stay in their order"),
@@ -177,7 +177,7 @@ def test_a_decay_window_can_be_added_and_never_change() -> None:
     added = safe_change(old, {"windows": ["all", "hot=decay:6h", "decay:30d"]})
     assert added.windows == ("all", "hot=decay:6h", "decay:30d")
     assert reasons_of(old, {"windows": ["all", "hot=decay:360m"]}) == [
-        "window 'hot' can change in nothing"
+        "window 'hot' can change in nothing but archive, prizes"
     ]
     with pytest.raises(BoardInvalid, match="take op sum"):
         safe_change(Board("b", columns=[Column(op="best")]), {"windows": ["all", "decay:6h"]})

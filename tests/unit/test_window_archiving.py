@@ -77,5 +77,5 @@ def test_only_the_options_about_closed_periods_and_keep_may_change() -> None:
     assert safe_change(board, {"windows": ["day:archive=9,keep=3"]}).windows == (
         "day:keep=3,archive=9",
     )
-    with pytest.raises(UnsafeChange, match="nothing but keep, archive, archive_every, prizes"):
+    with pytest.raises(UnsafeChange, match="nothing but keep, archive, prizes"):
         safe_change(board, {"windows": ["day:archive=4,grace=1h"]})

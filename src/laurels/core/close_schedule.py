@@ -202,6 +202,10 @@ class CloseSchedule:
                 self._ready[number] = None
         return [state for state in self._look_at(limit) if state is not None]
 
+    def may_be_due(self, now_ms: int) -> bool:
+        """Return whether a period of any board may be due to be closed. O(1)."""
+        return bool(self._ready) or (bool(self._heap) and self._heap[0][0] <= now_ms)
+
     def has_ready(self, now_ms: int) -> bool:
         """Return whether a board has periods that are due; up to ROUND boards are looked at."""
         if self._heap and self._heap[0][0] <= now_ms:

@@ -7,7 +7,6 @@ from msgspec.structs import asdict, replace
 
 from laurels.errors import UnsafeChange
 from laurels.model.validation import quoted
-from laurels.model.windows.archiving import ARCHIVING
 from laurels.model.windows.forms import WindowForm, parse_window
 
 from .board import Board
@@ -101,9 +100,9 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
         if form.name not in after:
             reasons.append(f"window {quoted(form.name)} cannot go: what it counted would be lost")
         elif _with_safe_options(after[form.name], form) != form:
-            keep = ["keep"] if form.ranks_periods else []
-            what = ", ".join([*keep, *ARCHIVING])
-            reasons.append(f"window {quoted(form.name)} can change in nothing but {what}")
+            what = ", ".join(form.safe_options)
+            what = f"nothing but {what}" if what else "nothing"
+            reasons.append(f"window {quoted(form.name)} can change in {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")
     return reasons

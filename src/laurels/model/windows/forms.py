@@ -126,6 +126,11 @@ class WindowForm(Struct, frozen=True):
         return self.type not in ("rolling", "decay")
 
     @property
+    def safe_options(self) -> tuple[str, ...]:
+        """The options that may change without altering the meaning of counted events."""
+        return (*(("keep",) if self.ranks_periods else ()), *_archiving_of(self.type))
+
+    @property
     def short_name(self) -> str:
         """The name that a window of this form has without a name of its own."""
         measure = f"{self.span}/{self.step}" if self.span else self.half_life

@@ -1,6 +1,6 @@
 """The writes that close and seal periods."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -69,27 +69,21 @@ class ClosingWrite:
 
 class DueClosings:
     """The closings that a commit makes before its writes: of each board that it writes to, the
-    periods that are due. `find` returns a board by its number, `due` its due periods at a time."""
+    periods that are due."""
 
-    def __init__(
-        self,
-        find: Callable[[int], BoardState | None],
-        due: Callable[[BoardState, int], list[DuePeriod]],
-    ) -> None:
-        self._find = find
-        self._due = due
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
         self._closed: set[tuple[int, str, int]] = set()
 
     def before(self, number: int, now_ms: int) -> ClosingWrite | None:
-        """Return the closing that comes before a write to a board at `now_ms`; None if nothing is
-        due. A period is closed only once."""
-        board = self._find(number)
-        if board is None or now_ms < board.final_ms:
-            return None
+        """Return the closing that comes before a write to a board that is drafted at `now_ms`; None
+        if nothing is due. A period is closed only once."""
+        board = self._fold.by_number(number)
+        at_ms = self._fold.accepts_at(board, now_ms)
         due = [
             each
-            for each in self._due(board, now_ms)
+            for each in self._fold.closings.due(board, at_ms)
             if (number, each.window, each.instance) not in self._closed
         ]
         self._closed |= {(number, each.window, each.instance) for each in due}
-        return ClosingWrite(close_records(board, due, now_ms)) if due else None
+        return ClosingWrite(close_records(board, due, at_ms)) if due else None

@@ -31,7 +31,6 @@ from laurels.stores.intake.shares import SHARE
 from laurels.stores.intake.tickets import Ticket, build_writes
 from laurels.stores.intake.writes import FoldedWrite, Task
 from laurels.timeline.clock import EventClock
-from laurels.timeline.instants import MAX_MS
 
 from .reading import LocalReads
 
@@ -213,7 +212,7 @@ class LocalCommits(LocalReads):
         write moves the time of its board, they come right before the write."""
         accepted: Accepted = []
         logged: list[msgspec.Raw] = []
-        closings = DueClosings(self._fold.find_by_number, self._fold.closings.due)
+        closings: DueClosings | None = None
         first: list[ClosingWrite] = []
         self._fold.drafted_ms.clear()
         waiting = deque(join_writes(build_writes(tickets)))
@@ -229,7 +228,11 @@ class LocalCommits(LocalReads):
                 else:
                     waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
                 continue
-            closing = self._due_before(closings, drafted, now_ms) if drafted else None
+            closing: ClosingWrite | None = None
+            if drafted and self._may_be_due(drafted[0].board, now_ms):
+                closings = closings or DueClosings(self._fold)
+                with self._lock:
+                    closing = closings.before(drafted[0].board, now_ms)
             if closing is not None and self._event_time:
                 accepted.append(([], closing))
                 logged += closing.encoded()
@@ -242,19 +245,10 @@ class LocalCommits(LocalReads):
         closes = [each for closing in first for each in closing.encoded()]
         return [([], closing) for closing in first] + accepted, closes + logged
 
-    def _due_before(
-        self, closings: DueClosings, drafted: Sequence[records.Record], now_ms: int
-    ) -> ClosingWrite | None:
-        """Return the closing of the periods that are due before the records of a write; None if
-        nothing is due."""
-        board = self._fold.find_by_number(drafted[0].board)
-        if board is None or board.final_ms == MAX_MS:
-            return None
-        at_ms = self._fold.accepts_at(board, now_ms)
-        if at_ms < board.final_ms:
-            return None
-        with self._lock:
-            return closings.before(board.number, at_ms)
+    def _may_be_due(self, number: int, now_ms: int) -> bool:
+        """Return whether a period of a board may have to be closed before a write to it. O(1)."""
+        board = self._fold.find_by_number(number)
+        return board is not None and self._fold.accepts_at(board, now_ms) >= board.final_ms
 
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
         """Append records to the log as one entry, and fold their writes. Before they are folded, as

@@ -24,7 +24,7 @@ from .upkeep import LocalUpkeep
 
 BOARDS = 250
 """The maximum number of boards whose periods are closed in one commit of `seal`."""
-PERIODS = 1_000
+PERIODS = 500
 """The maximum number of periods that are written to the archive together."""
 SEALS = 50
 """The maximum number of periods that are sealed in one commit, so that no reader waits for long."""

@@ -201,6 +201,7 @@ class Service(LocalVerifying):
             self._changes.start(self._lock, self._times)
         if not self.paced:
             self.work(MIN_SHARE + 2 * weight)
-            self._close_share()
+            if self._fold.closings.may_be_due(self._fold.clock_ms):
+                self._close_share()
         if self._fold.closings.unsealed:
             self.start_sealing()
