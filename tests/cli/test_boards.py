@@ -172,7 +172,9 @@ def test_delete_reports_changes_that_a_sink_has_not_sent(shell: Shell) -> None:
         lb.submit_many("b", [("ann", 1), ("bob", 2)])
     ran = shell("board", "delete", "b", "--yes")
     assert (ran.code, ran.out) == (0, "deleted b\n")
-    assert ran.err == "b: a sink has not reported 2 changes as sent; they are deleted\n"
+    assert ran.err == (
+        "b: a sink has not reported 2 changes as sent; they are kept for 1d after the deletion\n"
+    )
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, 1), ("y", 0, 0)])

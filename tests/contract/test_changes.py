@@ -324,12 +324,16 @@ def test_a_position_is_a_change_even_if_every_event_is_late(lb: laurels.Leaderbo
     assert (change.kind, change.data) == ("position", {"source": "file", "position": "1"})
 
 
-def test_a_cursor_of_another_board_has_diverged(lb: laurels.Leaderboards) -> None:
+def test_a_cursor_of_another_board_has_diverged(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     lb.submit("board", "ann", 1)
     cursor = lb.changes("board").cursor
     lb.delete("board")
     lb.create(board_of(DEFINITIONS["sum"]))
+    assert [change.kind for change in lb.changes("board", after=cursor)] == ["delete"]
+    clock.advance(7 * DAY)
     with pytest.raises(CursorDiverged):
         lb.changes("board", after=cursor)
     ahead = lb.changes("board").cursor.replace("~1-", "~9-", 1)

@@ -13,7 +13,7 @@ import pytest
 import laurels
 from laurels import config
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
@@ -70,6 +70,9 @@ class CountingStore:
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         return self._store.changed_boards(after)
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        return self._store.deleted_boards(source)
 
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
@@ -186,6 +189,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.changed_boards(changed.cursor).boards == ["b"]
     assert [change.kind for change in lb.changes("b")] == ["change", "data"]
     assert len(next(lb.watch_changes("b"))) == 2
+    assert lb.deleted_boards() == []
 
     assert [window.members for window in lb.stats("b").windows] == [3, 3]
     assert lb.stats().boards == 1

@@ -14,7 +14,7 @@ import pytest
 
 import laurels
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, DefinitionCommand
 from laurels.core.fold import Fold
@@ -172,6 +172,9 @@ class UnloggedStore:
     def changed_boards(self, after: str | None) -> ChangedBoards:
         return ChangedBoards([], "")
 
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        return []
+
     def rebuild(self) -> None:
         """Do nothing: the rankings are derived from no other data."""
 
@@ -226,6 +229,7 @@ def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -
     assert [entry.score for entry in lb.top("b")] == [3]
     assert list(lb.audit()) == []
     assert lb.changed_boards().boards == []
+    assert lb.deleted_boards() == []
     assert lb.hot().members == []
 
 

@@ -167,7 +167,58 @@ def test_a_stream_ends_with_its_board(server: Served) -> None:
             assert (await stream.next()).kind == "changes"
             await asyncio.to_thread(httpx.delete, f"{server.url}/v1/boards/b", headers=ADMIN)
             ended = await stream.next()
-            assert (ended.kind, ended.document["code"]) == ("problem", "unknown_board")
+            assert [change["kind"] for change in ended.document["changes"]] == ["delete"]
+            assert (await stream.next()).kind == "end"
+            assert b"event" not in await stream.rest()
+        again = httpx.get(
+            f"{server.url}{LIVE}", headers={**ADMIN, "last-event-id": str(ended.number)}
+        )
+        assert (again.status_code, again.json()["code"]) == (410, "board_deleted")
+
+    asyncio.run(main())
+
+
+def test_a_stream_of_a_board_without_changes_to_come_ends_with_an_error(server: Served) -> None:
+    """The board keeps no changes any more when it is deleted."""
+
+    async def main() -> None:
+        async with feed(server.url, f"{LIVE}?after=now", key=ADMIN_KEY) as stream:
+            await asyncio.to_thread(submit, server.url, "ann", 1)
+            assert (await stream.next()).kind == "changes"
+            path = f"{server.url}/v1/boards/b"
+            for call in (
+                lambda: httpx.patch(path, json={"changes": ""}, headers=ADMIN),
+                lambda: httpx.delete(path, headers=ADMIN),
+            ):
+                (await asyncio.to_thread(call)).raise_for_status()
+            ended = await stream.next()
+            assert ended.kind == "problem"
+            assert ended.document["code"] in ("changes_not_kept", "unknown_board")
             assert b"event" not in await stream.rest()
 
     asyncio.run(main())
+
+
+def test_a_key_for_some_boards_sees_no_other_deleted_boards(server: Served) -> None:
+    made = httpx.post(
+        f"{server.url}/v1/keys",
+        json={"name": "some", "scope": "read", "boards": ["mine*"]},
+        headers=ADMIN,
+    )
+    some = {"authorization": f"Bearer {made.raise_for_status().json()['key']}"}
+    for name in ("mine", "others"):
+        board = f"{server.url}/v1/boards/{name}"
+        httpx.put(board, json={"changes": "1h"}, headers=ADMIN).raise_for_status()
+        httpx.delete(board, headers=ADMIN).raise_for_status()
+    path = f"{server.url}/v1/changes/deleted"
+    listed = {each["name"]: each for each in httpx.get(path, headers=ADMIN).json()}
+    assert set(listed) == {"mine", "others"}
+    assert [each["name"] for each in httpx.get(path, headers=some).json()] == ["mine"]
+    for name, status in (("mine", 200), ("others", 404)):
+        answer = httpx.get(
+            f"{server.url}/v1/boards/{name}/changes",
+            params={"after": listed[name]["cursor"]},
+            headers=some,
+        )
+        absent = httpx.get(f"{server.url}/v1/boards/absent/changes", headers=some)
+        assert answer.status_code == (status if status == 200 else absent.status_code)

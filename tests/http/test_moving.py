@@ -140,6 +140,31 @@ def test_a_moved_board_is_found_after_a_restart(
     assert names_in(stores["b*"]) == []
 
 
+def test_a_moved_board_ends_when_it_is_deleted(site: Site) -> None:
+    """Until the board is deleted, its changes do not end. The changes of the deleted board are in
+    another store than a new board of the same name."""
+    fill(site.lb)
+    assert move(site.url, "a1", 3).json()["store"] == 3
+    assert site.lb.deleted_boards() == []
+    cursor = site.lb.changes("a1", after="now").cursor
+    source = "sink:hook"
+    site.lb.submit_many("a1", [], position=(source, cursor))
+    site.lb.submit("a1", "ann", 1)
+    site.lb.delete("a1")
+    fill(site.lb)
+    newest = site.lb.changes("a1", after="now").cursor
+    (deleted,) = site.lb.deleted_boards(source)
+    assert (deleted.name, deleted.position) == ("a1", cursor)
+    page = site.lb.changes("a1", after=cursor)
+    assert [change.kind for change in page] == ["position", "event", "delete"]
+    site.lb.submit_many("a1", [], position=(source, page.cursor, cursor))
+    (deleted,) = site.lb.deleted_boards(source)
+    assert deleted.position == page.cursor
+    assert site.lb.position("a1", source) is None
+    site.lb.submit_many("a1", [], position=(source, newest))
+    assert site.lb.position("a1", source) == newest
+
+
 def test_a_store_that_has_moved_boards_stays_in_the_placement(
     tmp_path: Path, servers: tuple[Server, Server]
 ) -> None:

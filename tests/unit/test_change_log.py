@@ -9,6 +9,7 @@ import pytest
 from tests.internals import local
 
 import laurels
+from laurels.core.changes import deleted
 from laurels.core.changes.answers import is_own
 from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged, StorageFailed
 from laurels.stores.local.changes import log
@@ -172,8 +173,64 @@ def test_changes_of_a_deleted_board_are_removed(tmp_path: Path) -> None:
         write_behind(lb)
         lb.create(laurels.Board("b", changes="1h"))
         assert [change.kind for change in lb.changes("b")] == ["create"]
+        assert [change.kind for change in lb.changes("b", after=cursor)] == ["delete"]
+        file = local(lb)._changes._file
+        assert len(file.boards()) == 1
+        clock.advance(HOUR)
         with pytest.raises(CursorDiverged):
             lb.changes("b", after=cursor)
+        write_behind(lb)
+        (number,) = file.boards()
+        assert number == local(lb).named("b").number
+
+
+def test_the_oldest_of_many_deleted_boards_is_removed_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deleted, "MAX_DELETED", 3)
+    clock, cursors = laurels.ManualClock(NOW_MS), []
+    with boards(tmp_path, clock) as lb:
+        for _ in range(5):
+            cursors.append(lb.changes("b").cursor)
+            lb.delete("b")
+            lb.create(laurels.Board("b", windows=["all", "day"], changes="1h"))
+        uids = [cursor.partition("~")[0] for cursor in cursors]
+        assert [each.uid for each in lb.deleted_boards()] == uids[2:]
+    with boards(tmp_path, clock) as lb:
+        assert [each.uid for each in lb.deleted_boards()] == uids[2:]
+        for cursor in cursors[:2]:
+            with pytest.raises(CursorDiverged):
+                lb.changes("b", after=cursor)
+        assert [change.kind for change in lb.changes("b", after=cursors[2])] == ["delete"]
+
+
+def test_a_board_that_the_time_has_removed_is_removed_again_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    """The removal is not in the log, but its change was written to the file."""
+    clock = laurels.ManualClock(NOW_MS)
+    definition = laurels.Board("r", ends=NOW_MS + HOUR, retain="1h", changes="5h")
+    with boards(tmp_path, clock) as lb:
+        lb.create(definition)
+        lb.submit_many("r", [(f"m{i}", 1) for i in range(9)])
+        clock.advance(2 * HOUR)
+        (removed,) = lb.deleted_boards()
+        before = ids_of(lb, removed.cursor)
+        write_behind(lb)
+    with boards(tmp_path, clock) as lb:
+        assert ids_of(lb, removed.cursor) == before
+        lb.snapshot()
+    with boards(tmp_path, clock) as lb:
+        assert ids_of(lb, removed.cursor) == before
+    assert len(before) == 11
+
+
+def ids_of(lb: laurels.Leaderboards, after: str) -> list[str]:
+    """Return the ids of all changes of the board `r` after a cursor."""
+    read: list[str] = []
+    for page in lb.watch_changes("r", after=after, limit=3):
+        read += [change.id for change in page]
+    return read
 
 
 def test_changes_before_a_lost_file_are_reported_as_expired(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from laurels.errors import ErrorRow, LaurelsError, by_code, table
 CODES = """\
 archive_damaged
 at_in_future at_required atomic_across_shards backup_exists batch_refused batch_too_large
-beyond_head board_ended board_exists board_not_started cannot_rewind changes_expired
+beyond_head board_deleted board_ended board_exists board_not_started cannot_rewind changes_expired
 changes_not_kept check_failed closed
 cursor_diverged data_moved data_too_large dedupe_full folder_missing folder_not_empty forked
 format_too_new hidden_everywhere id_empty id_not_utf8 id_too_long invalid_at invalid_board

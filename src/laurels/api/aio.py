@@ -68,6 +68,9 @@ class _Awaited:
     def changed_boards(self, after: str | None) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.changed_boards(after))
 
+    def deleted_boards(self, source: str | None) -> Awaitable[Any]:
+        return self._store.read_async(lambda _: self._store.deleted_boards(source))
+
     def position(self, board: str, source: str) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.position(board, source))
 
@@ -182,6 +185,7 @@ class AsyncLeaderboards:
     hidden = _awaited(Leaderboards.hidden)
     changes = _awaited(Leaderboards.changes)
     changed_boards = _awaited(Leaderboards.changed_boards)
+    deleted_boards = _awaited(Leaderboards.deleted_boards)
     stats = _awaited(Leaderboards.stats)
 
     check = _awaited(Leaderboards.check)
@@ -258,7 +262,9 @@ class AsyncLeaderboards:
             after, initial = page.cursor, False
             if page.changes:
                 yield page
-            elif not page.more:
+            if page.is_end:
+                return
+            if not page.changes and not page.more:
                 await asyncio.sleep(poll_seconds)
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from laurels.core.archived import Archived, SealedInfo, VerifiedPeriod
 from laurels.core.between import Bound
 from laurels.core.board_queries import HiddenOn, Periods, Scopes, scope_after
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
@@ -725,7 +725,7 @@ class Leaderboards:
         initial: bool = False,
         poll_seconds: float = POLL_SECONDS,
     ) -> Iterator[ChangePage]:
-        """Yield pages of changes, each with at least one change, for as long as the caller reads.
+        """Yield pages of changes, each with at least one change, until the board is deleted.
         If there are none yet, they are polled every `poll_seconds`. A caller that stores the
         `cursor` of each page it has processed can continue there after a restart."""
         while True:
@@ -733,7 +733,9 @@ class Leaderboards:
             after, initial = page.cursor, False
             if page.changes:
                 yield page
-            elif not page.more:
+            if page.is_end:
+                return
+            if not page.changes and not page.more:
                 threading.Event().wait(poll_seconds)
 
     def changed_boards(self, after: str | None = None) -> ChangedBoards:
@@ -747,6 +749,16 @@ class Leaderboards:
         InvalidCursor. O(boards returned).
         """
         return self._store.changed_boards(after)
+
+    def deleted_boards(self, source: str | None = None) -> list[DeletedBoard]:
+        """Return the deleted boards whose changes are still kept, in the order of their deletion.
+
+        The changes of a deleted board are kept for as long as the board kept changes. `changes`
+        reads them with a cursor of that board: one that a reader had before the deletion, or the
+        `cursor` in this answer. The last one has the kind `delete`. With a `source` the answer also
+        has the position of that source, such as `sink:NAME`. O(deleted boards).
+        """
+        return self._store.deleted_boards(source)
 
     @overload
     def stats(self) -> Stats: ...

@@ -114,7 +114,7 @@ def _pages(
         yield page
         after, initial = page.cursor, False
         left = None if left is None else left - len(page)
-        if not follow and not page.more:
+        if page.is_end or not (follow or page.more):
             return
 
 

@@ -156,6 +156,7 @@ async def direct_here(
             cache=cache,
             elapsed_ns=boot_ns,
             is_session=is_session,
+            deletions=definitions,
             moment=moment,
         )
     except BaseException:

@@ -75,12 +75,16 @@ class AdvancedBoards(Boards):
             if state.closing and self.closings.has_unsealed(state):
                 self._kept_gone.add(state.number)
             else:
-                self.remove_board(state.number)
+                self.remove_unretained(state)
 
     def _remove_if_gone(self, state: BoardState) -> None:
         """Remove a board that was kept until its last period was sealed."""
         if state.number in self._kept_gone and not self.closings.has_unsealed(state):
-            self.remove_board(state.number)
+            self.remove_unretained(state)
+
+    def remove_unretained(self, state: BoardState) -> None:
+        """Remove a board that is no longer retained."""
+        self.remove_board(state.number)
 
     def remove_board(self, number: int) -> None:
         """Remove a board with all its data."""

@@ -37,26 +37,41 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     closing: dict[str, WindowClosing] = {}
 
 
+class DeletionRecord(Struct, frozen=True, array_like=True):
+    """The stored state of a deleted board whose changes are kept until `until_ms`."""
+
+    board: BoardRecord
+    deleted_ms: int
+    until_ms: int
+
+
 class Head(Struct, frozen=True, array_like=True):
     """The offset and time of a snapshot. `hidden` has the members that are hidden on all boards,
-    with their hidings."""
+    with their hidings. `deleted` has the deleted boards whose changes are kept, in the order of
+    their deletion."""
 
     offset: int
     now_ms: int
     next_number: int
     hidden: list[tuple[bytes, Hiding]] = []
+    deleted: list[DeletionRecord] = []
 
 
 HEAD = b"F"
 """The kind of the snapshot section that contains the `Head`."""
 
 _boards = msgspec.msgpack.Decoder(BoardRecord)
+_deletions = msgspec.msgpack.Decoder(DeletionRecord)
 _heads = msgspec.msgpack.Decoder(Head)
 encode = msgspec.msgpack.Encoder().encode
 
 
 def board_record(body: bytes) -> BoardRecord:
     return _boards.decode(body)
+
+
+def deletion_record(body: bytes) -> DeletionRecord:
+    return _deletions.decode(body)
 
 
 def head(body: bytes) -> Head:

@@ -154,9 +154,11 @@ DefinitionCommand = CreateBoard | ChangeBoard
 
 
 class DeleteBoard(Command[None], frozen=True):
-    """Deletes a board with all its data."""
+    """Deletes a board with all its data. With `is_moved` the board continues in another store, so
+    that its changes do not end."""
 
     name: str
+    is_moved: bool = False
 
 
 def board_of(command: Command[Any]) -> str:

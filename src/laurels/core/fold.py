@@ -7,6 +7,7 @@ depends on earlier events is decided here, in log order.
 The effects of passing time are in `advancing.py`.
 """
 
+import heapq
 from collections.abc import Collection, Iterable
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ from laurels.core.changes.blocks import (
     seal_block,
     write_block,
 )
+from laurels.core.changes.deleted import Deletion, Deletions, deletion_of, removal_tag
 from laurels.model.batch import Batch
 from laurels.model.board import Board
 from laurels.model.labels import ALL
@@ -63,6 +65,7 @@ class Fold(AdvancedBoards):
         self.entry = 0
         self.unfinished = Unfinished(index)
         self._hiding_ends = HidingEnds()
+        self.deletions = Deletions()
 
     def apply(self, record: records.Record) -> bool:
         """Apply a record; return False if it removes a member that is not ranked, or shows one that
@@ -83,6 +86,9 @@ class Fold(AdvancedBoards):
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
             return True
+        if isinstance(record, records.DeletedPosition):
+            self._move_deleted_position(record)
+            return True
         state = self.by_number(record.board)
         self.move_time(state, record.now_ms)
         state.changes += 1
@@ -90,7 +96,7 @@ class Fold(AdvancedBoards):
             case records.Redefine():
                 self._change(record)
             case records.Delete():
-                self.remove_board(record.board)
+                self._delete(state, record)
             case records.Remove():
                 scan = ScopeScan(record.board, record.member)
                 while not scan.search_share(self.index):
@@ -172,6 +178,7 @@ class Fold(AdvancedBoards):
                 self._hiding_ends.watch(state.number, state.hidden.items())
                 state.changes += 1
                 self.now_ms = max(self.now_ms, state.now_ms)
+                self._undelete(state.uid)
                 if state.rules.changes_ms and self.recorder is not None:
                     self.recorder.restart(state)
                 self._remove_gone()
@@ -321,10 +328,11 @@ class Fold(AdvancedBoards):
         return encode(record_of(state, self.time_of(state)))
 
     def head(self) -> Head:
-        """Return the offset, the time, the next board number and the members that are hidden on
-        all boards of this fold."""
+        """Return the offset, the time, the next board number, the members that are hidden on all
+        boards, and the deleted boards of this fold."""
         hidden = list(self.everywhere.items())
-        return Head(self.offset, self.now_ms, self.next_number, hidden)
+        deleted = [deletion.record() for deletion in self.deletions]
+        return Head(self.offset, self.now_ms, self.next_number, hidden, deleted)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
         """Restore the state that `head` and `describe` of another fold returned. This fold has to
@@ -354,6 +362,8 @@ class Fold(AdvancedBoards):
         self.offset = head.offset
         self.now_ms = head.now_ms
         self.next_number = head.next_number
+        for deletion in map(deletion_of, head.deleted):
+            self._keep(deletion)
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
@@ -398,15 +408,77 @@ class Fold(AdvancedBoards):
                 self.recorder.restart(state)
         self._record(state, write_block(record, "change", None, record.definition))
 
+    # Deleted boards
+
     def remove_board(self, number: int) -> None:
         """Remove a board with all its data and its changes."""
         super().remove_board(number)
         if self.recorder is not None:
             self.recorder.forget(number)
 
+    def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
+        """Return the deleted board with this name and unique id; None if there is none, or if its
+        changes are no longer kept."""
+        deletion = self.deletions.find(uid)
+        if deletion is None or deletion.state.board.name != board:
+            return None
+        return deletion if self.clock_ms < deletion.until_ms else None
+
+    def forget_expired(self) -> None:
+        """Remove the changes of deleted boards that are no longer kept. In event time no clock
+        runs, so they are kept whatever the time is."""
+        for deletion in self.deletions.take_expired(self.clock_ms):
+            if self.recorder is not None:
+                self.recorder.forget(deletion.state.number)
+
+    def _delete(self, state: BoardState, record: records.Delete) -> None:
+        """Delete a board."""
+        if not record.tag or not state.rules.changes_ms:
+            self.remove_board(state.number)
+            return
+        self._end(state, write_block(record, "delete"))
+
+    def remove_unretained(self, state: BoardState) -> None:
+        """Remove a board that is no longer retained. Nothing is logged for its removal."""
+        rules = state.rules
+        if not rules.changes_ms:
+            self.remove_board(state.number)
+            return
+        self._end(state, WriteBlock(0, removal_tag(state), rules.gone_ms, "delete"))
+
+    def _end(self, state: BoardState, block: WriteBlock) -> None:
+        """Record the last change of a board, and remove everything else of the board."""
+        self._record(state, block)
+        super().remove_board(state.number)
+        state.views, state.running = {}, None
+        self._keep(Deletion(state, block.now_ms, block.now_ms + state.rules.changes_ms))
+        self.forget_expired()
+
+    def _undelete(self, uid: str) -> None:
+        """Remove the changes of a deleted board that was copied into this store again."""
+        deletion = self.deletions.forget(uid)
+        if deletion is not None and self.recorder is not None:
+            self.recorder.forget(deletion.state.number)
+
+    def _keep(self, deletion: Deletion) -> None:
+        """Keep the changes of a deleted board."""
+        self.deletions.add(deletion)
+        heapq.heappush(self._removals, (deletion.until_ms, deletion.state.number))
+
+    def _move_deleted_position(self, record: records.DeletedPosition) -> None:
+        """Store the position of a sink in the changes of a deleted board."""
+        deletion = self.deletions.numbered(record.board)
+        if deletion is not None:
+            source, text = record.position
+            deletion.state.positions[source] = text
+
+    def _remove_gone(self) -> None:
+        super()._remove_gone()
+        self.forget_expired()
+
     def _free_name(self, name: str, now_ms: int) -> None:
         """Remove the board with this name, if it is no longer retained. This is needed before the
         log uses the name for a new board, since no clock removes boards while the log is folded."""
         state = self.boards.get(name)
         if state is not None and state.rules.is_gone(now_ms):
-            self.remove_board(state.number)
+            self.remove_unretained(state)

@@ -20,8 +20,9 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 4
-"""The format of an entry with records that hide members or show them again, or that close or seal
-a period. Versions that know the formats up to 3 do not know these records."""
+"""The format of an entry with records that hide members or show them again, that close or seal a
+period, or that move the position of a sink in the changes of a deleted board. Versions that know
+the formats up to 3 do not know these records."""
 _MENDED = 3
 """The format of an entry with records that replace entries of rankings (`MendRanking`), that belong
 to a board that is copied from another store, or that have events whose lateness is judged as of an
@@ -91,9 +92,13 @@ class Redefine(Struct, frozen=True, array_like=True, tag="change"):
 
 
 class Delete(Struct, frozen=True, array_like=True, tag="delete"):
+    """The end of a board. Without a tag its changes are removed as well, as in logs of earlier
+    versions and when the board has been moved to another store."""
+
     board: int
     version: int
     now_ms: int
+    tag: int = 0
 
 
 class Remove(Struct, frozen=True, array_like=True, tag="remove"):
@@ -124,6 +129,15 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
     now_ms: int
     position: tuple[str, str]
     tag: int = 0
+
+
+class DeletedPosition(Struct, frozen=True, array_like=True, tag="deleted_position"):
+    """The new position of a sink in the changes of a deleted board."""
+
+    board: int
+    version: int
+    now_ms: int
+    position: tuple[str, str]
 
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
@@ -262,6 +276,7 @@ Record = (
     | Remove
     | MemberData
     | Position
+    | DeletedPosition
     | Refresh
     | MendRanking
     | Hide
@@ -276,7 +291,15 @@ Record = (
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
-_NEW_TAGS = (b"\xa4hide", b"\xa4show", b"\xa5hides", b"\xa5shows", b"\xa5close", b"\xa4seal")
+_NEW_TAGS = (
+    b"\xa4hide",
+    b"\xa4show",
+    b"\xa5hides",
+    b"\xa5shows",
+    b"\xa5close",
+    b"\xa4seal",
+    b"\xb0deleted",
+)
 
 
 class _Entry(Struct, frozen=True, array_like=True):

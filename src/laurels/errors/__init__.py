@@ -118,6 +118,14 @@ class UnknownBoard(NotFound):
     advice = "create the board, or use a name from the list of boards"
 
 
+class BoardDeleted(UnknownBoard):
+    """The board that the cursor belongs to was deleted, and all its changes have been read."""
+
+    code = "board_deleted"
+    status = 410
+    advice = "stop reading with this cursor; a new board of the same name has cursors of its own"
+
+
 class BoardExists(Conflict):
     """A board of this name exists already."""
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_version import BoardVersion
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
@@ -60,13 +60,18 @@ class Store(Protocol):
     ) -> ChangePage:
         """Return the changes of a board after a cursor. With `after=None` the page starts at the
         oldest change that is kept. With `after="now"` it has no changes, only the cursor after the
-        newest change. With `initial` all current entries come before the changes. Raises
-        ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
+        newest change. With `initial` all current entries come before the changes. The
+        changes of a deleted board are found by its cursors. Raises ChangesNotKept, ChangesExpired,
+        CursorDiverged, BoardDeleted, InvalidCursor, InvalidLimit."""
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards that have changes after a cursor. This takes one small read for any
         number of boards. The result may be incomplete; see `ChangedBoards`. Raises
         InvalidCursor."""
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        """Return the deleted boards whose changes are kept, in the order of their deletion, each
+        with the position of a source."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""

@@ -166,18 +166,19 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Warns first if a sink has not sent all changes of the board, since they are deleted, too. Exits
-    with 1 if the user does not confirm.
+    The changes of the board stay readable for as long as the board has kept them. Warns first if a
+    sink has not sent all of them. Exits with 1 if the user does not confirm.
 
     \b
     Example:
       laurels board delete gifts --yes
     """
     with laurels.open(at, create=False) as lb:
-        lb.get(name)
+        board = lb.get(name)
         if unsent := lb.stats(name).changes_unsent:
             complain(
-                f"{name}: a sink has not reported {unsent:,} changes as sent; they are deleted"
+                f"{name}: a sink has not reported {unsent:,} changes as sent; they are kept for "
+                f"{board.changes} after the deletion"
             )
         if not (yes or _confirmed(name)):
             put_json({"deleted": None}) if json else put_line(f"{name} was not deleted")

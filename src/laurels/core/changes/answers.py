@@ -17,6 +17,7 @@ ChangeKind = Literal[
     "position",
     "create",
     "change",
+    "delete",
     "mend",
     "close",
     "seal",
@@ -61,7 +62,7 @@ class Change(Answer, frozen=True):
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
     `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
-    revision, the number of entries and the digest.
+    revision, the number of entries and the digest. `delete` is the last change of a board.
     """
 
     id: str
@@ -87,6 +88,12 @@ class ChangePage(Answer, frozen=True):
     cursor: str
     more: bool = False
     waiting: int = 0
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the last change of the page is the deletion of the board, so that no change
+        follows."""
+        return bool(self.changes) and self.changes[-1].kind == "delete"
 
     def __len__(self) -> int:
         return len(self.changes)
@@ -114,6 +121,24 @@ class ChangedBoards(Answer, frozen=True):
 
     boards: list[str] | None
     cursor: str
+
+
+class DeletedBoard(Answer, frozen=True):
+    """A deleted board whose changes are still kept, until `until_ms`.
+
+    `cursor` is a cursor before its oldest kept change, `last_cursor` one before its last change,
+    the deletion. `definition` is its last definition, as an object. `position` is the position of
+    the source that was asked for; None if there is none.
+    """
+
+    name: str
+    uid: str
+    deleted_ms: int
+    until_ms: int
+    definition: dict[str, Any]
+    cursor: str
+    last_cursor: str
+    position: str | None = None
 
 
 def is_own(change: Change) -> bool:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from laurels.core.board_queries import Scopes, StoredPeriods
 from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
+from laurels.core.changes.cursor import NOW, decode_cursor
 from laurels.core.changes.pages import times_of
 from laurels.core.hiding import Hiding
 from laurels.core.index import Offset
@@ -28,10 +29,10 @@ from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.standing import Page, words_at
-from laurels.errors import InvalidCursor, PeriodExpired
+from laurels.errors import CursorDiverged, InvalidCursor, PeriodExpired
 from laurels.model.labels import LabelNames, label_pairs, labels_text
 from laurels.model.rules import RankingSpec, Rules
-from laurels.model.validation import safe_repr
+from laurels.model.validation import quoted, safe_repr
 
 PREFIX = "initial."
 WALK = "walk:"
@@ -176,6 +177,27 @@ def decode(text: str) -> InitialCursor:
     if cursor.place < 0:
         raise InvalidCursor(f"expected the cursor of a page of changes, got {safe_repr(text)}")
     return cursor
+
+
+def uid_of(after: str | None) -> str | None:
+    """Return the uid of the board that a cursor belongs to, be it a cursor of changes or of the
+    initial load; None if it belongs to no board."""
+    try:
+        if after is None or after == NOW:
+            return None
+        text = decode(after).changes if is_initial(after) else after
+        return decode_cursor(text).uid
+    except InvalidCursor:
+        return None
+
+
+def ensure_same_board(board: str, uid: str, cursor: InitialCursor) -> None:
+    """Raise CursorDiverged if a cursor of the initial load belongs to an earlier board than the one
+    with this uid; InvalidCursor if it belongs to no board."""
+    if decode_cursor(cursor.changes).uid != uid:
+        raise CursorDiverged(
+            f"the cursor was made for an earlier board than the current {quoted(board)}"
+        )
 
 
 Steps = Generator[Query[Any], Any, ChangePage]

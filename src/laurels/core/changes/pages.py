@@ -21,7 +21,7 @@ from laurels.model.validation import quoted
 
 from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
 from .blocks import Block, EventBlock, MendBlock, WriteBlock
-from .cursor import BlockPlace, ChangeCursor
+from .cursor import UNKNOWN_TAG, BlockPlace, ChangeCursor, Edge
 
 
 class ChangeContext(Struct, frozen=True):
@@ -264,10 +264,18 @@ def ensure_cursor(
                 ensure_tag(name, place, edge.tag)
 
 
+def place_at(edge: Edge, floor: BlockPlace, newest: BlockPlace) -> BlockPlace:
+    """Return the place in the shard with the last change of a board at which a cursor without
+    places stands: before the oldest kept block, or before the newest block."""
+    if edge == "last" and newest.sequence > floor.sequence:
+        return BlockPlace(newest.sequence - 1, UNKNOWN_TAG)
+    return floor
+
+
 def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
     """Raise CursorDiverged if the cursor's `place` was made for a block with another tag than
     `tag`, the tag of the stored block."""
-    if place.sequence and place.tag != tag:
+    if place.sequence and UNKNOWN_TAG not in (place.tag, tag) and place.tag != tag:
         raise CursorDiverged(
             f"block {place.sequence} of {quoted(board)} has another tag than in the cursor: the "
             "changes that the cursor follows are lost"
@@ -281,11 +289,15 @@ def make_page(
     blocks: Iterable[tuple[int, Block]],
     limit: int,
     waiting: int,
+    *,
+    deleted: bool = False,
 ) -> ChangePage:
     """Return the page of changes after `places`, one place for each shard of a board. `blocks` are
     the blocks from these places on, each with its shard. `newest` is the end of the changes in each
-    shard. `waiting` is the number of changes after `places` that sinks send. Raises ChangesExpired
-    if blocks are missing, CursorDiverged if the block of a place has another tag."""
+    shard. `waiting` is the number of changes after `places` that sinks send. `deleted` means that
+    the board is deleted, so that the cursor after the newest change is the end. Raises
+    ChangesExpired if blocks are missing, CursorDiverged if the block of a place has another
+    tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
     changes: list[Change] = []
@@ -306,7 +318,8 @@ def make_page(
         place.sequence < end.sequence or place.number >= 0
         for place, end in zip(reached, newest, strict=True)
     )
-    return ChangePage(changes, ChangeCursor(uid, tuple(reached)).encode(), more, waiting)
+    edge: Edge = "end" if deleted and not more else ""
+    return ChangePage(changes, ChangeCursor(uid, tuple(reached), edge).encode(), more, waiting)
 
 
 def start_of(block: Block, place: BlockPlace) -> int:

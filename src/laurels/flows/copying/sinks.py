@@ -9,7 +9,13 @@ the changes that this sink has not sent.
 
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.changes.answers import is_own
-from laurels.errors import ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor
+from laurels.errors import (
+    BoardDeleted,
+    ChangesExpired,
+    ChangesNotKept,
+    CursorDiverged,
+    InvalidCursor,
+)
 from laurels.flows.sinks.target import POSITION_PREFIX, START_OVER
 
 
@@ -37,7 +43,7 @@ def _unsent(lb: Leaderboards, board: str, position: str) -> int | None:
     still sending the current entries."""
     try:
         page = lb.changes(board, after=position, limit=1)
-    except (ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor):
+    except (BoardDeleted, ChangesExpired, ChangesNotKept, CursorDiverged, InvalidCursor):
         return None
     if any(change.kind.startswith("initial") for change in page):
         return None

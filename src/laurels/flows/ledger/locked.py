@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.core.changes.beginning import is_initial
+from laurels.core.changes.cursor import is_end
 from laurels.core.mending import StoredEntry
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.model.rules import Rules
@@ -54,7 +55,7 @@ class LockedRows:
             rows = self._execute(
                 f"SELECT sink, position, generation FROM {sinks} WHERE board = %s", self._board
             ).fetchall()
-            if not rows:
+            if not rows or is_end(rows[0][1]):  # it may have the position of a deleted board
                 raise NoLedger(f"the ledger has no board {self._board!r}")
             sink, position, generation = rows[0]
             if position is None or is_initial(position):

@@ -61,6 +61,11 @@ async def changed_since(lb: AsyncLeaderboards, board: str, position: SinkPositio
                 [str(c.data["source"]) for c in page.changes if c.kind == "position"]
             )
             after, more = page.cursor, page.more
+            if page.is_end:
+                raise SinkBehind(
+                    f"the sink {position.sink!r} has not sent the deletion of the earlier board "
+                    f"{board!r}"
+                )
     except (ChangesExpired, CursorDiverged) as error:
         raise SinkBehind(f"the sink {position.sink!r}: {error.what}") from error
     return changed

@@ -69,7 +69,10 @@ class LedgerTarget:
 
     async def deliver(self, page: SinkPage) -> None:
         board_state = self._boards.get(page.board)
-        if board_state is None or any(
+        if page.definition is not None:
+            if board_state is None or board_state.definition != page.definition:
+                board_state = self._boards[page.board] = _BoardState(page.definition)
+        elif board_state is None or any(
             change.kind in ("create", "change") for change in page.changes
         ):
             board_state = await self._load_definition(page.board)
@@ -80,6 +83,8 @@ class LedgerTarget:
             # definition was written and the periods were deleted.
             self._boards.pop(page.board, None)
             raise
+        if page.changes[-1].kind == "delete":
+            del self._boards[page.board]
 
     async def reset(self, board: str, position: str | None) -> None:
         await self._in_thread(lambda: self._reset(board, position))
@@ -160,6 +165,9 @@ class LedgerTarget:
         if page.restarts or not generation:
             generation += 1
         self._move_position(page, generation)
+        if page.changes[-1].kind == "delete":
+            self._delete_board(page.board, generation)
+            return
         for flush in self._flushes(page.changes, generation, board_state):
             self._write(page.board, flush, generation)
             if flush.defines or not board_state.is_written:
@@ -269,6 +277,19 @@ class LedgerTarget:
         definition = board_state.definition
         row = (board, escape(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
+
+    def _delete_board(self, board: str, generation: int) -> None:
+        """Delete the rows of a deleted board. Rows of a later generation, which would belong to a
+        new board of the same name, and the position stay."""
+        for table in ("scores", "member_data", "source_positions", "scopes"):
+            self._execute(
+                f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",
+                *(board, (generation + 1) << GENERATION_BITS),
+            )
+        self._execute(
+            f"DELETE FROM {self._tables.name('boards')} WHERE board = %s AND version <= %s",
+            *(board, generation),
+        )
 
     def _delete_older(self, board: str, generation: int) -> None:
         """Delete the rows of older generations, once all current entries have been written."""

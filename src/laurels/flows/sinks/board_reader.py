@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from laurels.core.changes.answers import Change, ChangePage, is_own
-from laurels.core.changes.beginning import is_initial
+from laurels.core.changes.answers import Change, ChangePage, DeletedBoard, is_own
+from laurels.core.changes.beginning import is_initial, uid_of
+from laurels.core.changes.cursor import is_end
 from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
 from laurels.errors.sinks import SinkBehind, TargetRefused
 from laurels.flows.retries import Backoff
 
 from .context import SinkContext
-from .positions import move_position
-from .retention import WARNED_AT
+from .deleted import definition_of, position_in
+from .positions import move_position, set_position
+from .retention import WARNED_AT, retention_of
 from .target import START_OVER, SinkPage
 
 T = TypeVar("T")
@@ -45,25 +47,55 @@ class BoardReader:
         self._delivering: SinkPage | None = None
         """The page that is not yet delivered."""
         self._is_warned = False
+        self._deleted: DeletedBoard | None = None
+        """The deleted board whose changes are sent; None for the board that has the name now."""
         self._prefetched: tuple[str, asyncio.Task[ChangePage]] | None = None
         """A cursor and the task that reads the page after it, while the previous page is
         delivered."""
 
     async def run(self) -> None:
-        """Send changes until cancelled; with `until_end`, until all changes have been sent."""
+        """Send changes until cancelled; with `until_end`, until all changes have been sent. Send
+        those of deleted boards of this name first."""
         try:
-            await self._send_changes()
+            for deleted in self._context.deleted.named(self.board):
+                if await self._begin_deleted(deleted):
+                    await self._send_changes()
+                self._context.deleted.finish(deleted.uid)
+            self._deleted = None
+            is_deleted = True
+            while is_deleted:
+                await self._begin()
+                is_deleted = await self._send_changes()
         finally:
             if self._prefetched is not None:
                 self._prefetched[1].cancel()
                 await asyncio.gather(self._prefetched[1], return_exceptions=True)
 
-    async def _send_changes(self) -> None:
+    async def _begin(self) -> None:
+        """Find the position from which the changes of the board are sent."""
         self._stored = self._after = await self._call(lambda: self._context.position(self.board))
+        self._restarts = False
         if self._stored == START_OVER:
             self._after, self._restarts = None, True
-        elif self._stored is None:
+        elif self._stored is None or is_end(self._stored):
+            self._after = None
             self._restarts = self._target.holds_state or self._options.initial
+
+    async def _begin_deleted(self, deleted: DeletedBoard) -> bool:
+        """Find the position from which the changes of a deleted board are sent. Return whether
+        there may be any."""
+        self._deleted, self._restarts = deleted, False
+        self._stored = deleted.position
+        if self._target.keeps_positions:
+            self._stored = await self._call(lambda: self._context.position(self.board))
+        later = self._context.deleted.later(deleted)
+        holds_state = self._target.holds_state
+        self._after = position_in(deleted, self._stored, later, holds_state=holds_state)
+        return self._after is not None
+
+    async def _send_changes(self) -> bool:
+        """Send the changes after the position, until all have been sent. Return whether they have
+        ended, since the board was deleted."""
         while True:
             page = await self._call(self._read)
             if page is None:
@@ -75,11 +107,14 @@ class BoardReader:
                 await self._deliver(changes, page)
             self._after = page.cursor
             self._record_progress()
+            if page.is_end:
+                await self._report_end(page.cursor)
+                return True
             await self._report_position(at_end=not page.more)
             if page.more:
                 continue
-            if self._options.until_end:
-                return
+            if self._options.until_end or is_end(page.cursor):
+                return is_end(page.cursor)
             await self.has_changes.wait()
 
     def _record_progress(self) -> None:
@@ -98,6 +133,11 @@ class BoardReader:
                 return await prefetched[1]
             return await self._read_page(self._after, initial=beginning)
         except (ChangesExpired, CursorDiverged) as error:
+            deleted = self._deleted
+            if deleted is not None and self._after != deleted.last_cursor:
+                self._context.report(f"{self.board}: {error.what}; sending only the deletion")
+                self._after = deleted.last_cursor
+                return None
             if not self._target.holds_state:
                 raise SinkBehind(f"the sink {self._options.name!r}: {error.what}") from error
             self._context.report(f"{self.board}: {error.what}; sending all current entries again")
@@ -113,12 +153,16 @@ class BoardReader:
 
     async def _deliver(self, changes: Sequence[Change], read: ChangePage) -> None:
         cursor = read.cursor
-        page = SinkPage(self.board, changes, self._stored, cursor, self._restarts)
+        definition = None if self._deleted is None else definition_of(self._deleted)
+        page = SinkPage(self.board, changes, self._stored, cursor, self._restarts, definition)
         metrics = self._metrics
         metrics.waiting = len(changes) + read.waiting
         if changes[-1].kind not in ("initial", "initial_end"):
             metrics.waiting_since_ms = changes[0].at_ms
-        metrics.retention = await self._call(lambda: self._context.retention(self.board))
+        if definition is not None:
+            metrics.retention = retention_of(definition)
+        else:
+            metrics.retention = await self._call(lambda: self._context.retention(self.board))
         position = self._reported if self._target.keeps_positions else self._stored
         metrics.is_registered = position is not None
         self._delivering = page
@@ -141,7 +185,7 @@ class BoardReader:
         """Report that the board will soon remove unsent changes, as soon as they take up the
         fraction `WARNED_AT` of the retention. Report it again only after the fraction was lower in
         between."""
-        retention = self._context.retentions.get(self.board)
+        retention = None if self._deleted else self._context.retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
         used = self._metrics.used(self._context.now_ms())
         if used >= WARNED_AT and not self._is_warned:
@@ -194,7 +238,7 @@ class BoardReader:
     async def _report_position(self, *, at_end: bool) -> None:
         """If the target stores the position, report the position to the store from time to time.
         The store can then show the position, and keep the changes that follow."""
-        if not self._target.keeps_positions or self._stored is None:
+        if not self._target.keeps_positions or self._stored is None or self._deleted:
             return
         now_ms = self._context.now_ms()
         if self.is_report_due(now_ms) or (at_end and self._options.until_end):
@@ -211,6 +255,20 @@ class BoardReader:
                 )
         if self._reported != self._stored:
             self._context.unreported.add(self.board)
+
+    async def _report_end(self, cursor: str) -> None:
+        """Report to the store that all changes of a deleted board have been sent, if the target
+        stores the position."""
+        self._context.deleted.finish(uid_of(cursor))
+        self._context.unreported.discard(self.board)
+        if not self._target.keeps_positions:
+            return
+        try:
+            await set_position(self._context.boards, self.board, self._options.source, cursor)
+        except LaurelsError as error:
+            self._context.report(
+                f"{self.board}: the position was not reported to the store: {error}"
+            )
 
     def is_report_due(self, now_ms: int) -> bool:
         """Return whether the position may be reported to the store again."""

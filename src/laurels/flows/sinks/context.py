@@ -9,6 +9,7 @@ from laurels.errors import LaurelsError
 from laurels.flows.attempts import FlowAttempts
 from laurels.flows.retries import FlowRetryPolicy, Sleep
 
+from .deleted import DeletedBoards
 from .metrics import SinkMetrics
 from .options import SinkOptions
 from .parking import Parking
@@ -50,6 +51,7 @@ class SinkContext:
         """The boards whose position in the target is not yet reported to the store."""
         self.retentions: dict[str, Retention] = {}
         """The retentions of boards, as they were when the boards were last listed."""
+        self.deleted = DeletedBoards(options.boards)
         self._target_lock = asyncio.Lock()
 
     async def retry(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:

@@ -5,6 +5,10 @@ it, and only then moves the position: in the target, together with the page, if 
 positions; otherwise in the store, after the target has confirmed. So after a kill at any moment a
 page may be sent again, and none is left out.
 
+The changes of a deleted board end with a change of the kind `delete`. The store keeps them for a
+while, so a sink that was stopped sends them later. Then it continues with the changes of the board
+that has the name now, if there is one.
+
 At the end of a board's changes the task waits until the store reports new changes of the board. One
 small query asks for all boards with new changes, however many boards the store has. The answer may
 lack some boards with changes, so each board is also read once in a round over all boards.
@@ -107,6 +111,8 @@ class SinkRunner:
                 self._start_readers(all_names, retry_failed=True)
                 self._round.begin(all_names)
                 names = all_names if changed.boards is None else names
+            elif not self._readers.keys() >= set(names):
+                await self._read_deleted()  # a board may have been created and deleted meanwhile
             self._wake(names)
             self._unmeasured |= dict.fromkeys(names)
             await self._measure(seconds)
@@ -196,13 +202,24 @@ class SinkRunner:
             self._stopped.set()
 
     async def _board_names(self) -> list[str]:
-        """Return the names of all boards that the sink reads."""
+        """Return the names of all boards that the sink reads, also of deleted boards with changes
+        that the sink has not sent."""
         boards = await self._context.retry(self._context.boards.boards, self.metrics)
+        await self._read_deleted()
         selected = [
             each for each in boards if each.changes and reaches(self.options.boards, each.name)
         ]
         self._context.retentions = {each.name: retention_of(each) for each in selected}
-        return [each.name for each in selected]
+        names = [*self._context.retentions, *self._context.deleted.names()]
+        return [*dict.fromkeys(names)]
+
+    async def _read_deleted(self) -> None:
+        """Read which deleted boards have changes that the sink may not have sent."""
+        source = self.options.source
+        deleted = await self._context.retry(
+            lambda: self._context.boards.deleted_boards(source), self.metrics
+        )
+        self._context.deleted.note(deleted)
 
     def _matching(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if reaches(self.options.boards, name)]

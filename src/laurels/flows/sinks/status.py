@@ -6,16 +6,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.core.changes.answers import is_own
-from laurels.core.changes.beginning import is_initial
-from laurels.core.changes.cursor import NOW
-from laurels.errors import ChangesExpired, CursorDiverged
+from laurels.core.changes.answers import DeletedBoard, is_own
+from laurels.core.changes.beginning import is_initial, uid_of
+from laurels.core.changes.cursor import NOW, is_end
+from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
 from laurels.errors.sinks import SinkBehind
 from laurels.model.board import Board
 from laurels.model.board_patterns import reaches
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 
+from .deleted import DeletedBoards
 from .options import SinkOptions
 from .positions import position_of, set_position
 from .retention import WARNED_AT, retention_of
@@ -29,7 +30,8 @@ class SinkBoardStatus(Struct, frozen=True):
     """The status of a sink on one board.
 
     `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
-    are not sent yet), `done`, or `lost` (the changes after its position are no longer kept).
+    are not sent yet), `done`, `lost` (the changes after its position are no longer kept), or
+    `deleted` (the board is deleted, and some of its changes are not sent yet).
     `lag_changes` is the exact number of changes that are not sent; changes that only report the
     position of a sink are not counted. `lag_seconds` is the age of the oldest change that is
     counted. `used` is the fraction of the board's retention that unsent changes take up: at 1 the
@@ -60,7 +62,16 @@ async def statuses(
     are the ones in the store: a sink whose target stores the positions reports them to the store
     from time to time."""
     selected = await _boards(boards, options)
-    return [await _status(boards, target, board, options, now_ms) for board in selected]
+    result = [await _status(boards, target, board, options, now_ms) for board in selected]
+    unsent = DeletedBoards(options.boards)
+    unsent.note(await boards.deleted_boards(options.source))
+    for name in sorted(unsent.names()):
+        stored = None if target is None else await target.position(name)
+        for deleted in unsent.named(name):
+            position = deleted.position if stored is None else stored
+            if (status := await _status_of_deleted(boards, deleted, position, now_ms)) is not None:
+                result.append(status)
+    return result
 
 
 def with_waits(
@@ -116,6 +127,8 @@ async def _status(
     if position == START_OVER or is_initial(position):
         return SinkBoardStatus(board, "initial", position)
     after = position
+    if is_end(position):  # of a deleted board that had this name
+        return SinkBoardStatus(board, "new", None)
     while True:
         try:
             page = await boards.changes(board, after=after, limit=SAMPLE)
@@ -130,3 +143,20 @@ async def _status(
     count, age_ms = len(waiting) + page.waiting, max(0, now_ms - waiting[0].at_ms)
     used = retention_of(definition).used(count, age_ms, is_registered=is_registered)
     return SinkBoardStatus(board, "waiting", position, count, age_ms / 1_000, round(used, 4))
+
+
+async def _status_of_deleted(
+    boards: AsyncLeaderboards, deleted: DeletedBoard, position: str | None, now_ms: int
+) -> SinkBoardStatus | None:
+    """Return the status of a sink on a deleted board; None if the sink has no position on it, or
+    has sent everything."""
+    if position is None or uid_of(position) != deleted.uid or is_end(position):
+        return None
+    try:
+        page = await boards.changes(deleted.name, after=position, limit=SAMPLE)
+    except LaurelsError:  # the changes after the position are lost; the deletion is still sent
+        page = await boards.changes(deleted.name, after=deleted.last_cursor, limit=SAMPLE)
+    waiting = [change for change in page if not is_own(change)]
+    count = len(waiting) + page.waiting
+    age_ms = max(0, now_ms - (waiting[0].at_ms if waiting else deleted.deleted_ms))
+    return SinkBoardStatus(deleted.name, "deleted", position, count, age_ms / 1_000)

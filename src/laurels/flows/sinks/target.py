@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.core.changes.answers import SINK_PREFIX, Change
+from laurels.model.board import Board
 
 POSITION_PREFIX = SINK_PREFIX
 START_OVER = "initial"
@@ -17,7 +18,8 @@ class SinkPage(Struct, frozen=True):
 
     `before` is the sink's current position, in the target or in the store; None at first. If
     `restarts` is True, this is the first of the pages with all current entries. These entries
-    replace everything that the target has of the board.
+    replace everything that the target has of the board. `definition` is the definition of a board
+    that is deleted already; None for any other board.
     """
 
     board: str
@@ -25,6 +27,7 @@ class SinkPage(Struct, frozen=True):
     before: str | None
     after: str
     restarts: bool = False
+    definition: Board | None = None
 
 
 class SinkTarget(Protocol):

@@ -40,6 +40,7 @@ class ChangeStream:
         self._cursor = ""
         self._content = b""
         self._has_more = False
+        self._is_end = False
         self._seen: object = None
         self._expected = STREAM_PAGE
 
@@ -59,6 +60,8 @@ class ChangeStream:
                 silent_seconds = 0.0
                 content, self._content = self._content, b""
                 yield content
+                if self._is_end:
+                    break
                 if not self._has_more:
                     await asyncio.sleep(PAUSE_SECONDS)
             elif not self._has_more:
@@ -95,7 +98,7 @@ class ChangeStream:
         self._seen = self._token()
         page = await self._store.changes_async(self._board, after, STREAM_PAGE, initial=initial)
         self._content = frame("changes", page.cursor, page) if page.changes else b""
-        self._cursor, self._has_more = page.cursor, page.more
+        self._cursor, self._has_more, self._is_end = page.cursor, page.more, page.is_end
         count, expected = len(page.changes), self._expected
         self._expected = STREAM_PAGE if page.more else count
         if count > expected:

@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.changes.cursor import checked_limit
 from laurels.server.live.change_stream import ChangeStream
 from laurels.server.requests.context import RequestContext, Streamed
@@ -26,6 +26,12 @@ class ChangedBoardsQuery(Struct, forbid_unknown_fields=True):
     """The cursor of the previous answer. Without a cursor, the boards of the answer are null."""
 
     after: str | None = None
+
+
+class DeletedBoardsQuery(Struct, forbid_unknown_fields=True):
+    """The source whose positions are in the answer, such as `sink:NAME`."""
+
+    source: str | None = None
 
 
 class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
@@ -55,6 +61,14 @@ async def changed_boards(context: RequestContext, query: ChangedBoardsQuery) -> 
     if changed.boards is None:
         return changed
     return replace(changed, boards=[name for name in changed.boards if context.caller.sees(name)])
+
+
+@ROUTES.query("GET", "/v1/changes/deleted", query=DeletedBoardsQuery, returns=list[DeletedBoard])
+async def deleted_boards(context: RequestContext, query: DeletedBoardsQuery) -> object:
+    """The deleted boards whose changes are still kept and that the key may see. The changes of each
+    are read with its `cursor`, at `/v1/boards/{name}/changes`."""
+    deleted = await context.lb.deleted_boards(query.source)
+    return [each for each in deleted if context.caller.sees(each.name)]
 
 
 @ROUTES.row(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
@@ -66,6 +66,7 @@ _mended = mapped(decoder(dict[str, int]), lambda payload: payload["mended"])
 _position = mapped(decoder(dict[str, str | None]), lambda payload: payload["position"])
 _positions = mapped(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
 _changes = decoder(ChangePage)
+_deleted_boards = decoder(list[DeletedBoard])
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
 _hot = decoder(HotReport)
@@ -267,6 +268,10 @@ def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call
         board_path(board, "changes"), after=after, limit=limit, initial=True if initial else None
     )
     return Call("GET", path, _changes)
+
+
+def deleted_boards(source: str | None) -> Call[list[DeletedBoard]]:
+    return Call("GET", target("/v1/changes/deleted", source=source), _deleted_boards)
 
 
 def changed_boards(after: str | None) -> Call[ChangedBoards]:

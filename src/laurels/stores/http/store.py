@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.hiding import HiddenMember
@@ -74,6 +74,16 @@ class RemoteStore:
                 raise
             raise ServiceOutdated(
                 "the service has no GET /v1/changes, which lists the boards with new changes"
+            ) from error
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        try:
+            return self.wire.answer(calls.deleted_boards(source))
+        except LaurelsError as error:
+            if error.code != NoSuchPath.code:
+                raise
+            raise ServiceOutdated(
+                "the service has no GET /v1/changes/deleted, which lists the deleted boards"
             ) from error
 
     def position(self, board: str, source: str) -> str | None:

@@ -88,8 +88,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return writes.creation(definition, exist_ok=exist_ok)
         case ChangeBoard(name, changes):
             return writes.change(name, changes)
-        case DeleteBoard(name):
-            return writes.deletion(name)
+        case DeleteBoard(name, is_moved):
+            return writes.deletion(name, is_moved=is_moved)
     raise TypeError(f"expected a command, got {command!r}")
 
 

@@ -283,8 +283,9 @@ def ensure_end_open(state: BoardState, changed: Board) -> None:
             )
 
 
-def deletion(name: str) -> Single:
-    """Return a write that deletes a board with all its data."""
+def deletion(name: str, *, is_moved: bool = False) -> Single:
+    """Return a write that deletes a board with all its data. With `is_moved` the board continues in
+    another store, so no change records the deletion."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -292,7 +293,8 @@ def deletion(name: str) -> Single:
             state, boards.time_of(state)
         ):
             raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
-        return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms))
+        tag = 0 if is_moved else new_tag()
+        return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
 
     return Single(propose, exclusive=True)
 

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -12,8 +13,9 @@ from msgspec.structs import replace
 from laurels.core.board_queries import listed_after
 from laurels.core.board_state import BoardState, time_token
 from laurels.core.changes import beginning
-from laurels.core.changes.answers import ChangedBoards, ChangePage
-from laurels.core.changes.cursor import NOW, decode_latest
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
+from laurels.core.changes.cursor import NOW, decode_latest, ensure_not_ended
+from laurels.core.changes.deleted import Deletion
 from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.fold import Fold
 from laurels.core.hiding import HiddenMember
@@ -218,7 +220,11 @@ class LocalReads(LocalState):
         are read from the disk, without a lock."""
         if initial or beginning.is_initial(after):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
-            state = self.named(board)
+            with self.reading():
+                state, deletion = self._followed(board, cursor.changes)
+            if deletion is not None:  # the entries are gone, the changes are not
+                return ChangePage([], cursor.changes, more=True)
+            beginning.ensure_same_board(board, state.uid, cursor)
             steps = beginning.page(board, state.uid, state.rules, cursor, limit)
             page = beginning.run(steps, partial(self.ask, board))
             if not beginning.is_last(page):
@@ -227,9 +233,37 @@ class LocalReads(LocalState):
                 state = self.named(board)
                 hidden = state.hidden.hidings(self._fold.time_of(state))
                 return beginning.completed(page, state.positions, hidden)
+        ensure_not_ended(board, after)
         with self.reading():
-            read = self._changes.read(self.named(board), after, limit)
+            state, deletion = self._followed(board, after)
+            read = self._changes.read(state, after, limit, deletion)
         return read.page()
+
+    def _followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
+        """Return the board to which a cursor belongs, and its deletion if it is deleted. If the
+        changes of that board are not kept, return the current board of the name. Raises
+        UnknownBoard. Called under the lock."""
+        uid = beginning.uid_of(after)
+        current = self._fold.boards.get(board)
+        if uid is not None and (current is None or current.uid != uid or self._is_gone(current)):
+            fold = self.advanced_fold()
+            deletion = fold.find_deletion(board, uid)
+            if deletion is not None:
+                return deletion.state, deletion
+            current = fold.boards.get(board)
+            if current is not None and current.uid == uid:  # its last periods are being sealed
+                return current, None
+        return self.named(board), None
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        with self.reading():
+            fold = self.advanced_fold()
+            fold.forget_expired()
+            return [
+                each.answer(None if source is None else each.state.positions.get(source))
+                for each in fold.deletions
+            ]
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards that have changes after a cursor, which is an offset of the log."""
@@ -239,9 +273,10 @@ class LocalReads(LocalState):
             numbers = self._changes.latest.since(seen, fold.offset)
             if numbers is None:
                 return ChangedBoards(None, str(fold.offset))
-            states = map(fold.find_by_number, numbers)
+            deleted = {each.state.number: each.state for each in fold.deletions}
+            states = [fold.find_by_number(number) or deleted.get(number) for number in numbers]
             names = [state.board.name for state in states if state is not None]
-            return ChangedBoards(names, str(fold.offset))
+            return ChangedBoards([*dict.fromkeys(names)], str(fold.offset))
 
     def _end_of_changes(self, board: str) -> str:
         return self.changes(board, NOW, 1).cursor
@@ -253,8 +288,11 @@ class LocalReads(LocalState):
         return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
 
     def _times(self) -> list[tuple[BoardState, int]]:
-        """Return all boards with their current times. Called under the lock."""
-        return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
+        """Return all boards, and the deleted boards whose changes are kept, with their current
+        times. Called under the lock."""
+        deleted = [deletion.state for deletion in self._fold.deletions]
+        states = chain(self._fold.boards.values(), deleted)
+        return [(state, self._fold.time_of(state)) for state in states]
 
     def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
         """Advance the scopes that `requests` read, by one share of work. Return whether all of them

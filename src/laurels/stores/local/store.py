@@ -21,6 +21,7 @@ from laurels.core.commands import (
     DeleteBoard,
     StoreCommand,
     Submit,
+    SubmitMany,
 )
 from laurels.core.index import Index
 from laurels.core.named_windows import spec_named
@@ -39,7 +40,9 @@ from laurels.stores.intake.commands import (
     to_write,
 )
 from laurels.stores.intake.commit import Committer
+from laurels.stores.intake.deleted_positions import DeletedMove, sink_move
 from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFiles
@@ -122,7 +125,7 @@ class Service(LocalVerifying):
         if isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
             committed = self._write_settled(command)
         else:
-            committed = self.commit(to_write(self, command))
+            committed = self.commit(self._to_write(command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
         return result_of(command, committed)
@@ -139,7 +142,7 @@ class Service(LocalVerifying):
         elif isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
             committed = await asyncio.to_thread(self._write_settled, command)
         else:
-            accept = partial(to_write, self, command)
+            accept = partial(self._to_write, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
             committed = await self.commit_async(write)
         if isinstance(command, DefinitionCommand):
@@ -161,6 +164,15 @@ class Service(LocalVerifying):
             with suppress(PeriodsUnsealed):  # another period was closed meanwhile
                 return self.commit(to_write(self, command))
         return self.commit(to_write(self, command))
+
+    def _to_write(self, command: Command[Any]) -> FoldedWrite:
+        """Return the write that carries out a command."""
+        if isinstance(command, SubmitMany) and (move := sink_move(command)) is not None:
+            with self.reading():
+                state, deletion = self._followed(move.board, move.text)
+            if deletion is not None:
+                return DeletedMove(move, state)
+        return to_write(self, command)
 
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None

@@ -11,6 +11,7 @@ from math import inf
 from typing import TypeVar
 
 from laurels.core.board_state import Boards, BoardState
+from laurels.core.changes.deleted import Deletion
 from laurels.core.lifecycle import (
     NEVER,
     Due,
@@ -33,10 +34,12 @@ from laurels.errors import (
 from laurels.model.labels import ALL
 from laurels.model.validation import quoted
 from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
+from laurels.stores.intake.tags import new_tag
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+from .deletions import ServerDeletions, StoredDeletions
 from .refreshing import Place, refreshed_of
 from .registry import Registry
 from .remote import (
@@ -65,7 +68,9 @@ T = TypeVar("T")
 class BoardCatalog:
     """This process's copy of the boards, the index that stores their rankings, and the time."""
 
-    def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:
+    def __init__(
+        self, index: FollowedIndex, registry: Registry, clock: Clock, stored: StoredDeletions
+    ) -> None:
         self.index = index
         self.registry = registry
         self.clock = clock
@@ -75,6 +80,9 @@ class BoardCatalog:
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
         """The latest time so far. `now` never returns an earlier time."""
+        self.deletions = ServerDeletions(
+            index, registry, stored, self.now, event_time=self.event_time
+        )
         self._complete_passes: dict[tuple[int, str], int] = {}
         """The last step whose pass was found complete, by board number and window."""
         self._passes_due: dict[int, bool] = {}
@@ -113,11 +121,12 @@ class BoardCatalog:
         """Remove from the server the data of boards that are no longer retained. Skip boards that
         another process has already removed."""
         self.set_gone()
+        await self.deletions.forget_expired()
         if not self.registry.gone:
             return
         for name, state in list(self.registry.gone.items()):
             if self.registry.gone.get(name) is state:
-                await self.registry.delete(state)
+                await self.deletions.delete(state, state.rules.gone_ms, new_tag())
         await self.remove_deleted()
 
     async def reload_board(self, state: BoardState) -> None:
@@ -129,13 +138,17 @@ class BoardCatalog:
         await self.index.open(opened_as(before))
         await self.registry.load()
         if self.boards.find_by_number(state.number) is None:  # the board was deleted meanwhile
-            await self.index.close(opened_as(before))
+            await self.deletions.close(opened_as(before))
 
     async def remove_deleted(self) -> None:
-        """Remove the remaining data of deleted boards."""
-        for body, opened in await self.registry.deleted():
-            await self.index.close(opened)
-            await self.registry.cleared(body)
+        """Remove the remaining data of deleted boards, except changes that are kept."""
+        await self.deletions.remove_deleted()
+
+    async def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
+        """Return the deleted board with this name and unique id; None if there is none, or if its
+        changes are no longer kept."""
+        await self.remove_gone()
+        return None if uid is None else await self.deletions.find(board, uid)
 
     async def retry_outdated(self, board: str, action: Callable[[BoardState], Awaitable[T]]) -> T:
         """Return the result of `action` for a board. If the index refuses a call because this

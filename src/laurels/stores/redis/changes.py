@@ -4,22 +4,37 @@ pages."""
 import asyncio
 import heapq
 from collections.abc import Sequence
+from functools import partial
 
-from laurels.core.board_state import BoardState
-from laurels.core.changes.answers import ChangedBoards, ChangePage
-from laurels.core.changes.blocks import Block
-from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor, decode_latest
+from msgspec import Struct
+
+from laurels.core.board_state import BoardState, unknown_board
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
+from laurels.core.changes.beginning import uid_of
+from laurels.core.changes.blocks import Block, WriteBlock
+from laurels.core.changes.cursor import (
+    NOW,
+    BlockPlace,
+    ChangeCursor,
+    decode_cursor,
+    decode_latest,
+    ensure_not_ended,
+)
+from laurels.core.changes.deleted import Deletion
 from laurels.core.changes.pages import (
     ChangeContext,
     ensure_cursor,
     ensure_kept,
     make_page,
+    place_at,
     sent_before,
     start_of,
 )
+from laurels.errors import NotReady, UnknownBoard
+from laurels.model.validation import quoted
 
-from .catalog import BoardCatalog, opened_as
-from .remote import ShardChanges
+from .catalog import ATTEMPTS, BoardCatalog, opened_as
+from .remote import DefinitionOutdated, ShardChanges
 from .retry import read_only
 
 _MAX_SEQUENCE = 2**53 - 1
@@ -39,35 +54,111 @@ class ChangeReader:
 
     async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
         """Return a page of changes after a cursor. Raises ChangesNotKept, ChangesExpired,
-        CursorDiverged, InvalidCursor."""
-        state = await self._catalog.find_board(board)
+        CursorDiverged, BoardDeleted, InvalidCursor."""
+        ensure_not_ended(board, after)
         cursor = None if after in (None, NOW) else decode_cursor(after)
-        if not state.rules.changes_ms or (cursor is not None and cursor.uid != state.uid):
+        for _ in range(ATTEMPTS):
+            state, deletion = await self.followed(board, after)
+            ensure_kept(state)
+            try:
+                return await self._page(
+                    _Followed(state, deletion is not None), after, cursor, limit
+                )
+            except _Replaced:
+                continue
+        raise NotReady(f"the board {quoted(board)} kept changing while its changes were read")
+
+    async def followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
+        """Return the board to which a cursor belongs, and its deletion if it is deleted. If the
+        changes of that board are not kept, return the current board of the name. Raises
+        UnknownBoard."""
+        uid, boards = uid_of(after), self._catalog.boards
+        self._catalog.set_gone()
+        state = boards.boards.get(board)
+        if state is None or not state.rules.changes_ms or uid not in (None, state.uid):
             await self._catalog.load()
-            state = self._catalog.boards.named(board)
-        ensure_kept(state)
-        count = state.rules.shards
-        sequences = [_MAX_SEQUENCE if after == NOW else 0] * count
+            state = boards.boards.get(board)
+        if uid is not None and (state is None or state.uid != uid):
+            deletion = await read_only(self._catalog.find_deletion)(board, uid)
+            if deletion is not None:
+                return deletion.state, deletion
+        return boards.named(board), None
+
+    async def _page(
+        self, followed: "_Followed", after: str | None, cursor: ChangeCursor | None, limit: int
+    ) -> ChangePage:
+        state, count = followed.state, followed.state.rules.shards
+        edge = "" if cursor is None else cursor.edge
+        sequences = [_MAX_SEQUENCE if after == NOW or edge == "last" else 0] * count
         if cursor is not None and len(cursor.places) == count:
             sequences = [min(place.sequence, _MAX_SEQUENCE) for place in cursor.places]
-
-        async def read(current: BoardState) -> list[ShardChanges]:
-            shard_changes: list[ShardChanges] = await self._catalog.index.read_changes(
-                opened_as(current), sequences, limit
-            )
-            return shard_changes
-
-        shards = await read_only(self._catalog.retry_outdated)(board, read)
+        shards = await self._read(followed, sequences, limit)
+        if edge == "last":
+            sequences[0] = max(0, shards[0].newest.sequence - 1)
+            shards = await self._read(followed, sequences, limit)
         floors, newest = [each.floor for each in shards], [each.newest for each in shards]
         places: Sequence[BlockPlace] = newest if after == NOW else floors
-        if cursor is not None:
+        if edge == "last":
+            places = [place_at(edge, floors[0], newest[0]), *newest[1:]]
+        elif cursor is not None and cursor.places:
             ensure_cursor(state, cursor, floors, newest)
             places = cursor.places
         contexts = [
             ChangeContext(state.board.name, state.uid, shard, state.rules) for shard in range(count)
         ]
         blocks, waiting = _in_order(shards), sum(map(_waiting, shards, places))
-        return await asyncio.to_thread(make_page, contexts, places, newest, blocks, limit, waiting)
+        make = partial(make_page, deleted=followed.is_deleted)
+        return await asyncio.to_thread(make, contexts, places, newest, blocks, limit, waiting)
+
+    async def _read(
+        self, followed: "_Followed", sequences: Sequence[int], limit: int
+    ) -> list[ShardChanges]:
+        """Read the changes of all shards. Raises _Replaced if the board was deleted meanwhile."""
+        name, uid = followed.state.board.name, followed.state.uid
+        if followed.is_deleted:
+            return await self._read_deleted(followed.state, sequences, limit)
+
+        async def read(current: BoardState) -> list[ShardChanges]:
+            if current.uid != uid:
+                raise _Replaced
+            shard_changes: list[ShardChanges] = await self._catalog.index.read_changes(
+                opened_as(current), sequences, limit
+            )
+            return shard_changes
+
+        try:
+            shards: list[ShardChanges] = await read_only(self._catalog.retry_outdated)(name, read)
+        except UnknownBoard as error:
+            raise _Replaced from error
+        return shards
+
+    async def _read_deleted(
+        self, state: BoardState, sequences: Sequence[int], limit: int
+    ) -> list[ShardChanges]:
+        """Read the changes of all shards of a deleted board. If the process that deletes the board
+        has not ended them yet, end them first. Raises UnknownBoard if the server has removed
+        them."""
+        read = partial(
+            read_only(self._catalog.index.read_changes),
+            opened_as(state),
+            sequences,
+            limit,
+            deleted=True,
+        )
+        try:
+            return await read()
+        except DefinitionOutdated:
+            await self._catalog.remove_deleted()
+        try:
+            return await read()
+        except DefinitionOutdated as error:
+            raise unknown_board(state.board.name) from error
+
+    async def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        await self._catalog.load()
+        await self._catalog.remove_gone()
+        return await read_only(self._catalog.deletions.answers)(source)
 
     @read_only
     async def changed_boards(self, after: str | None) -> ChangedBoards:
@@ -79,9 +170,24 @@ class ChangeReader:
         boards = self._catalog.boards
         if any(boards.find_by_number(number) is None for number in numbers):
             await self._catalog.load()
-        states = map(boards.find_by_number, numbers)
-        names = [state.board.name for state in states if state is not None]
-        return ChangedBoards(names, str(newest))
+        states = {number: boards.find_by_number(number) for number in numbers}
+        if None in states.values():
+            deletions = await self._catalog.deletions.all()
+            deleted = {each.state.number: each.state for each in deletions}
+            states = {number: state or deleted.get(number) for number, state in states.items()}
+        names = [state.board.name for state in states.values() if state is not None]
+        return ChangedBoards([*dict.fromkeys(names)], str(newest))
+
+
+class _Replaced(Exception):  # noqa: N818 (names the state)
+    """The board was deleted while its changes were read."""
+
+
+class _Followed(Struct, frozen=True):
+    """The board whose changes are read, and whether it is deleted."""
+
+    state: BoardState
+    is_deleted: bool
 
 
 def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
@@ -93,6 +199,11 @@ def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
-    """Merge the blocks of all shards by time, keeping the order within each shard."""
+    """Merge the blocks of all shards by time, keeping the order within each shard. The deletion of
+    the board is the last one."""
     each = [[(shard, block) for block in changes.blocks] for shard, changes in enumerate(shards)]
-    return list(heapq.merge(*each, key=lambda entry: entry[1].now_ms))
+    return list(heapq.merge(*each, key=lambda entry: (_is_deletion(entry[1]), entry[1].now_ms)))
+
+
+def _is_deletion(block: Block) -> bool:
+    return isinstance(block, WriteBlock) and block.kind == "delete"

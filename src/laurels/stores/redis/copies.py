@@ -220,6 +220,7 @@ class ServerCopies:
                 uid=origin.uid,
             )
             await self._catalog.remove_gone()
+            await self._catalog.deletions.undelete(origin.uid)
             if not await self._catalog.registry.adopt(record, board):
                 raise name_taken(board)
             await self._catalog.registry.clear_note(_key(board))

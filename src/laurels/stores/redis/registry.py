@@ -5,6 +5,7 @@ from typing import Protocol
 
 from laurels.core.board_record import BoardRecord, board_record, encode
 from laurels.core.board_state import Boards, BoardState
+from laurels.core.changes.deleted import Deletion
 from laurels.model.board import Board
 from laurels.timeline.instants import MIN_MS
 
@@ -20,11 +21,17 @@ class Definitions(Protocol):
         """Return all definitions, and the number of the next board."""
 
     async def put(
-        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+        self,
+        name: str,
+        old: bytes | None,
+        new: bytes | None,
+        number: int | None,
+        deletion: tuple[str, bytes] | None = None,
     ) -> bool:
         """Replace a definition if it is still `old`; None means that it does not exist. If a
         `number` is given, it must also still be the number of the next board, which is then
-        incremented. Return whether the definition was replaced."""
+        incremented. `deletion` has the unique id of a deleted board whose changes are kept, and
+        the bytes that are stored for it. Return whether the definition was replaced."""
 
     async def deleted(self) -> list[bytes]:
         """Return the definitions of deleted boards that may still have rankings on the server."""
@@ -162,13 +169,21 @@ class Registry:
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 
-    async def delete(self, state: BoardState) -> bool:
+    async def delete(self, state: BoardState, deletion: Deletion | None = None) -> bool:
+        """Remove a board's definition. With a `deletion` the changes of the board are kept. Return
+        False if this process's copy is outdated."""
         name = state.board.name
-        return await self._put(name, self._read[name], None, None)
+        kept = None if deletion is None else (state.uid, encode(deletion.record()))
+        return await self._put(name, self._read[name], None, None, kept)
 
     async def _put(
-        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+        self,
+        name: str,
+        old: bytes | None,
+        new: bytes | None,
+        number: int | None,
+        deletion: tuple[str, bytes] | None = None,
     ) -> bool:
-        done = await self._definitions.put(name, old, new, number)
+        done = await self._definitions.put(name, old, new, number, deletion)
         await self.load()
         return done

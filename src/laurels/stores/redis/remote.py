@@ -182,7 +182,11 @@ class RemoteIndex(Protocol):
         time."""
 
     async def close(self, board: Opened) -> None:
-        """Remove a board with all its data. Repeating the call has no effect."""
+        """Remove a board with all its data, except the changes that `end_changes` keeps. Repeating
+        the call has no effect."""
+
+    async def forget_changes(self, board: Opened) -> None:
+        """Remove the changes of a deleted board."""
 
     async def apply(
         self,
@@ -367,11 +371,15 @@ class FollowedIndex(RemoteIndex, Protocol):
         by a label count the events of a call in order."""
 
     async def read_changes(
-        self, board: Opened, after: Sequence[int], limit: int
+        self, board: Opened, after: Sequence[int], limit: int, *, deleted: bool = False
     ) -> list[ShardChanges]:
         """Return, for each shard, the block with the sequence number in `after`, if it is still
-        kept, and the blocks after it. Stop when the blocks after it have more than `limit`
-        changes."""
+        kept, and the blocks after it. Stop when the blocks after it have more than `limit` changes.
+        With `deleted`, raise DefinitionOutdated if `end_changes` was not called yet."""
+
+    async def end_changes(self, board: Opened, recorded: WriteBlock, until_ms: int) -> None:
+        """End the changes of a board that is deleted: refuse all further writes, record the
+        deletion, and keep the changes until `until_ms`. Repeating the call has no effect."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Count in the label replica all events that the shards had counted before this call.
@@ -390,9 +398,15 @@ class FollowedIndex(RemoteIndex, Protocol):
 class ShardIndex(RemoteIndex, Protocol):
     """An index that stores each shard of a board, and its label replica, as a separate board."""
 
-    async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
+    async def read_changes(
+        self, board: Opened, after: int, limit: int, *, deleted: bool = False
+    ) -> ShardChanges:
         """Return the block with the sequence number `after`, if it is still kept, and the blocks
-        after it. Stop when the blocks after it have more than `limit` changes."""
+        after it. Stop when the blocks after it have more than `limit` changes. With `deleted`,
+        raise DefinitionOutdated if the changes of the board have not ended yet."""
+
+    async def end_changes(self, board: Opened, recorded: WriteBlock | None, until_ms: int) -> None:
+        """End the changes of a shard that is deleted. One shard records the deletion."""
 
     async def apply(
         self,

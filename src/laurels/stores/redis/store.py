@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.commands import (
     Command,
@@ -42,8 +42,11 @@ from laurels.errors import (
     Forked,
     LaurelsError,
     NothingToBackUp,
+    NotReady,
     NotSealed,
+    PositionMoved,
     Unavailable,
+    UnknownBoard,
     UnknownWindow,
 )
 from laurels.errors.index_server import NotOnIndexServer
@@ -54,6 +57,7 @@ from laurels.stores.answers.answer import CacheSettings
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import SubmitOptions, batch_list, submission
 from laurels.stores.intake.commands import is_long, result_of, to_write
+from laurels.stores.intake.deleted_positions import SinkMove, no_receipts, sink_move
 from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
@@ -66,6 +70,7 @@ from .answers import Answers
 from .catalog import BoardCatalog, opened_as
 from .changes import ChangeReader
 from .copies import ServerCopies
+from .deletions import StoredDeletions
 from .follow import Follower
 from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
@@ -152,6 +157,7 @@ class RedisStore(Paced):
         cache: CacheSettings,
         elapsed_ns: Callable[[], int],
         is_session: bool,
+        deletions: StoredDeletions,
         moment: Callable[[], int] | None = None,
     ) -> None:
         self.audit_log: AuditStore = (
@@ -161,7 +167,7 @@ class RedisStore(Paced):
         self.risks = risks
         self.outages: Sequence[str] = ()
         self.is_exact = False
-        self._catalog = BoardCatalog(index, registry, clock)
+        self._catalog = BoardCatalog(index, registry, clock, deletions)
         self._queries = QueryRunner(self._catalog)
         self.answers = Answers(
             self._catalog,
@@ -229,6 +235,9 @@ class RedisStore(Paced):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
+        if (move := sink_move(command)) is not None:
+            receipts: T = self.run(self._move_position(move, command))
+            return receipts
         with self.answers.recording(command):
             committed = self.commit(to_write(self, command))
         if isinstance(command, DefinitionCommand):
@@ -287,6 +296,11 @@ class RedisStore(Paced):
         """Return the boards that have changes after a cursor, by one call."""
         changed: ChangedBoards = self.run(self._changes.changed_boards(after))
         return changed
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        deleted: list[DeletedBoard] = self.run(self._changes.deleted_boards(source))
+        return deleted
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""
@@ -494,7 +508,10 @@ class RedisStore(Paced):
             return await self._changes.page(board, after, limit)
         end = "" if beginning.is_initial(after) else await self._changes.end(board)
         cursor = beginning.cursor_of(after, lambda: end)
-        state = await self.find_board(board)
+        state, deletion = await self._changes.followed(board, cursor.changes)
+        if deletion is not None:  # the entries are gone, the changes are not
+            return ChangePage([], cursor.changes, more=True)
+        beginning.ensure_same_board(board, state.uid, cursor)
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)
         page = await beginning.run_async(steps, partial(self._queries.ask, board))
         if not beginning.is_last(page):
@@ -510,11 +527,38 @@ class RedisStore(Paced):
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
+        if (move := sink_move(command)) is not None:
+            receipts: Any = await self._move_position(move, command)
+            done: T = receipts
+            return done
         with self.answers.recording(command):
             committed = await self.commit_async(await self._to_write(command))
         if isinstance(command, DefinitionCommand):
             committed = (await self.newest_async(command.defines)).board
         return result_of(command, committed)
+
+    async def _move_position(self, move: SinkMove, command: Command[Any]) -> Any:
+        """Move the position of a sink in the changes of a board, or of a deleted board."""
+        if (receipts := await self._move_in_deleted(move)) is not None:
+            return receipts
+        try:
+            return await self.commit_async(await self._to_write(command))
+        except (UnknownBoard, NotReady, PositionMoved):  # the board may have been deleted
+            await self._catalog.load()
+            if (receipts := await self._move_in_deleted(move)) is None:
+                raise
+            return receipts
+
+    async def _move_in_deleted(self, move: SinkMove) -> Receipts | None:
+        """Move the position of a sink if it is in the changes of a deleted board, and return the
+        receipts of the submission; None if it is not."""
+        current = self._catalog.boards.boards.get(move.board)
+        if current is None or current.uid != move.uid:
+            deletion = await self._catalog.find_deletion(move.board, move.uid)
+            if deletion is not None:
+                await self._catalog.deletions.move_position(move)
+                return no_receipts(deletion.state, 0)
+        return None
 
     async def commit_async(self, write: FoldedWrite) -> Any:
         """Carry out a write. Return its result, or raise the error that it fails with."""

@@ -42,7 +42,7 @@ from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import DataChange, FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
-from laurels.timeline.instants import MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
 from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
@@ -121,6 +121,8 @@ class Writer:
             stored = PositionWrite({source: text}, follows, write.behind)
 
             async def position(state: BoardState) -> None:
+                if state.uid != write.board.uid:
+                    raise _created_again(state.board.name)
                 await self._catalog.index.set_position(
                     opened_as(state), stored, position_block(position_record)
                 )
@@ -153,9 +155,7 @@ class Writer:
             return
         name = write.board.board.name
         await self._catalog.find_board(name)
-        raise NotReady(
-            f"the board {quoted(name)} was created again meanwhile; send the events again"
-        )
+        raise _created_again(name)
 
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
@@ -269,8 +269,11 @@ class Writer:
             case records.Redefine():
                 return await self._change(record)
             case records.Delete():
-                state = self._catalog.boards.by_number(record.board)
-                if not await self._catalog.registry.delete(state):
+                state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
+                if self._catalog.event_time:
+                    await self._catalog.read_time(state)
+                    deleted_ms = max(deleted_ms, state.now_ms)
+                if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
                     return False
                 await self._catalog.remove_deleted()
             case records.Remove():
@@ -342,12 +345,23 @@ class Writer:
         await self._catalog.index.open(
             opened_as(changed), block, restart_tag=record.tag if restarts else 0
         )
-        if changed.rules.gone_ms != state.rules.gone_ms:
+        if _expires_later_or_earlier(state.rules, changed.rules):
             await self._catalog.index.expire_all(opened_as(changed), now_ms)
         if (board.head, board.hide_zero) != (state.rules.head, state.rules.hide_zero):
             self._catalog.note_passes_due(changed)
             await self._catalog.advance_head(changed, MAX_MEMBERS)
         return True
+
+
+def _created_again(name: str) -> NotReady:
+    return NotReady(f"the board {quoted(name)} was created again meanwhile; send the events again")
+
+
+def _expires_later_or_earlier(before: Rules, after: Rules) -> bool:
+    """Return whether the keys of a board expire at another time by other rules."""
+    if before.gone_ms != after.gone_ms:
+        return True
+    return after.gone_ms < MAX_MS and before.changes_ms != after.changes_ms
 
 
 def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:

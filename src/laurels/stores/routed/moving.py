@@ -372,7 +372,7 @@ def _remove(store: Servable, board: str, uid: str) -> None:
         with suppress(CopyLost):
             store.copies.give_up(board)
     if _has_uid(store, board, uid):
-        store.write(DeleteBoard(board))
+        store.write(DeleteBoard(board, is_moved=True))
 
 
 def _has_uid(store: Servable, board: str, uid: str) -> bool:

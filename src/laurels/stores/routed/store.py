@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.changes.answers import ChangedBoards, ChangePage
+from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
+from laurels.core.changes.beginning import uid_of
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     Command,
@@ -33,9 +34,18 @@ from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
-from laurels.errors import Closed, InvalidClock, LaurelsError, NothingToBackUp, Unavailable
+from laurels.errors import (
+    Closed,
+    CursorDiverged,
+    InvalidClock,
+    LaurelsError,
+    NothingToBackUp,
+    Unavailable,
+    UnknownBoard,
+)
 from laurels.model.board import Board
 from laurels.stores.base import AnswerSource, ChangeToken, Servable
+from laurels.stores.intake.deleted_positions import sink_move
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.placement import MovedBoard, StoreStatus
@@ -43,6 +53,7 @@ from laurels.wire.placement import MovedBoard, StoreStatus
 from .answers import RoutedAnswers
 from .copies import RoutedCopies
 from .cursor import decode_cursors, encode_cursors
+from .deleted import deleted_boards, has_uid, store_of_deleted
 from .gate import WriteGate
 from .merging import merged_figures, merged_reports, merged_stats
 from .misplaced import MisplacedBoards
@@ -144,7 +155,7 @@ class RoutedStore:
             self._misplaced.ensure_creatable(command.board.name)
         board = board_of(command)
         with self._gate.writing(board):
-            result = self._at(board).write(command)
+            result = self._store_for(board, command).write(command)
         self._note(command, result)
         if isinstance(command, DeleteBoard):
             self._mover.forget(board)
@@ -160,7 +171,8 @@ class RoutedStore:
             await self._in_thread(lambda: self._misplaced.ensure_creatable(command.board.name))
         board = board_of(command)
         async with self._gate.writing_async(board):
-            result = await self._at(board).write_async(command)
+            store = await self._store_for_async(board, command)
+            result = await store.write_async(command)
         self._note(command, result)
         if isinstance(command, DeleteBoard):
             await self._in_thread(lambda: self._mover.forget(board))
@@ -171,6 +183,25 @@ class RoutedStore:
         is true."""
         results = [store.write(command) for store in self._all()]
         return None if results[DEFAULT] is None else any(results)
+
+    def _store_for(self, board: str, command: Command[Any]) -> Servable:
+        """Return the store for a write. The position of a sink in the changes of a deleted board
+        may belong to another store than the one of the board."""
+        move = sink_move(command)
+        if move is None or has_uid(self._store_of(board), board, move.uid):
+            return self._at(board)
+        return self._store_of_deleted(board, move.uid) or self._at(board)
+
+    def _store_of_deleted(self, board: str, uid: str | None) -> Servable | None:
+        """Return the store with the changes of a deleted board; None if no store that answers has
+        them."""
+        return store_of_deleted(self._stores, self._store_of, board, uid)
+
+    async def _store_for_async(self, board: str, command: Command[Any]) -> Servable:
+        """Return the store for a write, see `_store_for`."""
+        if sink_move(command) is None:
+            return self._at(board)
+        return await self._in_thread(lambda: self._store_for(board, command))
 
     def _note(self, command: Command[Any], result: Any) -> None:
         """Record the definition of a board that was created or changed, or that a board was
@@ -195,13 +226,26 @@ class RoutedStore:
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
         """Return a page of changes of a board after a cursor."""
-        return self._at(board).changes(board, after, limit, initial=initial)
+        try:
+            return self._at(board).changes(board, after, limit, initial=initial)
+        except (UnknownBoard, CursorDiverged):
+            store = self._store_of_deleted(board, uid_of(after))
+            if store is None:
+                raise
+            return store.changes(board, after, limit, initial=initial)
 
-    def changes_async(
+    async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
-    ) -> Awaitable[ChangePage]:
-        """Return an awaitable for a page of a board's changes after a cursor."""
-        return self._at(board).changes_async(board, after, limit, initial=initial)
+    ) -> ChangePage:
+        """Return a page of a board's changes after a cursor."""
+        try:
+            return await self._at(board).changes_async(board, after, limit, initial=initial)
+        except (UnknownBoard, CursorDiverged):
+            uid = uid_of(after)
+            store = await self._in_thread(lambda: self._store_of_deleted(board, uid))
+            if store is None:
+                raise
+            return await store.changes_async(board, after, limit, initial=initial)
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""
@@ -279,6 +323,11 @@ class RoutedStore:
                 served = self._placement.number_of
                 names += [name for name in changed.boards if served(name) == number]
         return ChangedBoards(names, encode_cursors(cursors))
+
+    def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
+        """Return the deleted boards of all stores that answer, in the order of their deletion."""
+        self._ensure_open()
+        return deleted_boards(self._stores, self._store_of, source)
 
     def stats(self) -> Stats:
         """Return the statistics of all boards. Raises IndexUnavailable if a store does not

@@ -17,12 +17,14 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import ChangePage
 from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
 from laurels.core.changes.confirmed import least_confirmed
-from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
+from laurels.core.changes.cursor import NOW, UNKNOWN_TAG, BlockPlace, decode_cursor
+from laurels.core.changes.deleted import Deletion, removal_tag
 from laurels.core.changes.pages import (
     ChangeContext,
     ensure_cursor,
     ensure_kept,
     make_page,
+    place_at,
     sent_before,
     start_of,
 )
@@ -170,7 +172,10 @@ class ChangeLog:
         by_number = {state.number: state for state in states}
         for number, kept in list(self._boards.items()):
             state = by_number.get(number)
-            if state is not None and kept.written.sequence > state.sequence:
+            if state is None or kept.written.sequence <= state.sequence:
+                continue
+            # The file may have the end of a board that the time removes, which is not in the log.
+            if kept.written != BlockPlace(state.sequence + 1, removal_tag(state)):
                 self._start_over(number, BlockPlace(state.sequence, state.tag))
         for number in set(self._file.boards()) - by_number.keys():
             self._file.forget(number)
@@ -185,20 +190,27 @@ class ChangeLog:
 
     # Reading
 
-    def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
+    def read(
+        self, state: BoardState, after: str | None, limit: int, deletion: Deletion | None = None
+    ) -> "ChangeRead":
         """Return the data from which a page of changes is made. This method is called under the
-        lock of the fold; the page is made later, without the lock. Raises ChangesNotKept,
-        ChangesExpired, CursorDiverged, InvalidCursor."""
+        lock of the fold; the page is made later, without the lock. `deletion` is the board if
+        it is deleted. Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor."""
         ensure_kept(state)
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
         floor, first = (now, now.sequence + 1) if kept is None else (kept.floor, kept.first_recent)
+        if deletion is not None and floor == now:  # all changes are lost, but the last one is known
+            kept, first = None, now.sequence
+            floor = BlockPlace(now.sequence - 1, UNKNOWN_TAG)
         place = now if after == NOW else floor
         if after is not None and after != NOW:
             cursor = decode_cursor(after)
-            ensure_cursor(state, cursor, [floor], [now])
-            (place,) = cursor.places
-        recent: Sequence[RecordedBlock] = ()
+            place = place_at(cursor.edge, floor, now)
+            if cursor.places:
+                ensure_cursor(state, cursor, [floor], [now])
+                (place,) = cursor.places
+        recent: Sequence[RecordedBlock] = () if deletion is None else (deletion.block(),)
         if kept is not None:
             begin = max(0, place.sequence - first)
             recent = kept.recent[begin : begin + limit + 1]
@@ -206,14 +218,17 @@ class ChangeLog:
         if place.sequence + 1 == first:
             is_in_memory |= place.number < 0 and place.sequence == floor.sequence
         context = ChangeContext(state.board.name, state.uid, 0, state.rules)
-        file, waiting = None if is_in_memory else self._file, 0
+        file, waiting = None if is_in_memory else self._file, len(recent)
         if kept is not None:
             waiting = (
                 kept.sent_from(max(place.sequence, first))
                 if is_in_memory
                 else kept.sent_from_row(place.sequence)
             )
-        return ChangeRead(context, state.number, place, now, limit, recent, file, waiting)
+        is_deleted = deletion is not None
+        return ChangeRead(
+            context, state.number, place, now, limit, recent, file, waiting, is_deleted
+        )
 
     # Writing of blocks to the file
 
@@ -395,6 +410,7 @@ class ChangeRead(Struct, frozen=True):
     waiting: int
     """The number of changes for sinks in the first block that `_blocks` yields and in all later
     blocks of the board."""
+    is_deleted: bool = False
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged if the block of the cursor has another tag than
@@ -409,7 +425,15 @@ class ChangeRead(Struct, frozen=True):
         if first and first[0].sequence == self.place.sequence:
             waiting -= sent_before(first[0], start_of(first[0], self.place))
         rest = ((0, block) for block in chain(first, blocks))
-        return make_page([self.context], [self.place], [self.newest], rest, self.limit, waiting)
+        return make_page(
+            [self.context],
+            [self.place],
+            [self.newest],
+            rest,
+            self.limit,
+            waiting,
+            deleted=self.is_deleted,
+        )
 
     def _blocks(self) -> Iterator[Block]:
         """Yield the block of the cursor, if it is available, and all later blocks. Earlier blocks

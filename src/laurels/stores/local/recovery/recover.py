@@ -96,7 +96,7 @@ def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
     """Fold the entries of the log after the fold's offset. Return the size of these entries in
     bytes."""
     if recorder is not None:
-        recorder.begin(fold.boards.values())
+        recorder.begin(_with_changes(fold))
         fold.recorder = recorder
     nbytes, start, report = 0, fold.offset, current_report()
     for offset, body in log.read(start):
@@ -109,5 +109,10 @@ def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
             report("reading the log", offset - start, log.offset - start)
     report("reading the log", log.offset - start, log.offset - start)
     if recorder is not None:
-        recorder.settle(fold.boards.values())
+        recorder.settle(_with_changes(fold))
     return nbytes
+
+
+def _with_changes(fold: Fold) -> list[BoardState]:
+    """Return all boards, and the deleted boards whose changes are kept."""
+    return [*fold.boards.values(), *[deletion.state for deletion in fold.deletions]]

@@ -75,10 +75,10 @@ def lifetimes(rules: Rules) -> dict[str, int]:
 
 def gone_seconds(rules: Rules) -> int | None:
     """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
-    not expire."""
+    not expire. The changes are kept after the board was removed."""
     if rules.gone_ms == MAX_MS:
         return None
-    return -(-(rules.gone_ms + EXPIRY_MARGIN_MS) // 1_000)
+    return -(-(rules.gone_ms + max(EXPIRY_MARGIN_MS, rules.changes_ms)) // 1_000)
 
 
 def board_encoding(

@@ -14,6 +14,12 @@ FORMAT = 1
 """The version of the format of all keys on the server. It covers the names and the contents of the
 keys."""
 _PUT = script_of("put_definition")
+_MOVE = script_of("deleted_position")
+
+
+def _encoded(deletion: tuple[str, bytes]) -> tuple[bytes, bytes]:
+    uid, body = deletion
+    return uid.encode(), body
 
 
 def _packed(value: bytes | int | None) -> bytes:
@@ -40,11 +46,20 @@ class RedisDefinitions:
         return {name.decode(): body for name, body in definitions.items()}, int(number or 1)
 
     async def put(
-        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+        self,
+        name: str,
+        old: bytes | None,
+        new: bytes | None,
+        number: int | None,
+        deletion: tuple[str, bytes] | None = None,
     ) -> bool:
         """Replace a definition if the stored one is still `old` and the number of the next board is
-        still `number`. Return whether it was replaced."""
-        argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
+        still `number`. Return whether it was replaced. `deletion` is stored with a deletion: the
+        unique id of the board, and what `deletions` returns for it."""
+        parts = [*map(_packed, (name.encode(), old, new, number)), _packed(None)]
+        if deletion is not None:
+            parts[-1] = b"\x92" + b"".join([_packed(part) for part in _encoded(deletion)])
+        argument = b"\x95" + b"".join(parts)
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
 
     async def deleted(self) -> list[bytes]:
@@ -56,6 +71,46 @@ class RedisDefinitions:
         """Remove a board from the list of `deleted`. Call it when all keys of the board are
         removed."""
         await self._call(b"HDEL", b"g", body)
+
+    async def deletions(self) -> dict[str, bytes]:
+        """Return the deleted boards whose changes are kept, by their unique ids."""
+        deletions: Any = await self._call(b"HGETALL", b"z")
+        return {bytes(uid).decode(): bytes(body) for uid, body in deletions.items()}
+
+    async def deletion(self, uid: str) -> bytes | None:
+        """Return the deleted board with a unique id; None if its changes are not kept."""
+        body: bytes | None = await self._call(b"HGET", b"z", uid.encode())
+        return body
+
+    async def deletion_count(self) -> int:
+        """Return the number of deleted boards whose changes are kept."""
+        return int(await self._call(b"HLEN", b"z"))
+
+    async def deleted_positions(self) -> dict[str, str]:
+        """Return the positions of sinks in the changes of deleted boards, by the unique id of the
+        board and the name of the source, with a slash between them."""
+        positions: Any = await self._call(b"HGETALL", b"zp")
+        return {bytes(field).decode(): bytes(text).decode() for field, text in positions.items()}
+
+    async def first_deleted_position(self, uid: str, source: str, text: str) -> None:
+        """Store the position that a sink had when the board was deleted, unless one is stored."""
+        await self._call(b"HSETNX", b"zp", f"{uid}/{source}".encode(), text.encode())
+
+    async def move_deleted_position(
+        self, uid: str, source: str, text: str, follows: str | None
+    ) -> str | None:
+        """Move the position of a sink to `text`, if the stored position is `follows`; None stands
+        for any. Return the stored position if it is another one, and None if it was moved."""
+        argument = msgspec.msgpack.encode([f"{uid}/{source}", text, follows])
+        stored = await self._connection.script(_MOVE, self._base + b"zp", argument)
+        return None if stored is None else bytes(stored).decode()
+
+    async def forget_deletion(self, uid: str) -> None:
+        """Remove a deleted board, and the positions of its sinks."""
+        for field in await self.deleted_positions():
+            if field.partition("/")[0] == uid:
+                await self._call(b"HDEL", b"zp", field.encode())
+        await self._call(b"HDEL", b"z", uid.encode())
 
     async def ensure_readable(self, *, create: bool) -> None:
         """Raise FormatTooNew if the format of the stored keys is newer than the format of this

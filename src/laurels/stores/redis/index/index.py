@@ -36,6 +36,17 @@ class RedisIndex(
             more["restart"] = str(restart_tag)
         await self._operate("open", board, **more)
 
+    async def end_changes(self, board: Opened, recorded: WriteBlock | None, until_ms: int) -> None:
+        """End the changes of a board that is deleted, and keep them until `until_ms`. Repeating it
+        has no effect."""
+        more = self._recording(board, recorded)
+        await self._operate("end_changes", board, until=until_ms, expires=self._expires, **more)
+
+    async def forget_changes(self, board: Opened) -> None:
+        """Remove the changes of a deleted board."""
+        for name in (b"h", b"hx", b"m"):
+            await self._command(board, b"UNLINK", name)
+
     async def close(self, board: Opened) -> None:
         """Remove a board with all its data. Repeating it has no effect."""
         while not await self._operate("close", board):

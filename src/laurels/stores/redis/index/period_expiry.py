@@ -1,6 +1,7 @@
 """Lists the rankings of a shard, removes rankings of periods, and sets their expiry."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from laurels.core.ranking_key import RankingKey
@@ -80,7 +81,7 @@ class PeriodExpiry(ShardCalls):
         """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
-        if self._expires and rules.gone_ms > board.rules.gone_ms:
+        if self._expires and _gone(rules) > _gone(board.rules):
             await self._expire_all(board, rules, {**lives, **_longer(before, lives)}, now_ms)
             return
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
@@ -127,3 +128,9 @@ class PeriodExpiry(ShardCalls):
         while names:
             dropped = await self._operate("drop", board, names=names[:_DROP])
             names = names[dropped:]
+
+
+def _gone(rules: Rules) -> float:
+    """Return the time at which the keys of a board expire, in seconds; infinity if they do not."""
+    seconds = gone_seconds(rules)
+    return inf if seconds is None else seconds

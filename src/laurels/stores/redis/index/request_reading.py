@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from typing import Any
 
 from laurels.core.lifecycle import since_ms
 from laurels.core.requests import ReadRequest
@@ -80,10 +81,14 @@ class RequestReading(ShardCalls):
         scopes = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
         return [bytes(scope).decode() for scope in scopes]
 
-    async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
+    async def read_changes(
+        self, board: Opened, after: int, limit: int, *, deleted: bool = False
+    ) -> ShardChanges:
         """Return the block with the sequence number `after`, if it is still kept, and the blocks
         after it. Stop when the blocks after it have more than `limit` changes."""
-        arguments = {"after": after, "limit": limit}
+        arguments: dict[str, Any] = {"after": after, "limit": limit}
+        if deleted:
+            arguments["deleted"] = "until" if board.shard else "hend"
         packed, *parts = await self._run(_CHANGES, board, arguments)
         _, *ends = decode_answer(packed)
         return await asyncio.to_thread(decode_changes, board.rules, list(map(int, ends)), parts)

@@ -12,6 +12,8 @@
 --   P m hcount  the number of changes for sinks in the blocks of the stream
 --   P m hsent   the number of changes for sinks in all blocks ever added. So hsent minus `sent` of
 --               a block is the number of changes for sinks in all later blocks
+--   P m until   the time until which the changes of a deleted board are kept; P m hend is the tag of
+--               its last block, the deletion, in the shard that has it
 --   P hs        hash: registered sink -> sequence of the newest block it has confirmed. Blocks
 --               that a sink has not confirmed stay, up to `most` changes; P m hlost counts the
 --               changes that were removed unconfirmed

@@ -1,8 +1,11 @@
--- changes_read(board, after, limit) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
+-- changes_read(board, after, limit, deleted) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
 -- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until
 -- these have more than `limit` changes. Each block is returned as sequence, tag, begun, result,
--- sent.
-if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'definition_outdated'})} end
+-- sent. `deleted` is the field of P m that a deleted board has when its changes have ended.
+local readable = A.deleted and call('HEXISTS', KEYS[1], A.deleted) == 1
+if not readable and (A.deleted or call('HGET', KEYS[1], 'ver') ~= B.version) then
+  return {cmsgpack.pack({'definition_outdated'})}
+end
 
 local stored = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor', 'hsent')
 local newest, tag = stored[1] or '0', stored[2] or '0'

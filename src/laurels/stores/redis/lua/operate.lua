@@ -3,7 +3,7 @@
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
---   open; close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
+--   open; end_changes ('until', expires); close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
 --   advance_head (limit); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
@@ -31,7 +31,9 @@ end
 -- Registers a board or its changed definition. A version is a number and the unique id of the board:
 -- a different id means that the server was emptied since, or that an earlier release stored the
 -- version without an id.
+-- A board whose changes have ended stays deleted, whatever a process with an outdated copy calls.
 local function open()
+  if call('HEXISTS', KEYS[1], 'until') == 1 then return {'done'} end
   local version = call('HGET', KEYS[1], 'ver') or '0'
   local stored, id = number_and_id(version)
   local new, new_id = number_and_id(B.version)
@@ -59,8 +61,11 @@ local function close()
     if not unlink_window(each) then return {'done', 0} end
   end
   if not close_scopes() then return {'done', 0} end
-  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',
-       P .. 'h', P .. 'hx', P .. 'hs', P .. 'gd', P .. 'w', P .. 'wq')
+  call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f', P .. 'hs', P .. 'gd',
+       P .. 'w', P .. 'wq')
+  if call('HEXISTS', KEYS[1], 'until') == 0 then
+    call('UNLINK', KEYS[1], P .. 'h', P .. 'hx')
+  end
   return {'done', 1}
 end
 
@@ -211,8 +216,25 @@ local ops = {
   mend = mend, restore_rows = restore_rows, restore_ids = restore_ids,
   restore_data = restore_data, restore_state = restore_state,
 }
+
+-- Ends the changes of a board that is deleted, and keeps them until A['until'], in milliseconds.
+-- From then on all calls that write to the board are refused. One shard records the deletion. The
+-- function is no local variable, since a script may have only 200 of them.
+function ops.end_changes()
+  call('HDEL', KEYS[1], 'ver')
+  call('HSET', KEYS[1], 'until', text(A['until']))
+  if A.changes and call('HSETNX', KEYS[1], 'hend', A.changes.tag) == 1 then
+    record(1, A.time, '')
+  end
+  for _, name in ipairs(A.expires and {'m', 'h', 'hx'} or {}) do
+    call('PEXPIREAT', P .. name, text(A['until']))
+  end
+  return {'done'}
+end
+
 head.use(call('HGET', KEYS[1], 'heads'))
-if op ~= 'open' and op ~= 'close' and op ~= 'untrack' and call('HGET', KEYS[1], 'ver') ~= B.version then
+if op ~= 'open' and op ~= 'end_changes' and op ~= 'close' and op ~= 'untrack'
+    and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})
 end
 if tracking.is_write[op] then

@@ -1,12 +1,14 @@
--- put(name, old, new, number) -> 1 or 0
+-- put(name, old, new, number, deletion) -> 1 or 0
 -- Replaces the definition of a board if it has not changed since the caller read it.
 --
 -- KEYS[1]  …{boards}:d   hash: name -> definition
--- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil]
+-- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil, deletion or nil]; a deletion is
+--   {unique id of the board, the deletion encoded} of a board whose changes are kept
 -- beside KEYS[1], in its slot:
 --   …{boards}:n   the number of the next board
 --   …{boards}:g   hash: definitions of deleted boards whose keys still have to be removed
-local name, old, new, number = unpack(cmsgpack.unpack(ARGV[1]), 1, 4)
+--   …{boards}:z   hash: unique id -> deletion, the deleted boards whose changes are kept
+local name, old, new, number, deletion = unpack(cmsgpack.unpack(ARGV[1]), 1, 5)
 local base = string.sub(KEYS[1], 1, -2)
 local present = redis.call('HGET', KEYS[1], name)
 if present ~= (old or false) then return 0 end
@@ -20,5 +22,6 @@ if new then
 else
   redis.call('HDEL', KEYS[1], name)
   redis.call('HSET', base .. 'g', present, '')
+  if deletion then redis.call('HSET', base .. 'z', deletion[1], deletion[2]) end
 end
 return 1

@@ -80,6 +80,17 @@ class ShardedIndex:
             for part in parts_of(board)
         )
 
+    async def end_changes(self, board: Opened, recorded: WriteBlock, until_ms: int) -> None:
+        """End the changes of a board that is deleted. The deletion is recorded among the changes of
+        the board's first shard, when no shard counts any more."""
+        first, *others = parts_of(board)
+        await gather(self._index.end_changes(part, None, until_ms) for part in [first, *others])
+        await self._index.end_changes(first, recorded, until_ms)
+
+    async def forget_changes(self, board: Opened) -> None:
+        """Remove the changes of a deleted board."""
+        await gather(map(self._index.forget_changes, parts_of(board)))
+
     async def close(self, board: Opened) -> None:
         """Remove a board with all its data. Repeating it has no effect."""
         await gather(map(self._index.close, parts_of(board)))
@@ -383,12 +394,12 @@ class ShardedIndex:
         return sum(map(changes, await gather(map(self._index.offset, parts_of(board)))))
 
     async def read_changes(
-        self, board: Opened, after: Sequence[int], limit: int
+        self, board: Opened, after: Sequence[int], limit: int, *, deleted: bool = False
     ) -> list[ShardChanges]:
         """Return the changes of every shard, from the block with the sequence number in `after` on;
         see `FollowedIndex`."""
         return await gather(
-            self._index.read_changes(shard, place, limit)
+            self._index.read_changes(shard, place, limit, deleted=deleted)
             for shard, place in zip(shards(board), after, strict=True)
         )
 
