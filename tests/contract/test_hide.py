@@ -348,6 +348,18 @@ def test_a_member_is_hidden_on_all_boards(deployment: Deployment) -> None:
     lb.check()
 
 
+def test_a_board_that_was_just_read_hides_a_member_at_once(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit_many("b", [("ann", 3), ("bob", 2)])
+    for board in (None, "b"):
+        for _ in range(2):
+            assert [lb.rank("b", "ann"), *lb.ranks("b", ["ann", "bob"])] == [1, 1, 2]
+        lb.hide(board, "ann", "bot")
+        for _ in range(2):
+            assert [lb.rank("b", "ann"), *lb.ranks("b", ["ann", "bob"])] == [None, None, 1]
+        assert lb.show(board, "ann")
+
+
 def test_a_hiding_on_all_boards_ends(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", changes="1d"))
     lb.submit_many("b", [("ann", 3), ("bob", 2)])

@@ -231,7 +231,7 @@ class Boards:
     def register(self, state: BoardState) -> None:
         """Make a board known by its name and number."""
         self.boards[state.board.name] = self._by_number[state.number] = state
-        state.hidden.everywhere = self.everywhere
+        state.hidden.share(self.everywhere)
         self.watch_removal(state)
 
     def watch_removal(self, state: BoardState) -> None:

@@ -265,8 +265,9 @@ class Fold(AdvancedBoards):
         return True
 
     def _change_everywhere(self, record: records.HideOnAll | records.ShowOnAll) -> bool:
-        """Hide a member on all boards, or remove this hiding; return whether anything changed. Only
-        boards with refreshed windows and boards that keep changes are visited."""
+        """Hide a member on all boards, or remove this hiding; return whether anything changed. The
+        cached views of all boards are dropped; boards with refreshed windows, and those that keep
+        changes, record the change."""
         self.now_ms = max(self.now_ms, record.now_ms)
         if isinstance(record, records.HideOnAll):
             hiding = Hiding(record.reason, record.since_ms, record.until_ms)
@@ -275,12 +276,14 @@ class Fold(AdvancedBoards):
         elif not self.everywhere.show(record.member):
             return False
         for state in self._by_number.values():
+            state.views.clear()
             if state.rules.refreshed or state.rules.changes_ms:
                 self._hidden_changed(state, record)
         return True
 
     def _hidden_changed(self, state: BoardState, record: records.Hide | records.Show) -> None:
         """Record that a member was hidden on a board or is no longer hidden there."""
+        state.views.clear()
         self._watch_boundary(state)
         self.refreshes.changed(state, self.entry)
         self.index.touch(state.number)

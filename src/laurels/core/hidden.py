@@ -68,6 +68,8 @@ class HiddenMembers:
 
     def __init__(self, hidings: Mapping[bytes, Hiding] | None = None) -> None:
         self.everywhere: HiddenMembers | None = None
+        self._shared: Mapping[bytes, Hiding] = {}
+        """The hidings of `everywhere`."""
         self.version = 0
         """The number of changes since this object was made."""
         self._hidings = dict(hidings or {})
@@ -80,7 +82,11 @@ class HiddenMembers:
         """The ends of the hidings, in order; None if they have to be collected anew."""
 
     def __bool__(self) -> bool:
-        return bool(self._hidings) or bool(self.everywhere)
+        return bool(self._hidings or self._shared)
+
+    def share(self, everywhere: "HiddenMembers") -> None:
+        """Include the members that are hidden on all boards."""
+        self.everywhere, self._shared = everywhere, everywhere._hidings
 
     def items(self) -> Iterator[tuple[bytes, Hiding]]:
         """Yield each member of this object with its hiding, in the order of the members. The
@@ -91,9 +97,8 @@ class HiddenMembers:
         """Yield each member that is hidden at an instant, in the order of the members, with its
         hiding, and whether it is hidden everywhere. If a member is hidden on the board and
         everywhere, its hiding is that of the board."""
-        everywhere = {} if self.everywhere is None else self.everywhere._hidings
-        for member in sorted(everywhere.keys() | self._hidings.keys()):
-            own, shared = self.hiding(member, now_ms), everywhere.get(member)
+        for member in sorted(self._shared.keys() | self._hidings.keys()):
+            own, shared = self.hiding(member, now_ms), self._shared.get(member)
             if own is not None:
                 yield member, own, False
             elif shared is not None and not shared.is_over(now_ms):

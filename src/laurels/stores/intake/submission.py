@@ -231,6 +231,8 @@ class Submission:
         """Return the ranks of members in a ranking at an instant."""
         zeros = zeros_of(self.board.rules, key.window, now_ms)
         hidden = None if is_by(key.scope) else self.board.hidden_at(now_ms)
+        if zeros is None and hidden is None:
+            return fold.index.ranks(key, members)
         request = ReadRequest(key, zeros=zeros, hidden=hidden)
         return listed_by(fold.index, request).ranks(key, members)
 
