@@ -374,6 +374,40 @@ def test_a_hiding_on_all_boards_ends(lb: laurels.Leaderboards, clock: laurels.Ma
     assert kinds == ["event", "hide", "show"]
 
 
+@pytest.mark.parametrize("board", ["b", None])
+def test_a_period_that_is_final_keeps_who_was_hidden(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str | None
+) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], grace="0ms"))
+    lb.submit_many("b", [("ann", 3), ("bob", 2), ("cid", 1)])
+    lb.hide(board, "ann", "bot")
+    clock.advance(24 * HOUR_MS)
+    assert lb.show(board, "ann")
+    lb.hide(board, "bob", "bot")
+    past = {"window": "day", "period": "2026-11-20"}
+    assert listed(lb) == [("ann", 1), ("cid", 2)]
+    assert listed(lb, **past) == [("bob", 1), ("cid", 2)]
+    lb.seal()
+    assert listed(lb, **past) == [("bob", 1), ("cid", 2)]
+    lb.check()
+
+
+def test_final_periods_of_all_boards_keep_who_was_hidden(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    boards = [f"b{i}" for i in range(230)]  # more than are closed together
+    for board in boards:
+        lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms"))
+        lb.submit_many(board, [("ann", 3), ("bob", 2)])
+    lb.hide(None, "ann", "bot")
+    clock.advance(24 * HOUR_MS)
+    lb.show(None, "ann")
+    past = {"window": "day", "period": "2026-11-20"}
+    for board in boards:
+        assert listed(lb, board) == [("ann", 1), ("bob", 2)]
+        assert listed(lb, board, **past) == [("bob", 1)]
+
+
 def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", tie="member", rank="competition"))
     lb.submit_many("b", [(f"m{i:04}", i % 7) for i in range(2_000)])
