@@ -326,13 +326,14 @@ class Held:
 
 def _ensure_unchanged(before: Origin, now: Origin) -> None:
     """Raise BoardChanging if something has changed that is not tracked: the definition, the hidden
-    members, the running step of a rolling window, or the shown ranking of a refreshed one."""
+    members, the closed periods, the running step of a rolling window, or the shown ranking of a
+    refreshed one."""
     if _untracked(now) != _untracked(before):
-        raise BoardChanging("a step or a refresh has passed, or the definition was changed")
+        raise BoardChanging("a period or step has ended, or the board was changed")
 
 
 def _untracked(origin: Origin) -> tuple[object, ...]:
-    return origin.version, origin.hidden, origin.running, origin.shown
+    return origin.version, origin.hidden, origin.closing, origin.running, origin.shown
 
 
 def _put(
