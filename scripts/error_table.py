@@ -10,6 +10,7 @@ import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server
 import laurels.errors.ledger
+import laurels.errors.payouts
 import laurels.errors.placement
 import laurels.errors.service
 import laurels.errors.sinks
@@ -50,6 +51,7 @@ def page() -> str:
     server = [row for row in rows if _module(row) == "laurels.errors.index_server"]
     copies = [row for row in rows if _module(row) == "laurels.errors.copies"]
     ledger = [row for row in rows if _module(row) == "laurels.errors.ledger"]
+    payouts = [row for row in rows if _module(row) == "laurels.errors.payouts"]
     sinks = [row for row in rows if _module(row) == "laurels.errors.sinks"]
     sources = [row for row in rows if _module(row) == "laurels.errors.sources"]
     library = [row for row in rows if _module(row) == "laurels.errors"]
@@ -59,6 +61,7 @@ def page() -> str:
         f"\n## Of imports and sources alone\n\n{_lines(sources)}"
         f"\n## Of sinks alone\n\n{_lines(sinks)}"
         f"\n## Of entries and ledgers alone\n\n{_lines(ledger)}"
+        f"\n## Of payouts alone\n\n{_lines(payouts)}"
         f"\n## Of copies alone\n\n{_lines(copies)}"
         f"\n## Of the command line alone\n\n{_lines(shell)}"
     )

@@ -19,8 +19,10 @@ from laurels.api.leaderboards import Leaderboards
 from laurels.core.archived import SealedInfo, VerifiedPeriod
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotBoard, HotMember, HotReport
+from laurels.core.payouts import Payout, PayoutPage, Revision
 from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
+from laurels.core.settling import Award, Settlement
 from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
 from laurels.core.stats import (
     BoardLayout,
@@ -45,6 +47,7 @@ __all__ = [
     "AsyncLeaderboards",
     "AuditEntry",
     "AuditPage",
+    "Award",
     "Board",
     "BoardLayout",
     "BoardStats",
@@ -67,11 +70,15 @@ __all__ = [
     "Needed",
     "Neighbour",
     "Page",
+    "Payout",
+    "PayoutPage",
     "PeriodInfo",
     "Receipt",
     "Receipts",
+    "Revision",
     "Sealed",
     "SealedInfo",
+    "Settlement",
     "Standing",
     "Stats",
     "SystemClock",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import LaurelsError, TooLate, UnknownBoard
+from laurels.errors import LaurelsError, NoPrizes, NotSealed, TooLate, UnknownBoard
+from laurels.errors.payouts import UnknownPayout
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment
 from tests.contract.reading import members, scores
@@ -30,6 +31,10 @@ VERBS = (
     "hide",
     "show",
     "mend",
+    "confirm",
+    "disqualify",
+    "settle",
+    "payouts",
     "top",
     "around",
     "standing",
@@ -110,6 +115,13 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
     assert await lb.score_at_percentile("b", 100) == 7
     assert await lb.count("b", high=5) == 2
     assert len(await lb.periods("b", "day")) == 2
+    assert (await lb.payouts("b")).payouts == []
+    with pytest.raises(NoPrizes):
+        await lb.settle("b")
+    with pytest.raises(UnknownPayout):
+        await lb.confirm("b", "x", "bank-1")
+    with pytest.raises(NotSealed):
+        await lb.disqualify("b", "ann", "a bot")
     assert (await lb.stats()).boards == 1
     assert (await lb.hot()).members == []
     assert [entry.member async for entry in lb.export("b")] == ["bob", "ann", "cid"]

@@ -16,6 +16,7 @@ import laurels.cli.errors
 import laurels.errors.client
 import laurels.errors.copies
 import laurels.errors.index_server
+import laurels.errors.payouts
 import laurels.errors.service
 import laurels.errors.sinks
 import laurels.errors.sources

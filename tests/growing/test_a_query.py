@@ -118,5 +118,5 @@ def test_adding_a_query_changes_three_files(tmp_path: Path) -> None:
     assert output.pop("sent") == {"member": "ann", "score": 5}
     summary, parameters = output.pop("described")
     assert summary == "Who leads, with its score"
-    assert parameters == ["board", "labels", "by", "window", "period"]
+    assert parameters == ["board", "labels", "by", "window", "period", "revision"]
     assert output == dict.fromkeys(("memory", "folder", "redis", "shards", "http"), ANSWERS)

@@ -21,7 +21,8 @@ from laurels.core.mending import RankingEntries
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
-from laurels.errors import InvalidClock, NothingToBackUp, NotSealed
+from laurels.errors import InvalidClock, NoPrizes, NothingToBackUp, NotSealed
+from laurels.errors.payouts import UnknownPayout
 from laurels.model.board import Board
 from laurels.stores.base import Store
 
@@ -183,6 +184,14 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.scopes("b", "room") == [{"room": "42"}]
     assert [entry.member for entry in lb.export("b")] == ["bob", "cid", "ann"]
 
+    assert lb.payouts("b").payouts == []
+    with pytest.raises(NoPrizes):
+        lb.settle("b")
+    with pytest.raises(UnknownPayout):
+        lb.confirm("b", "x", "bank-1")
+    with pytest.raises(NotSealed):
+        lb.disqualify("b", "ann", "a bot")
+
     changed = lb.changed_boards()
     lb.change("b", changes="1h")
     lb.set_data("b", "bob", [1])
@@ -231,5 +240,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "HideEverywhere": 1,
         "ShowEverywhere": 1,
         "Mend": 1,
+        "ConfirmPayout": 1,
+        "DisqualifyMember": 1,
         "DeleteBoard": 1,
     }

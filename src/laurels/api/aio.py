@@ -163,6 +163,8 @@ class AsyncLeaderboards:
     remove = _awaited(Leaderboards.remove)
     hide = _awaited(Leaderboards.hide)
     show = _awaited(Leaderboards.show)
+    disqualify = _awaited(Leaderboards.disqualify)
+    confirm = _awaited(Leaderboards.confirm)
     mend = _awaited(Leaderboards.mend)
     position = _awaited(Leaderboards.position)
     positions = _awaited(Leaderboards.positions)
@@ -174,6 +176,8 @@ class AsyncLeaderboards:
     ranks = _awaited(Leaderboards.ranks)
     card = _awaited(Leaderboards.card)
     needed = _awaited(Leaderboards.needed)
+    settle = _awaited(Leaderboards.settle)
+    payouts = _awaited(Leaderboards.payouts)
     standings = _awaited(Leaderboards.standings)
     entries = _awaited(Leaderboards.entries)
     range = _awaited(Leaderboards.range)
@@ -225,6 +229,7 @@ class AsyncLeaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -236,6 +241,7 @@ class AsyncLeaderboards:
                     board,
                     window=window,
                     period=period,
+                    revision=revision,
                     limit=EXPORT_CHUNK,
                     after=after,
                     with_data=with_data,

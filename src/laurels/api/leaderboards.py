@@ -15,8 +15,10 @@ from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
+    ConfirmPayout,
     CreateBoard,
     DeleteBoard,
+    DisqualifyMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -31,6 +33,8 @@ from laurels.core.commands import (
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.mending import RankingEntries, StoredEntry
+from laurels.core.payout_queries import PayoutsOf
+from laurels.core.payouts import Payout, PayoutPage, PayoutState, Revision
 from laurels.core.queries import (
     Around,
     AtRank,
@@ -49,6 +53,7 @@ from laurels.core.queries import (
 from laurels.core.query_members import checked_members, ensure_member
 from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
+from laurels.core.settling import Settle, Settlement
 from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import BeyondHead
@@ -73,8 +78,9 @@ class Leaderboards:
     Every method that names a board raises `UnknownBoard` if there is none of that name. Every
     method raises `Closed` after `close`, and `Forked` in a child of the process that opened it.
     `window` is a window's name, by default the board's first; `period` is the label of one of its
-    periods, by default the current one. A query just after a boundary of a large rolling window may
-    raise `NotReady`; it succeeds when it is repeated.
+    periods, by default the current one; `revision` is that of a sealed period, from 0 on, by
+    default the newest. A query just after a boundary of a large rolling window may raise
+    `NotReady`; it succeeds when it is repeated.
 
     On a board with scopes, a query with `labels` reads the scope of these labels: `lb.top("gifts",
     labels={"room": "42"})`. Without labels it reads the scope of all events. A query with `by`
@@ -257,6 +263,39 @@ class Leaderboards:
             return self._administration.write(ShowEverywhere(member))
         return self._administration.write(ShowMember(board, member))
 
+    def confirm(self, board: str, payout: str, reference: str) -> Payout:
+        """Record that a payout of a board was paid, and return it. `reference` is that of the
+        payment, text of 1 to 500 characters.
+
+        Repeating the call changes nothing. Raises UnknownPayout, PayoutNotDue, and PayoutConfirmed
+        if the payout was confirmed with another reference.
+        """
+        return self._administration.write(ConfirmPayout(board, payout, reference))
+
+    def disqualify(
+        self,
+        board: str,
+        member: str,
+        reason: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Revision:
+        """Make a new revision of a sealed period, without a member, and return it. With `labels`
+        the member leaves only the ranking of this scope ({}: of all events), otherwise those of all
+        scopes.
+
+        The revision before stays in the archive. Payouts that the correction does not change keep
+        their ids; those that are pending and change are superseded. Payouts that are due or
+        confirmed stay, and the differences become payouts of their own. Raises NotSealed,
+        MemberNotRanked, InvalidReference for a reason that is not 1 to 500 characters. O(members of
+        the period).
+        """
+        return self._administration.write(
+            DisqualifyMember(board, member, window, period, labels, reason)
+        )
+
     def mend(self, board: str, rankings: Sequence[RankingEntries], *, at: Any = None) -> int:
         """Replace whole entries of rankings, with the times that decide between equal scores;
         return the number of entries that were replaced.
@@ -290,6 +329,7 @@ class Leaderboards:
         reverse: bool = False,
         after: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -306,6 +346,7 @@ class Leaderboards:
             Top(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 limit=limit,
                 offset=offset,
@@ -324,6 +365,7 @@ class Leaderboards:
         radius: int = 5,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -337,6 +379,7 @@ class Leaderboards:
             Around(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 member=member,
                 radius=radius,
@@ -352,6 +395,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         to_rank: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
@@ -368,6 +412,7 @@ class Leaderboards:
             StandingOf(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 member=member,
                 to_rank=to_rank,
@@ -383,12 +428,13 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Rank | None:
         """Return a member's rank, faster than `standing`; None for a member that is not ranked.
         Below the head of a board it may be an `Estimate`. O(log n)."""
-        if period is None and by is None and not labels and type(board) is str:
+        if period is None and revision is None and by is None and not labels and type(board) is str:
             ensure_member(member)
             rank = self._cached_view(
                 board, window, lambda index, key: rank_or_none(index.rank(key, member))
@@ -397,7 +443,14 @@ class Leaderboards:
                 return rank
         return self._ask(
             board,
-            RankOf(window=window, period=period, member=member, labels=label_pairs(labels), by=by),
+            RankOf(
+                window=window,
+                period=period,
+                revision=revision,
+                member=member,
+                labels=label_pairs(labels),
+                by=by,
+            ),
         )
 
     def ranks(
@@ -407,6 +460,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Sequence[Rank | None]:
@@ -414,7 +468,7 @@ class Leaderboards:
         moment; None for each member that is not ranked. Below the head of a board they may be
         `Estimate`s. O(k log n)."""
         listed = checked_members(members)
-        if period is None and by is None and not labels and type(board) is str:
+        if period is None and revision is None and by is None and not labels and type(board) is str:
             ranks = self._cached_view(
                 board, window, lambda index, key: index.ranks_from(key, listed, FIRST)
             )
@@ -423,7 +477,12 @@ class Leaderboards:
         return self._ask(
             board,
             RanksOf(
-                window=window, period=period, members=listed, labels=label_pairs(labels), by=by
+                window=window,
+                period=period,
+                revision=revision,
+                members=listed,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -475,6 +534,68 @@ class Leaderboards:
             ),
         )
 
+    def settle(
+        self,
+        board: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        limit: int = 1_000,
+        offset: int = 0,
+    ) -> Settlement:
+        """Return who wins which prizes of a period, by its present standings: a preview while the
+        period runs, and the outcome once it is final. Nothing is written.
+
+        The awards are those of `limit` members from position `offset` on; `next` is the offset of
+        the next page. `labels` are those of a scope in which the window awards prizes. Raises
+        NoPrizes if it awards none. O(log n + limit).
+        """
+        return self._ask(
+            board,
+            Settle(
+                window=window,
+                period=period,
+                labels=label_pairs(labels),
+                limit=limit,
+                offset=offset,
+            ),
+        )
+
+    def payouts(
+        self,
+        board: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        member: str | None = None,
+        state: PayoutState | None = None,
+        due_only: bool = False,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> PayoutPage:
+        """Return the payouts of a board in the order in which they are due: the prizes owed to
+        members for sealed periods. Those of a deleted board can still be read.
+
+        `state` is "pending", "due", "confirmed" or "superseded". `after` is the `next` of the
+        previous page. With `due_only` the list has only payouts that are due or confirmed. This
+        list grows only at its end, so a program can continue from the `cursor` of its last page. At
+        most 1,000 payouts. Raises InvalidState, InvalidCursor, InvalidLimit. O(log n + payouts of
+        the board that are not wanted + limit).
+        """
+        return self._ask(
+            board,
+            PayoutsOf(
+                window=window,
+                period=period,
+                member=member,
+                state=state,
+                due_only=due_only,
+                after=after,
+                limit=limit,
+            ),
+        )
+
     def standings(
         self,
         board: str,
@@ -482,6 +603,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -494,6 +616,7 @@ class Leaderboards:
             StandingsOf(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 members=checked_members(members),
                 labels=label_pairs(labels),
@@ -508,6 +631,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         labels: Mapping[str, str] | None = None,
         with_data: bool = False,
     ) -> list[StoredEntry]:
@@ -519,6 +643,7 @@ class Leaderboards:
             EntriesOf(
                 window=window,
                 period=period,
+                revision=revision,
                 labels=label_pairs(labels),
                 members=checked_members(members),
                 with_data=with_data,
@@ -536,6 +661,7 @@ class Leaderboards:
         after: str | None = None,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -552,6 +678,7 @@ class Leaderboards:
             Range(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 low=low,
                 high=high,
@@ -570,6 +697,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -580,6 +708,7 @@ class Leaderboards:
             AtRank(
                 window=window,
                 period=period,
+                revision=revision,
                 with_data=with_data,
                 rank=rank,
                 labels=label_pairs(labels),
@@ -594,6 +723,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Score | None:
@@ -604,6 +734,7 @@ class Leaderboards:
             ScoreAtPercentile(
                 window=window,
                 period=period,
+                revision=revision,
                 percentile=percentile,
                 labels=label_pairs(labels),
                 by=by,
@@ -618,6 +749,7 @@ class Leaderboards:
         high: Bound | None = None,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> int:
@@ -625,7 +757,13 @@ class Leaderboards:
         return self._ask(
             board,
             Count(
-                window=window, period=period, low=low, high=high, labels=label_pairs(labels), by=by
+                window=window,
+                period=period,
+                revision=revision,
+                low=low,
+                high=high,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -672,6 +810,7 @@ class Leaderboards:
         *,
         window: str | None = None,
         period: str | None = None,
+        revision: int | None = None,
         with_data: bool = False,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
@@ -685,6 +824,7 @@ class Leaderboards:
                 board,
                 window=window,
                 period=period,
+                revision=revision,
                 limit=EXPORT_CHUNK,
                 after=after,
                 with_data=with_data,

@@ -12,14 +12,16 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
     Command,
+    ConfirmPayout,
     CreateBoard,
     DeleteBoard,
+    DisqualifyMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -74,6 +76,11 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             return AdministrativeCall("show", board, request={"member": member})
         case Mend(board, rankings, at_ms):
             return AdministrativeCall("mend", board, request={"rankings": rankings, "at_ms": at_ms})
+        case ConfirmPayout(board, payout, reference):
+            request = {"payout": payout, "reference": reference}
+            return AdministrativeCall("confirm", board, request=request)
+        case DisqualifyMember():
+            return AdministrativeCall("disqualify", command.board, request=_named_fields(command))
         case CreateBoard(defined):
             return AdministrativeCall("create", defined.name, request=defined)
         case ChangeBoard(name, changes):
@@ -81,6 +88,12 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
         case DeleteBoard(name):
             return AdministrativeCall("delete", name)
     return None
+
+
+def _named_fields(command: DisqualifyMember) -> dict[str, Any]:
+    """Return the arguments of a disqualification that were given, without its board."""
+    fields = structs.asdict(command)
+    return {name: each for name, each in fields.items() if name != "board" and each is not None}
 
 
 _REBUILD = AdministrativeCall("rebuild")

@@ -19,6 +19,7 @@ from laurels.stores.local.log.base import Log
 from laurels.stores.local.log.folder import Folder
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.stores.local.log.sqlite import SqliteLog
+from laurels.stores.local.payouts.table import PayoutTable
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import Clock, EventClock
@@ -55,7 +56,8 @@ def connect(
             changes = ChangeFile(folder.path / CHANGES_NAME)
             audit_log = FolderAudit(folder.path)
             archive = Archive(FolderSegments(folder.path / ARCHIVE_NAME), new_secret)
-            service = _compose(log, clock, snapshots, guarded, changes, audit_log, archive)
+            payouts = PayoutTable(folder.path)
+            service = _compose(log, clock, snapshots, guarded, changes, audit_log, archive, payouts)
         except BaseException:
             log.close()
             raise
@@ -74,6 +76,7 @@ def _compose(
     changes: ChangeFile | None = None,
     audit_log: FolderAudit | None = None,
     archive: Archive | None = None,
+    payouts: PayoutTable | None = None,
 ) -> Service:
     """Return a `Service` on the requested clock, or by default on the clock that last wrote the
     log.
@@ -92,6 +95,7 @@ def _compose(
             changes=changes,
             audit_log=audit_log,
             archive=archive,
+            payouts=payouts,
         )
     kept = log.note("clock")
     name = clock or kept or "system"
@@ -109,6 +113,7 @@ def _compose(
         changes,
         audit_log,
         archive,
+        payouts,
     )
     if name == "event" and kept != "event" and service.has_records:
         service.close()

@@ -23,6 +23,7 @@ from .board_record import BoardRecord
 from .closing import WindowClosing, final_ms_of, is_closed
 from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
+from .payouts import PayoutBook
 from .plan import ClosedTest, Plan, plan_batch
 from .ranking_key import RankingKey
 
@@ -132,11 +133,13 @@ class BoardState(Struct):
 class Boards:
     """All boards as of an offset. The next new board gets the number `next_number`.
 
-    With `event_time` each board has its own time. While records are drafted but not yet applied,
+    `payouts` are the payouts of the store, None in a store without any. With `event_time` each
+    board has its own time. While records are drafted but not yet applied,
     `drafted_ms` has, by board number, the time that the board will have once they are applied.
     """
 
     def __init__(self) -> None:
+        self.payouts: PayoutBook | None = None
         self.event_time = False
         self.drafted_ms: dict[int, int] = {}
         self.everywhere = HiddenMembers()

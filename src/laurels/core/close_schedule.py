@@ -29,7 +29,7 @@ from .closing import (
 from .index import Index
 from .plan import Plan
 from .ranking_key import RankingKey
-from .record import Close, Seal
+from .record import Close, Disqualify, Seal
 from .scope_scan import SCOPES
 
 ROUND = 100
@@ -160,6 +160,17 @@ class CloseSchedule:
         rule = state.rules.closing.get(record.window)
         for instance, sealed in () if rule is None else closing.trim(rule.archive):
             self.trimmed.append((state.uid, record.window, instance, sealed.revision))
+        self._index.touch(state.number)
+
+    def revise(self, state: BoardState, record: Disqualify) -> None:
+        """Record that a sealed period has a new revision in the archive."""
+        closing = state.closing.get(record.window)
+        sealed = None if closing is None else closing.sealed.get(record.instance)
+        if closing is None or sealed is None:  # it has left the archive meanwhile
+            return
+        closing.sealed[record.instance] = replace(
+            sealed, entries=record.entries, digest=record.digest, revision=record.revision
+        )
         self._index.touch(state.number)
 
     def forget(self, number: int) -> None:

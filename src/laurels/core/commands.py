@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 from laurels.model.board import Board
 
 from .mending import RankingEntries
+from .payouts import Payout, Revision
 from .receipt import Receipt, Receipts
 
 T = TypeVar("T")
@@ -125,6 +126,26 @@ class Mend(Command[int], frozen=True):
     at_ms: int | None = None
 
 
+class ConfirmPayout(Command[Payout], frozen=True):
+    """Confirms that a payout of a board was paid, with the reference of the payment."""
+
+    board: str
+    payout: str
+    reference: str
+
+
+class DisqualifyMember(Command[Revision], frozen=True):
+    """Makes a new revision of a sealed period without a member: in the scope of `labels`, or in all
+    scopes if it is None."""
+
+    board: str
+    member: str
+    window: str | None
+    period: str | None
+    labels: Mapping[str, str] | None
+    reason: str
+
+
 class CreateBoard(Command[Board], frozen=True):
     """Creates a board. With `exist_ok`, an equal board may already exist."""
 
@@ -177,5 +198,7 @@ def board_of(command: Command[Any]) -> str:
             | ShowMember()
             | Mend()
         ):
+            return command.board
+        case ConfirmPayout() | DisqualifyMember():
             return command.board
     raise TypeError(f"expected a command, got {command!r}")

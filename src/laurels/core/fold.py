@@ -19,6 +19,8 @@ from laurels.core.changes.blocks import (
     MendBlock,
     WriteBlock,
     close_block,
+    confirm_block,
+    disqualify_block,
     encode_hiding,
     hiding_block,
     mend_block,
@@ -83,6 +85,9 @@ class Fold(AdvancedBoards):
             return self.mend(record) > 0
         if isinstance(record, records.HideOnAll | records.ShowOnAll):
             return self._change_everywhere(record)
+        if isinstance(record, records.Confirm):
+            self._confirm(record)
+            return True
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
             return True
@@ -113,10 +118,15 @@ class Fold(AdvancedBoards):
                 self._record(state, close_block(state.rules, record))
             case records.Seal():
                 self.closings.seal(state, record)
+                self._publish(state, record)
                 self._drop_expired(state)
                 self._set_scopes_stale(state)
                 self._record(state, seal_block(state.rules, record))
                 self._remove_if_gone(state)
+            case records.Disqualify():
+                self.closings.revise(state, record)
+                self._publish(state, record)
+                self._record(state, disqualify_block(state.rules, record))
             case records.Position():
                 self._set_position(record.board, record.position)
                 self._record(state, position_block(record))
@@ -313,6 +323,24 @@ class Fold(AdvancedBoards):
 
         ended = self._hiding_ends.due(self.now_ms, current)
         return [(self._by_number.get(number), member) for number, member in ended]
+
+    # Payouts
+
+    def _publish(self, state: BoardState, record: records.Seal | records.Disqualify) -> None:
+        """Make the payouts of a period's revision visible."""
+        if self.payouts is not None:
+            self.payouts.publish(
+                state.uid, record.window, record.instance, record.revision, record.now_ms
+            )
+
+    def _confirm(self, record: records.Confirm) -> None:
+        """Record that a payout was paid. Its board may no longer exist."""
+        if self.payouts is not None:
+            self.payouts.confirm(record.payout, record.reference, record.now_ms)
+        if (state := self.find_by_number(record.board)) is not None:
+            self.move_time(state, record.now_ms)
+            state.changes += 1
+            self._record(state, confirm_block(record))
 
     def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position

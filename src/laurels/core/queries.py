@@ -30,12 +30,14 @@ from .between import Bound, Percentile, percentile_share
 from .board_queries import HiddenOn, Periods, Scopes
 from .index import Offset
 from .mending import StoredEntry, stored_entry
+from .payout_queries import PayoutsOf
 from .query import ListQuery, Query, RankingQuery, ScopedQuery
 from .query_context import QueryContext
 from .query_members import checked_members, ensure_member
 from .rank import Rank
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final
 from .requests import ReadRequest, ReadResult
+from .settling import Settle
 from .standing import Needed, Page, Standing, decode_data, words_at
 
 T = TypeVar("T")
@@ -339,7 +341,11 @@ class EntriesOf(RankingQuery[list[StoredEntry]], frozen=True, kw_only=True):
         if not self.members:
             return ReadPlan((), lambda *_: [])
         request = ReadRequest(
-            view.key, members=tuple(self.members), whole=True, data=self.with_data
+            view.key,
+            members=tuple(self.members),
+            whole=True,
+            data=self.with_data,
+            revision=self.revision,
         )
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[StoredEntry]:
@@ -486,6 +492,8 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     Scopes,
     HiddenOn,
     Archived,
+    Settle,
+    PayoutsOf,
 )
 """All queries, in the order of the documentation."""
 

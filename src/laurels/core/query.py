@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr
 from laurels.errors import InvalidRank, LaurelsError
 from laurels.model.labels import LabelPairs
 
+from .payouts import PayoutBook
 from .query_context import QueryContext
 from .read_plan import ReadPlan, integer_argument
 from .reads import RankingView
@@ -44,6 +45,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     """The field that is sent as the body of a POST; the other fields are parameters."""
     reads_positions: ClassVar[bool] = False
     """Whether the plan needs the positions of the board's sources."""
+    outlives_board: ClassVar[bool] = False
+    """Whether the query has an answer about a board that was deleted: see `without_board`."""
     shared: ClassVar[bool] = False
     """Whether many clients make the same query, so that the answer is worth caching even where
     computing it takes microseconds."""
@@ -62,6 +65,10 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     @abstractmethod
     def plan(self, now: QueryContext) -> ReadPlan[T]:
         """Return the plan: the requests to a board, and the function that makes the answer."""
+
+    def without_board(self, payouts: PayoutBook | None, board: str, now_ms: int) -> T | None:
+        """Return the answer about a board that does not exist; None if there is none."""
+        return None
 
     def to_answer(self, result: T) -> Any:
         """Return the answer that is sent for a result. Raises `absent` if the result is None."""
@@ -93,13 +100,15 @@ class ScopedQuery(Query[T], frozen=True, kw_only=True):
 
 class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
     """A query about the ranking of one window in one period. The defaults are the board's first
-    window and the running period."""
+    window and the running period. `revision` is that of a sealed period, by default the newest."""
 
     window: str | None = None
     period: str | None = None
+    revision: int | None = None
 
     def _view(self, now: QueryContext, after: str | None = None) -> RankingView:
-        return now.view(self.window, self.period, after, labels=self.labels, by=self.by)
+        view = now.view(self.window, self.period, after, labels=self.labels, by=self.by)
+        return view if self.revision is None else view.of_revision(self.revision)
 
 
 class ListQuery(RankingQuery[T], frozen=True, kw_only=True):

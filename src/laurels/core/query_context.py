@@ -7,16 +7,18 @@ from msgspec import Struct
 from laurels.model.labels import LabelPairs
 
 from .board_state import BoardState
+from .payouts import PayoutBook
 from .reads import RankingView, cached_view
 
 
 class QueryContext(Struct, frozen=True, gc=False):
     """A board's current state, and its time. `positions` are the positions of the board's sources,
-    for a query that reads them."""
+    for a query that reads them. `payouts` are those of the store; None if it has none."""
 
     state: BoardState
     now_ms: int
     positions: Mapping[str, str] = {}
+    payouts: PayoutBook | None = None
 
     def view(
         self,

@@ -23,6 +23,7 @@ from . import cursor as cursors
 from .among import among
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
+from .closing import ensure_sealed
 from .head import beyond, certain_of, ensure_listed, known_positions, listed, rank_at
 from .index import Index, Offset, Slice
 from .named_windows import readable, window_named
@@ -80,10 +81,11 @@ class RankingView:
         if self._after is not None and period is None:
             period = chosen.cursor_label(self._after.key.instance)
         self._window = chosen.name
+        self._revision: int | None = None
         self._refreshed = state.as_refreshed(chosen, scope)
         seen_ms, closing = state.seen_ms(chosen, now_ms, scope), state.closing.get(chosen.name)
-        self._period = readable(chosen, floor_ms, seen_ms, period, closing)
-        self.key = ranking_key(state.number, chosen, self._period, scope)
+        self.period = readable(chosen, floor_ms, seen_ms, period, closing)
+        self.key = ranking_key(state.number, chosen, self.period, scope)
         self._labels = labels_of(scope) if state.rules.scoped else None
         self._by = by
         if self._after is not None and chosen.steps:
@@ -101,7 +103,7 @@ class RankingView:
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
-        until_ms = MAX_MS if state.rules.has_ended(now_ms) else self._period.end_ms
+        until_ms = MAX_MS if state.rules.has_ended(now_ms) else self.period.end_ms
         self.rules, self.until_ms = state.rules, until_ms if steady else now_ms
         """While the board has these `rules`, and until `until_ms`, this view shows the running
         period."""
@@ -112,6 +114,13 @@ class RankingView:
         view._zeros, view._hidden, view._lists_all = None, None, True
         return view
 
+    def of_revision(self, revision: int) -> "RankingView":
+        """Return a view of a revision of this period. Raises NotSealed, UnknownRevision."""
+        ensure_sealed(self._state, self.rules.windows[self._window], self.key.instance, revision)
+        view = copy(self)
+        view._revision = revision
+        return view
+
     def walk(self, after: str, limit: int) -> ReadRequest:
         """Return a request that reads members in any order, with their data."""
         return ReadRequest(self.key, data=True, walk=Walk(after, limit, self._width))
@@ -120,7 +129,7 @@ class RankingView:
         """Return the scores and the data of the members that a walk (`walk`) has read."""
         assert result.data is not None
         scores = self._scale.scores(result.slices[0].words)
-        return self._as_of(offset), scores, decode_data(result.data[0])
+        return self.as_of(offset), scores, decode_data(result.data[0])
 
     def top(self, limit: int, offset: int, reverse: bool, data: bool) -> ReadPlan[Page]:
         offset, head = self._offset(offset), self._head
@@ -157,7 +166,7 @@ class RankingView:
             if result.positions[0] >= listed(self._head, result):
                 raise beyond(self._head, result)
             certain = certain_of(self._head, result)
-            return Page(self._entries(result), result.total, self._as_of(offset), None, certain)
+            return Page(self._entries(result), result.total, self.as_of(offset), None, certain)
 
         return self._plan(
             finish,
@@ -191,7 +200,7 @@ class RankingView:
             if self._head and result.position >= self._head - 1:
                 return ReadPlan(requests, finish).run_local(index, offset)
             own = result.position - result.part.start
-            return standing(result.part, own, result.total, self._as_of(offset), self._scale)
+            return standing(result.part, own, result.total, self.as_of(offset), self._scale)
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if not aim:
@@ -225,7 +234,7 @@ class RankingView:
         """Return the plan of the needed value; None if no event of the member changes this ranking
         now."""
         window = self.rules.windows[self._window]
-        is_running = window.period_at(now_ms) == self._period
+        is_running = window.period_at(now_ms) == self.period
         if self._refreshed is not None or self._by is not None or not is_running:
             return None
         return self._needs(member, rank, now_ms)
@@ -248,7 +257,7 @@ class RankingView:
 
         def finish(result: ReadResult, offset: Offset) -> Page:
             entries = among(members, result, self.rules, self._window, self._scale)
-            return Page(entries, result.total, self._as_of(offset))
+            return Page(entries, result.total, self.as_of(offset))
 
         return self._plan(finish, members=tuple(members), data=data)
 
@@ -267,8 +276,14 @@ class RankingView:
         return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
 
     def _rank_request(self, members: tuple[str, ...]) -> ReadRequest:
-        zeros, hidden = self._zeros, self._hidden
-        return ReadRequest(self.key, (), (), members, False, None, True, zeros=zeros, hidden=hidden)
+        return ReadRequest(
+            self.key,
+            members=members,
+            ranks=True,
+            zeros=self._zeros,
+            hidden=self._hidden,
+            revision=self._revision,
+        )
 
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
@@ -352,13 +367,20 @@ class RankingView:
             head=self._head,
             zeros=self._zeros,
             hidden=self._hidden,
+            revision=self._revision,
         )
 
-    def _as_of(self, offset: Offset) -> AsOf:
+    @property
+    def request(self) -> ReadRequest:
+        """A request for this ranking, without anchors and spans."""
+        return self._request((), ())
+
+    def as_of(self, offset: Offset) -> AsOf:
+        """Return the state that an answer from this ranking shows."""
         if self._refreshed is not None:
             offset = self._refreshed.offset
         now_ms = None if self._decayed is None else self._now_ms
-        label = self._period.label or None
+        label = self.period.label or None
         return AsOf(offset, self._window, label, now_ms, self._labels, self._by)
 
     def _standing(
@@ -375,7 +397,7 @@ class RankingView:
             part,
             at,
             result.total,
-            self._as_of(offset),
+            self.as_of(offset),
             self._scale,
             to_rank=None if to_rank is None else self._gap(result, position, to_rank),
             data=None if result.data is None else decode_data([result.data[0][at]])[0],
@@ -412,7 +434,7 @@ class RankingView:
             self._scale.scores(located.words)[0],
             result.total,
             100 * middle / result.total,
-            self._as_of(offset),
+            self.as_of(offset),
             low,
             high,
             exact=low == high,
@@ -447,7 +469,7 @@ class RankingView:
         after = self._cursor(part, 0 if reverse else -1, reverse) if more and entries else None
         certain = most if most < result.total else None
         return Page(
-            entries[::-1] if reverse else entries, result.total, self._as_of(offset), after, certain
+            entries[::-1] if reverse else entries, result.total, self.as_of(offset), after, certain
         )
 
     def _entries(self, result: ReadResult) -> list[Entry]:

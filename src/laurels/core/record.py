@@ -267,6 +267,38 @@ class Seal(Struct, frozen=True, array_like=True, tag="seal"):
     tag: int = 0
 
 
+class Confirm(Struct, frozen=True, array_like=True, tag="confirm"):
+    """The confirmation that a payout was paid, with the reference of the payment. `board` is 0 if
+    the board of the payout no longer exists."""
+
+    board: int
+    version: int
+    now_ms: int
+    payout: str
+    reference: str
+    member: bytes
+    tag: int = 0
+
+
+class Disqualify(Struct, frozen=True, array_like=True, tag="disqualify"):
+    """A new revision of a sealed period, without a member in one scope or, if `scope` is None, in
+    all scopes. Its standings are in the archive, with this number of entries in all scopes and this
+    digest."""
+
+    board: int
+    version: int
+    now_ms: int
+    window: str
+    instance: int
+    revision: int
+    entries: int
+    digest: bytes
+    scope: str | None
+    member: bytes
+    reason: str
+    tag: int = 0
+
+
 Record = (
     Events
     | JudgedEvents
@@ -288,6 +320,8 @@ Record = (
     | Adopted
     | Close
     | Seal
+    | Confirm
+    | Disqualify
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
@@ -299,6 +333,8 @@ _NEW_TAGS = (
     b"\xa5close",
     b"\xa4seal",
     b"\xb0deleted",
+    b"\xa7confirm",
+    b"\xaadisqual",
 )
 
 

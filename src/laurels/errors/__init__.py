@@ -655,6 +655,16 @@ class InvalidCursor(InvalidInput):
     advice = "pass the `next` of the previous page unchanged, for the same board and window"
 
 
+# Prizes
+
+
+class NoPrizes(NotFound):
+    """The window awards no prizes, or none in the scope."""
+
+    code = "no_prizes"
+    advice = "define prizes for the window, with the scopes in which they are awarded"
+
+
 # Changes
 
 

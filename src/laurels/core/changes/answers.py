@@ -23,6 +23,8 @@ ChangeKind = Literal[
     "seal",
     "hide",
     "show",
+    "disqualify",
+    "confirm",
     "initial",
     "initial_end",
 ]
@@ -62,7 +64,8 @@ class Change(Answer, frozen=True):
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
     `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
-    revision, the number of entries and the digest. `delete` is the last change of a board.
+    revision, the number of entries and the digest. For `disqualify` it has these and the reason,
+    for `confirm` the payout and the reference. `delete` is the last change of a board.
     """
 
     id: str

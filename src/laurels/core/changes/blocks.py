@@ -20,13 +20,22 @@ from laurels.core.board_state import BoardState
 from laurels.core.hiding import Hiding
 from laurels.core.index import COUNTED, Outcomes
 from laurels.core.plan import Plan
-from laurels.core.record import Close, Hide, MendRanking, Position, Seal, Show
+from laurels.core.record import (
+    Close,
+    Confirm,
+    Disqualify,
+    Hide,
+    MendRanking,
+    Position,
+    Seal,
+    Show,
+)
 from laurels.engine.batch.packing import differences, pack, split_texts, unpack
 from laurels.errors import (
     LogDamaged,
 )
 from laurels.model.batch import Batch
-from laurels.model.labels import Values
+from laurels.model.labels import Values, labels_of
 from laurels.model.rules import Rules
 
 from .answers import SINK_PREFIX, ChangeKind
@@ -211,6 +220,26 @@ def seal_block(rules: Rules, record: Seal) -> WriteBlock:
         "digest": record.digest.hex(),
     }
     return write_block(record, "seal", None, msgspec.json.encode(noted))
+
+
+def confirm_block(record: Confirm) -> WriteBlock:
+    """Return the block of a record that confirms a payout."""
+    noted = {"payout": record.payout, "reference": record.reference}
+    return write_block(record, "confirm", record.member, msgspec.json.encode(noted))
+
+
+def disqualify_block(rules: Rules, record: Disqualify) -> WriteBlock:
+    """Return the block of a record that makes a new revision of a period without a member."""
+    noted = {
+        "window": record.window,
+        "period": _label_of(rules, record.window, record.instance),
+        "labels": None if record.scope is None else labels_of(record.scope),
+        "reason": record.reason,
+        "revision": record.revision,
+        "entries": record.entries,
+        "digest": record.digest.hex(),
+    }
+    return write_block(record, "disqualify", record.member, msgspec.json.encode(noted))
 
 
 def _label_of(rules: Rules, window: str, instance: int) -> str | None:

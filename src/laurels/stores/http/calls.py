@@ -18,8 +18,10 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
     Command,
+    ConfirmPayout,
     CreateBoard,
     DeleteBoard,
+    DisqualifyMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -32,6 +34,7 @@ from laurels.core.commands import (
 )
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
+from laurels.core.payouts import Payout, Revision
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
@@ -70,6 +73,8 @@ _deleted_boards = decoder(list[DeletedBoard])
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
 _hot = decoder(HotReport)
+_payout = decoder(Payout)
+_revision = decoder(Revision)
 _sinks = decoder(list[SinkReport])
 _sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
@@ -152,6 +157,14 @@ def command_call(command: Command[Any]) -> Call[Any]:
         case Mend(board, rankings, at_ms):
             body = to_json.encode({"rankings": rankings, "at_ms": at_ms})
             return Call("POST", board_path(board, "mend"), _mended, body=body, is_repeatable=True)
+        case ConfirmPayout(board, payout, reference):
+            body = to_json.encode({"payout": payout, "reference": reference})
+            return Call("POST", board_path(board, "payouts/confirm"), _payout, body=body)
+        case DisqualifyMember(board, member, window, period, labels, reason):
+            path = board_path(board, "disqualify")
+            fields = {"member": member_text(member), "reason": reason, "labels": labels}
+            body = to_json.encode({**fields, "window": window, "period": period})
+            return Call("POST", path, _revision, body=body, needs_idempotency_key=True)
         case CreateBoard(defined, exist_ok):
             on_exists = "accept" if exist_ok else "refuse"
             path = target(board_path(defined.name), on_exists=on_exists)

@@ -9,8 +9,10 @@ from laurels.core.board_state import BoardState
 from laurels.core.commands import (
     ChangeBoard,
     Command,
+    ConfirmPayout,
     CreateBoard,
     DeleteBoard,
+    DisqualifyMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -22,7 +24,9 @@ from laurels.core.commands import (
     SubmitMany,
 )
 from laurels.core.receipt import receipt_at
+from laurels.errors import NotSealed
 from laurels.model.event import member_bytes
+from laurels.model.validation import quoted
 
 from . import writes
 from .accept import SubmitOptions, data_bytes
@@ -84,6 +88,10 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return showing_everywhere(member)
         case Mend(board, rankings, at_ms):
             return Mending(store.named(board), rankings, at_ms)
+        case ConfirmPayout(board, payout, reference):
+            return writes.confirmation(board, payout, reference)
+        case DisqualifyMember(board):
+            raise NotSealed(f"the board {quoted(board)} is in a store that seals no periods")
         case CreateBoard(definition, exist_ok):
             return writes.creation(definition, exist_ok=exist_ok)
         case ChangeBoard(name, changes):

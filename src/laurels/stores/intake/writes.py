@@ -14,12 +14,22 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.scope_scan import ScopeScan
 from laurels.errors import BoardExists, BoardInvalid, DataMoved, PeriodsUnsealed, UnsafeChange
+from laurels.errors.payouts import (
+    InvalidReference,
+    PayoutConfirmed,
+    PayoutNotDue,
+    PayoutsOpen,
+    UnknownPayout,
+)
 from laurels.model.board import Board
 from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
 from laurels.model.board_times import instant_text
-from laurels.model.validation import quoted
+from laurels.model.validation import is_unicode, quoted, safe_repr
 
 from .tags import new_tag, new_uid
+
+MAX_TEXT = 500
+"""The maximum length of a reference or a reason, in characters."""
 
 
 class FoldedWrite(Protocol):
@@ -293,10 +303,53 @@ def deletion(name: str, *, is_moved: bool = False) -> Single:
             state, boards.time_of(state)
         ):
             raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
+        if boards.payouts is not None and boards.payouts.is_open(state.uid):
+            raise PayoutsOpen(f"the board {quoted(name)} has payouts that are not confirmed")
         tag = 0 if is_moved else new_tag()
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
 
     return Single(propose, exclusive=True)
+
+
+def confirmation(name: str, payout: str, reference: str) -> Single:
+    """Return a write that records that a payout of a board was paid. The board may be deleted by
+    now."""
+    ensure_short_text(reference, "reference")
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        row = None
+        if boards.payouts is not None and isinstance(payout, str) and is_unicode(payout):
+            row = boards.payouts.find(payout)
+        if row is None or row.board != name:
+            boards.named(name)
+            raise UnknownPayout(f"the board {quoted(name)} has no payout {safe_repr(payout)}")
+        if row.reference == reference:
+            return None
+        if row.reference is not None:
+            raise PayoutConfirmed(
+                f"the payout {payout} was confirmed with the reference {quoted(row.reference)}, "
+                f"got {quoted(reference)}"
+            )
+        state = boards.boards.get(name)
+        if state is not None and state.uid != row.uid:
+            state = None
+        at_ms = now_ms if state is None else boards.accepts_at(state, now_ms)
+        if (status := row.state(at_ms)) != "due":
+            raise PayoutNotDue(f"the payout {payout} is {status}")
+        number, version = (0, 0) if state is None else (state.number, state.version)
+        return record.Confirm(
+            number, version, at_ms, payout, reference, row.member.encode(), new_tag()
+        )
+
+    return Single(propose, exclusive=True)
+
+
+def ensure_short_text(value: object, name: str) -> None:
+    """Raise InvalidReference for anything but text of 1 to 500 characters."""
+    if not (isinstance(value, str) and 1 <= len(value) <= MAX_TEXT and is_unicode(value)):
+        raise InvalidReference(
+            f"expected text of 1 to {MAX_TEXT} characters for {name}, got {safe_repr(value)}"
+        )
 
 
 def removal(board: BoardState, member: bytes) -> Single:

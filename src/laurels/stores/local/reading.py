@@ -20,6 +20,7 @@ from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.fold import Fold
 from laurels.core.hiding import HiddenMember
 from laurels.core.index import Index
+from laurels.core.payouts import Payout, payout_of
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.ranking_key import RankingKey
@@ -34,9 +35,10 @@ from laurels.core.stats import (
     figures_of,
     store_stats,
 )
-from laurels.errors import ArchiveDamaged, NotReady
+from laurels.errors import ArchiveDamaged, NotReady, UnknownBoard
+from laurels.errors.payouts import UnknownPayout
 from laurels.model.board import Board
-from laurels.model.validation import quoted
+from laurels.model.validation import quoted, safe_repr
 from laurels.stores.intake.commands import (
     ON_LOOP,
 )
@@ -150,10 +152,16 @@ class LocalReads(LocalState):
     ) -> tuple[ReadPlan[T], dict[tuple[str, int], PeriodKey]]:
         """Return the plan of a query, and the keys of the periods that it reads from the archive,
         by window and instance. Must be called under the lock."""
-        state = self._advanced(board)
+        try:
+            state = self._advanced(board)
+        except UnknownBoard:
+            answer = query.without_board(self.payouts, board, self._now())
+            if answer is None:
+                raise
+            return ReadPlan((), lambda *_: answer), {}
         positions = {} if self._event_time else state.positions
         now_ms = self._fold.time_of(state)
-        plan = query.plan(QueryContext(state, now_ms, positions))
+        plan = query.plan(QueryContext(state, now_ms, positions, self.payouts))
         if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
             raise _not_ready(board)
         if not state.closing:
@@ -304,6 +312,15 @@ class LocalReads(LocalState):
             for request in requests
             if request.scopes is not None
         )
+
+    def payout(self, id: str) -> Payout:
+        """Return a payout as of now. Raises UnknownPayout."""
+        with self.reading():
+            row = self.payouts.find(id)
+            if row is None:
+                raise UnknownPayout(f"there is no payout {safe_repr(id)}")
+            state = self._fold.boards.get(row.board)
+            return payout_of(row, self._now() if state is None else self._fold.time_of(state))
 
     def board_stats(self, board: str, *, may_wait: bool = True) -> BoardStats:
         """Return the statistics of a board. Without `may_wait`, raise NotReady if much due work has

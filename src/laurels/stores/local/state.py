@@ -35,6 +35,7 @@ from laurels.wire.audit_page import AuditPage, about, page_of
 from .archive.archive import Archive
 from .archive.folder import MemorySegments
 from .archive.unwanted import unwanted
+from .payouts.table import PayoutTable
 from .seal_draft import SealDraft
 from .sealing_thread import SealingThread
 from .write_failures import WriteFailures
@@ -62,6 +63,7 @@ class LocalState(Paced):
         changes: ChangeRows | None = None,
         audit_log: AuditStore | None = None,
         archive: Archive | None = None,
+        payouts: PayoutTable | None = None,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -90,7 +92,9 @@ class LocalState(Paced):
         self._on_close.append(self.archive.close)
         self.before_seal: list[Callable[[Sequence[SealDraft]], None]] = []
         self._sealing = SealingThread(stopwatch)
-        recovered = recover(log, self._snapshots(), new_index, self._changes)
+        self.payouts = PayoutTable(None) if payouts is None else payouts
+        self._on_close.append(self.payouts.close)
+        recovered = recover(log, self._snapshots(), new_index, self._changes, self.payouts)
         self._fold = recovered.fold
         self.archive.drop(unwanted(self.archive.periods(), self._fold.boards.values()))
         self._snapshot_scheduler = SnapshotScheduler(recovered)

@@ -16,9 +16,11 @@ from typing import Any, TypeVar, Unpack
 
 from laurels.core.commands import (
     Command,
+    ConfirmPayout,
     CreateBoard,
     DefinitionCommand,
     DeleteBoard,
+    DisqualifyMember,
     StoreCommand,
     Submit,
     SubmitMany,
@@ -51,7 +53,9 @@ from laurels.wire.audit_entry import AuditStore
 
 from .archive.archive import Archive
 from .copies import LocalCopies
-from .verifying import LocalVerifying
+from .correcting import LocalCorrections
+from .payouts.making import stage_drafts
+from .payouts.table import PayoutTable
 
 MIN_SHARE = 256
 SETTLING_ATTEMPTS = 3
@@ -60,7 +64,7 @@ SETTLING_ATTEMPTS = 3
 T = TypeVar("T")
 
 
-class Service(LocalVerifying):
+class Service(LocalCorrections):
     """The store of one process. The state, reads, commits and upkeep are in its base classes, each
     in a module of its own."""
 
@@ -76,6 +80,7 @@ class Service(LocalVerifying):
         changes: ChangeRows | None = None,
         audit_log: AuditStore | None = None,
         archive: Archive | None = None,
+        payouts: PayoutTable | None = None,
     ) -> None:
         super().__init__(
             log,
@@ -88,7 +93,10 @@ class Service(LocalVerifying):
             changes,
             audit_log,
             archive,
+            payouts,
         )
+        if not self._event_time:  # a replayed history owes nobody anything
+            self.before_seal.append(partial(stage_drafts, self.payouts, self.archive))
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
 
     @property
@@ -124,10 +132,14 @@ class Service(LocalVerifying):
         """Carry out a command and return its result. Raise an error if it is refused."""
         if isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
             committed = self._write_settled(command)
+        elif isinstance(command, DisqualifyMember):
+            committed = self.disqualify(command)
         else:
             committed = self.commit(self._to_write(command))
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
+        elif isinstance(command, ConfirmPayout):
+            committed = self.payout(command.payout)
         return result_of(command, committed)
 
     async def write_async(self, command: Command[T]) -> T:
@@ -141,12 +153,16 @@ class Service(LocalVerifying):
             )
         elif isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
             committed = await asyncio.to_thread(self._write_settled, command)
+        elif isinstance(command, DisqualifyMember):
+            committed = await asyncio.to_thread(self.disqualify, command)
         else:
             accept = partial(self._to_write, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
             committed = await self.commit_async(write)
         if isinstance(command, DefinitionCommand):
             committed = self.definition(command.defines)
+        elif isinstance(command, ConfirmPayout):
+            committed = self.payout(command.payout)
         return result_of(command, committed, place)
 
     def _write_settled(self, command: DeleteBoard | CreateBoard | StoreCommand) -> Any:

@@ -52,13 +52,18 @@ class LocalUpkeep(LocalCommits):
         trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
-        write_changes = partial(self._changes.write, self._lock, self._times)
-        snapshot = take(self._files, self._fold, self.reading, self._rest, write_changes)
+        snapshot = take(self._files, self._fold, self.reading, self._rest, self._write_beside)
         self._files.prune()
         self._snapshot_scheduler.record(snapshot)
         kept = self._files.newest_first()
         trims = self._log.note("log_keep") != "all" and len(kept) > 1
         return snapshot.offset, kept[-1].offset if trims else 0
+
+    def _write_beside(self) -> None:
+        """Make durable what is kept beside the snapshot and comes from the same entries of the
+        log, before the snapshot becomes valid."""
+        self._changes.write(self._lock, self._times)
+        self.payouts.flush()
 
     def _snapshot_on_close(self) -> None:
         """Take a snapshot after the last commit, if the next start would otherwise have to fold the
@@ -103,6 +108,7 @@ class LocalUpkeep(LocalCommits):
             rebuilt = self._advance_to_own_time(self._refolded())
             with self._lock:
                 rebuilt.recorder = self._changes
+                rebuilt.payouts = self.payouts
                 self._fold = rebuilt
 
         with self._snapshot_scheduler.exclusive():

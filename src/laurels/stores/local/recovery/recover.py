@@ -16,6 +16,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.blocks import ChangeRecorder
 from laurels.core.fold import Fold
 from laurels.core.index import Index
+from laurels.core.payouts import PayoutBook
 from laurels.errors import LogDamaged, SnapshotDamaged
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFile
@@ -55,9 +56,10 @@ def recover(
     snapshots: Sequence[SnapshotFile],
     new_index: NewIndex,
     recorder: RecoveredRecorder | None = None,
+    payouts: PayoutBook | None = None,
 ) -> Recovered:
     """Return the fold of a log, starting from the first of `snapshots` that is valid. `recorder`
-    records the changes.
+    records the changes. What the log says about payouts is folded onto `payouts`.
 
     Raises LogDamaged if a part of the log is missing, FormatTooNew.
     """
@@ -73,7 +75,7 @@ def recover(
         except SnapshotDamaged:
             damaged.append(snapshot)
             continue
-        return Recovered(fold, snapshot, _follow(log, fold, recorder), damaged)
+        return Recovered(fold, snapshot, _follow(log, fold, recorder, payouts), damaged)
     if log.first > 1:
         names = ", ".join(snapshot.path.name for snapshot in damaged) or "no snapshot"
         raise LogDamaged(
@@ -81,7 +83,7 @@ def recover(
             f"({names} found)"
         )
     fold = Fold(new_index())
-    return Recovered(fold, None, _follow(log, fold, recorder), damaged)
+    return Recovered(fold, None, _follow(log, fold, recorder, payouts), damaged)
 
 
 def refold(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
@@ -92,12 +94,15 @@ def refold(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> 
     return recover(log, snapshots[::-1], new_index).fold
 
 
-def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
+def _follow(
+    log: Log, fold: Fold, recorder: RecoveredRecorder | None, payouts: PayoutBook | None
+) -> int:
     """Fold the entries of the log after the fold's offset. Return the size of these entries in
     bytes."""
     if recorder is not None:
         recorder.begin(_with_changes(fold))
         fold.recorder = recorder
+    fold.payouts = payouts
     nbytes, start, report = 0, fold.offset, current_report()
     for offset, body in log.read(start):
         fold.entry = offset

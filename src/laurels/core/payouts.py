@@ -1,0 +1,288 @@
+"""Payouts: the prizes owed to members for sealed periods. Pure.
+
+A payout has an id that is made of what it is for: board uid, window, period, scope, member, prize
+and revision. So whoever pays can recognize a payout that it has paid, and the payouts of a board
+that is created anew have other ids.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol, SupportsIndex, get_args, overload
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.model.answer import Answer
+from laurels.model.labels import labels_of
+from laurels.model.score import Number, to_value
+
+PayoutState = Literal["pending", "due", "confirmed", "superseded"]
+STATES: tuple[PayoutState, ...] = get_args(PayoutState)
+
+
+def payout_id(
+    uid: str, window: str, period: str, scope: str, member: str, prize: str, revision: int
+) -> str:
+    """Return the id of a payout: its parts, percent-encoded, between slashes."""
+    parts = (uid, window, period, scope, member, prize, str(revision))
+    return "/".join([quote(part, safe="") for part in parts])
+
+
+class PayoutRow(Struct, frozen=True, array_like=True):
+    """A payout as it is stored.
+
+    `units` is the amount in units of 10^-scale, negative if a payout
+    that is due already was too high; None for a prize without an amount. A payout that is
+    `withdrawn` takes back a prize without an amount. `corrects` is the id of the payout to which it
+    is the difference. `superseded` is the revision that replaced the payout before it was due.
+    """
+
+    id: str
+    uid: str
+    board: str
+    window: str
+    instance: int
+    period: str
+    revision: int
+    scope: str
+    member: str
+    prize: str
+    position: int
+    units: int | None
+    scale: int
+    data: bytes
+    withdrawn: bool
+    corrects: str | None
+    made_ms: int
+    due_ms: int
+    superseded: int | None = None
+    reference: str | None = None
+    confirmed_ms: int | None = None
+
+    def state(self, now_ms: int) -> PayoutState:
+        """Return the state of the payout at `now_ms`."""
+        if self.superseded is not None:
+            return "superseded"
+        if self.reference is not None:
+            return "confirmed"
+        return "due" if self.due_ms <= now_ms else "pending"
+
+
+class Payout(Answer, frozen=True, omit_defaults=True):
+    """A prize owed to a member for a sealed period.
+
+    It is `pending` until `due_ms`, then `due`, and `confirmed` with a `reference` once it has been
+    paid. A correction of the period supersedes payouts that are pending; for those that are due or
+    confirmed it makes payouts of the difference, whose `amount` may be negative. `corrects` is then
+    the id of the payout that was due. A payout that is `withdrawn` takes back a prize without an
+    amount. `position` is counted from 1, and `labels` are those of the scope. `revision` is that of
+    the period by which the payout was made; `superseded_by` is the one that replaced it.
+    """
+
+    id: str
+    board: str
+    window: str
+    period: str
+    labels: dict[str, str]
+    member: str
+    prize: str
+    position: int
+    state: PayoutState
+    revision: int
+    made_ms: int
+    due_ms: int
+    amount: Number | None = None
+    data: Any = None
+    withdrawn: bool = False
+    corrects: str | None = None
+    superseded_by: int | None = None
+    reference: str | None = None
+    confirmed_ms: int | None = None
+
+
+class PayoutPage(Answer, frozen=True):
+    """Payouts in the order in which they are due. The page is a sequence of them. `next` is the
+    argument `after` for the next page, None at the end. `cursor` is the place after the last payout
+    of the page, from which to read what becomes due later; None if there are no payouts yet."""
+
+    payouts: list[Payout]
+    next: str | None = None
+    cursor: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.payouts)
+
+    def __iter__(self) -> Iterator[Payout]:
+        return iter(self.payouts)
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Payout: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Payout]: ...
+    @overload
+    def __getitem__(self, at: str) -> Any: ...
+    def __getitem__(self, at: SupportsIndex | slice | str) -> Any:
+        return super().__getitem__(at) if isinstance(at, str) else self.payouts[at]
+
+
+class Revision(Answer, frozen=True):
+    """A new revision of a sealed period after a correction: the number of its entries in all
+    scopes, and their digest."""
+
+    board: str
+    window: str
+    period: str | None
+    revision: int
+    entries: int
+    digest: str
+
+
+class PayoutFilter(Struct, frozen=True):
+    """Which payouts of a board are wanted; None is any. With `due_only` only those that are or were
+    due."""
+
+    board: str
+    window: str | None = None
+    period: str | None = None
+    member: str | None = None
+    state: PayoutState | None = None
+    due_only: bool = False
+
+
+class PayoutBook(Protocol):
+    """The payouts of a store. Each method is atomic, and may raise StorageFailed."""
+
+    def page(
+        self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
+    ) -> list[tuple[int, PayoutRow]]:
+        """Return up to `limit` payouts, each with its number, in the order of their due times and
+        numbers, from after this time and number on."""
+
+    def find(self, id: str) -> PayoutRow | None:
+        """Return a payout; None if there is none of that id."""
+
+    def publish(self, uid: str, window: str, instance: int, revision: int, now_ms: int) -> None:
+        """Make the payouts of a revision visible. From `now_ms` on the time until they are due is
+        counted."""
+
+    def confirm(self, id: str, reference: str, now_ms: int) -> None:
+        """Record that a payout was paid. A second call changes nothing."""
+
+    def is_open(self, uid: str) -> bool:
+        """Return whether a board has payouts that are neither confirmed nor superseded."""
+
+    def knows(self, board: str) -> bool:
+        """Return whether a board of that name has or had payouts."""
+
+
+def payout_of(row: PayoutRow, now_ms: int) -> Payout:
+    """Return a payout as users see it at `now_ms`."""
+    return Payout(
+        id=row.id,
+        board=row.board,
+        window=row.window,
+        period=row.period,
+        labels=labels_of(row.scope),
+        member=row.member,
+        prize=row.prize,
+        position=row.position,
+        state=row.state(now_ms),
+        revision=row.revision,
+        made_ms=row.made_ms,
+        due_ms=row.due_ms,
+        amount=None if row.units is None else to_value(row.units, row.scale),
+        data=msgspec.json.decode(row.data),
+        withdrawn=row.withdrawn,
+        corrects=row.corrects,
+        superseded_by=row.superseded,
+        reference=row.reference,
+        confirmed_ms=row.confirmed_ms,
+    )
+
+
+class Owed(Struct, frozen=True):
+    """What a member wins with a prize in one scope of a period, by its present standings."""
+
+    scope: str
+    member: str
+    prize: str
+    position: int
+    units: int | None
+    scale: int
+    data: bytes
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The scope, the member and the prize."""
+        return self.scope, self.member, self.prize
+
+
+class Added(Struct, frozen=True):
+    """A payout to be made: what is owed, and the id of the payout that it corrects. If it is
+    `withdrawn`, it takes back a prize without an amount."""
+
+    owed: Owed
+    corrects: str | None = None
+    withdrawn: bool = False
+
+
+class Correction(Struct, frozen=True):
+    """What a new revision of a period makes of its payouts: the ids of those that are superseded,
+    and those to be added."""
+
+    superseded: list[str]
+    added: list[Added]
+
+
+def correction(present: Sequence[PayoutRow], owed: Sequence[Owed], now_ms: int) -> Correction:
+    """Return what has to change so that the payouts of a period are those of its new standings.
+
+    `present` are its payouts that are not superseded, `owed` is what its members win now. A payout
+    that is pending and owed as it is stays. Other pending ones are superseded. Payouts that are due
+    or confirmed stay, and the difference to what is owed is added.
+    """
+    wanted = {each.key: each for each in owed}
+    by_key: dict[tuple[str, str, str], list[PayoutRow]] = {key: [] for key in wanted}
+    for row in present:
+        by_key.setdefault((row.scope, row.member, row.prize), []).append(row)
+    superseded: list[str] = []
+    added: list[Added] = []
+    for key, rows in by_key.items():
+        final = [row for row in rows if row.state(now_ms) != "pending"]
+        pending = [row for row in rows if row.state(now_ms) == "pending"]
+        missing = _missing(final, wanted.get(key))
+        if missing is not None and [_is(row, missing) for row in pending] == [True]:
+            continue
+        superseded += [row.id for row in pending]
+        if missing is not None:
+            added.append(missing)
+    return Correction(superseded, added)
+
+
+def _missing(final: Sequence[PayoutRow], want: Owed | None) -> Added | None:
+    """Return what is owed beyond the payouts that cannot be changed any more; None if nothing
+    is."""
+    if not final:
+        return None if want is None else Added(want)
+    first = final[0]
+    owed = want or Owed(
+        first.scope, first.member, first.prize, first.position, 0, first.scale, first.data
+    )
+    if first.units is None:
+        has = sum([-1 if row.withdrawn else 1 for row in final]) > 0
+        if has == (want is not None):
+            return None
+        return Added(replace(owed, units=None), first.id, withdrawn=has)
+    missing = (owed.units or 0) - sum([row.units or 0 for row in final])
+    return Added(replace(owed, units=missing), first.id) if missing else None
+
+
+def _is(row: PayoutRow, added: Added) -> bool:
+    """Return whether a pending payout is the one to be added."""
+    return (row.units, row.data, row.corrects, row.withdrawn) == (
+        added.owed.units,
+        added.owed.data,
+        added.corrects,
+        added.withdrawn,
+    )

@@ -1,0 +1,196 @@
+"""Corrections of sealed periods: a disqualification makes a new revision of a period.
+
+The new standings and what they make of the payouts are written first; then one record makes both
+valid. If the process dies in between, the period is as before, and what was written is replaced by
+the next correction.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.core import record as records
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.closing import SealedPeriod, ensure_sealed
+from laurels.core.commands import DisqualifyMember
+from laurels.core.named_windows import readable, window_named
+from laurels.core.payouts import Revision
+from laurels.errors.service import MemberNotRanked
+from laurels.model.event import member_bytes
+from laurels.model.labels import is_by, scope_named
+from laurels.model.prizes import prizes_of
+from laurels.model.validation import quoted
+from laurels.stores.intake.tags import new_tag
+from laurels.stores.intake.writes import Single, ensure_short_text
+from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MIN_MS
+
+from .archive.ranking import ArchivedRanking
+from .archive.ranking_form import Chunk, FrozenRanking
+from .archive.segment import ArchivedPeriod, PeriodKey, WrittenPeriod
+from .payouts.making import SealedStandings, stage_correction
+from .verifying import LocalVerifying
+
+CHUNK = 2_048
+"""The number of entries of a ranking that are copied at once."""
+
+
+class _Chosen(Struct, frozen=True):
+    """The sealed period that a command names: its board, and the scope to be corrected; None stands
+    for all scopes."""
+
+    state: BoardState
+    period: Period
+    sealed: SealedPeriod
+    key: PeriodKey
+    scope: str | None
+
+
+class _OutdatedError(Exception):
+    """What was prepared is outdated: a payout has become due, or the period has left the
+    archive."""
+
+
+class LocalCorrections(LocalVerifying):
+    """The part of the store of one process that corrects sealed periods."""
+
+    def disqualify(self, command: DisqualifyMember) -> Revision:
+        """Make a new revision of a sealed period without a member. O(members of the period)."""
+        ensure_short_text(command.reason, "reason")
+        member = member_bytes(command.member)
+        with self._sealing.exclusive():
+            while True:
+                chosen = self._sealed_period(command)
+                new = replace(chosen.key, revision=chosen.key.revision + 1)
+                written = self._write_without(chosen, new, member)
+                self._stage(chosen, new)
+                propose = partial(self._revise, chosen, new, written, command, member)
+                try:
+                    self.commit(Single(propose, exclusive=True))
+                except _OutdatedError:
+                    continue
+                return Revision(
+                    command.board,
+                    new.window,
+                    chosen.period.label or None,
+                    new.revision,
+                    written.entries,
+                    written.digest.hex(),
+                )
+
+    def _sealed_period(self, command: DisqualifyMember) -> _Chosen:
+        """Return the period that a command names. Raises NotSealed."""
+        with self.reading():
+            state = self._advanced(command.board)
+            window = window_named(state.rules, command.window)
+            closing = state.closing.get(window.name)
+            floor_ms = state.floors.get(window.name, MIN_MS)
+            seen_ms = state.seen_ms(window, self._fold.time_of(state))
+            period = readable(window, floor_ms, seen_ms, command.period, closing)
+            instance = window.instance_of(period)
+            sealed = ensure_sealed(state, window, instance)
+            scope = None if command.labels is None else scope_named(state.rules, command.labels)
+            key = PeriodKey(state.uid, window.name, instance, sealed.revision)
+            return _Chosen(state, period, sealed, key, scope)
+
+    def _write_without(self, chosen: _Chosen, new: PeriodKey, member: bytes) -> WrittenPeriod:
+        """Write the standings of a period without a member to the archive. Raises MemberNotRanked
+        if the member is in none of the rankings to be corrected."""
+        period = self._opened(chosen.key)
+        scopes = [each.scope for each in period.rankings()]
+        affected = {
+            scope
+            for scope in scopes
+            if chosen.scope in (None, scope)
+            and not is_by(scope)
+            and _ranking(period, scope).position(member) >= 0
+        }
+        if not affected:
+            raise MemberNotRanked(f"{quoted(member.decode())} is not ranked in the period")
+        rules, window = chosen.state.rules, new.window
+
+        def rankings() -> Iterator[FrozenRanking]:
+            for scope in scopes:
+                ranking = _ranking(period, scope)
+                left_out = member.decode() if scope in affected else None
+                if total := len(ranking) - (scope in affected):
+                    yield FrozenRanking(
+                        scope,
+                        rules.rank,
+                        rules.score_words(window),
+                        rules.order_words(window),
+                        total,
+                        _chunks(ranking, left_out),
+                    )
+
+        [written] = self.archive.write([(new, rankings())])
+        return written
+
+    def _stage(self, chosen: _Chosen, new: PeriodKey) -> None:
+        """Write what the new standings make of the payouts, invisible until the record is
+        folded."""
+        with self.reading():
+            now_ms = self._fold.time_of(chosen.state)
+        standings = SealedStandings(
+            self._opened(new),
+            chosen.state.board.name,
+            chosen.state.rules,
+            prizes_of(chosen.sealed.prizes) if chosen.sealed.prizes else None,
+            chosen.period.label,
+            chosen.sealed.sealed_ms,
+        )
+        stage_correction(self.payouts, standings, now_ms)
+
+    def _revise(
+        self,
+        chosen: _Chosen,
+        new: PeriodKey,
+        written: WrittenPeriod,
+        command: DisqualifyMember,
+        member: bytes,
+        boards: Boards,
+        now_ms: int,
+    ) -> records.Record:
+        """Return the record that makes the new revision valid."""
+        state = boards.current(chosen.state)
+        at_ms = boards.accepts_at(state, now_ms)
+        due_ms = self.payouts.next_due_of_replaced(new.uid, new.window, new.instance, new.revision)
+        is_due = due_ms is not None and due_ms <= at_ms
+        if is_due or state.closing[new.window].sealed.get(new.instance) != chosen.sealed:
+            raise _OutdatedError
+        return records.Disqualify(
+            state.number,
+            state.version,
+            at_ms,
+            new.window,
+            new.instance,
+            new.revision,
+            written.entries,
+            written.digest,
+            chosen.scope,
+            member,
+            command.reason,
+            new_tag(),
+        )
+
+
+def _ranking(period: ArchivedPeriod, scope: str) -> ArchivedRanking:
+    ranking = period.ranking(scope)
+    assert ranking is not None, "a scope in the list of a period has a ranking"
+    return ranking
+
+
+def _chunks(ranking: ArchivedRanking, left_out: str | None) -> Iterator[Chunk]:
+    """Yield the entries of a ranking without those of one member."""
+    for start in range(0, len(ranking), CHUNK):
+        part = ranking.slice(start, start + CHUNK)
+        members: Sequence[str] = part.members
+        words = part.words
+        if left_out in part.members:
+            at = part.members.index(left_out)
+            members = [*members[:at], *members[at + 1 :]]
+            words = [[*column[:at], *column[at + 1 :]] for column in words]
+        if members:
+            yield members, words
