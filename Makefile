@@ -8,7 +8,7 @@ CHECKED := tests/unit tests/engine tests/contract -k "not contract or memory" \
 NATIVE := $(wildcard $(foreach end,pyx pxd,src/laurels/engine/*.$(end) src/laurels/engine/*/*.$(end)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check torture soak lint bench sanitize docs clean
+.PHONY: help run seasons test check torture soak lint bench sanitize docs clean
 
 help: ## show what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ $(READY): pyproject.toml setup.py $(NATIVE)
 
 run: $(READY) ## import 70,000 real purchases, show the boards and serve them
 	$(BIN)/python examples/cdnow.py --serve
+
+seasons: $(READY) ## months of these purchases as seasons: prizes, payouts, a disqualification
+	$(BIN)/python examples/seasons.py
 
 # Tests start hundreds of processes, each in 0.2 s less where what is compiled is kept. In the order
 # of tests/conftest.py, files that take long come first; xdist would have those of one test last.

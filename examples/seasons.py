@@ -1,0 +1,146 @@
+"""An example of seasons on real data: each month at the shop CDNOW ends with prizes for the
+customers who spent most.
+
+It replays 18 months in a store in memory, with a clock of its own. At the end of a month the
+standings are sealed, and payouts are made and confirmed. One winner is disqualified after the
+payout, so the next in line receive what is missing, and the prize is claimed back. At the end the
+program computes all standings again from the file, and compares. Run it with the Python in which
+laurels is installed:
+
+    python examples/seasons.py
+"""
+
+import csv
+import gzip
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import groupby
+from pathlib import Path
+
+import laurels
+
+PURCHASES = Path(__file__).with_name("cdnow.csv.gz")
+PRIZES = {
+    "list": [
+        {"name": "gold", "ranks": [1, 1], "amount": "100.00", "scale": 2},
+        {"name": "silver", "ranks": [2, 3], "amount": "50.00", "scale": 2},
+        {"name": "best percent", "percent": 1, "data": {"badge": "disc"}},
+    ],
+    "pay_after": "1d",
+}
+CHEATED_IN = "2021-03"
+"""The month whose winner turns out to be a reseller, after the prizes were paid."""
+DAY_MS = 86_400_000
+
+Row = tuple[str, datetime, Decimal]
+"""A customer, the day of a purchase, and its amount in dollars."""
+
+
+def purchases() -> Iterator[Row]:
+    """Yield all purchases, oldest first."""
+    with gzip.open(PURCHASES, "rt") as file:
+        rows = [
+            (
+                row["customer"],
+                datetime.fromisoformat(row["date"]).replace(tzinfo=UTC),
+                row["amount"],
+            )
+            for row in csv.DictReader(file)
+        ]
+    for customer, day, amount in sorted(rows, key=lambda row: row[1]):
+        yield customer, day, Decimal(amount)
+
+
+def milliseconds(time: datetime) -> int:
+    return int(time.timestamp()) * 1_000
+
+
+def month_of(row: Row) -> str:
+    return f"{row[1]:%Y-%m}"
+
+
+def recomputed(rows: list[Row]) -> list[tuple[str, Decimal]]:
+    """Return who spent how much, most first, computed without laurels."""
+    totals: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for customer, _, amount in rows:
+        totals[customer] += amount
+    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+
+
+def pay_what_is_due(lb: laurels.Leaderboards) -> int:
+    """Confirm all payouts that are due, as a program that pays does; return their number."""
+    paid = 0
+    while due := list(lb.payouts("spent", state="due", limit=1_000)):
+        for payout in due:
+            lb.confirm("spent", payout.id, f"transfer of {payout.id}")
+        paid += len(due)
+    return paid
+
+
+def season(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, month: str, rows: list[Row]
+) -> None:
+    """Replay one month, seal it, and pay its prizes."""
+    clock.set(milliseconds(rows[-1][1]) + DAY_MS - 1)
+    events = [(customer, amount, milliseconds(day)) for customer, day, amount in rows]
+    lb.submit_many("spent", events)
+    years, months = divmod(rows[-1][1].month, 12)
+    next_month = datetime(rows[-1][1].year + years, months + 1, 1, tzinfo=UTC)
+    clock.set(milliseconds(next_month) + DAY_MS)
+    lb.seal()
+    clock.advance(DAY_MS)
+    print(f"{month}: {pay_what_is_due(lb):4} payouts")
+
+
+def correct(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> str:
+    """Disqualify the winner of a month that is paid already, and show what it is owed now."""
+    winner = lb.top("spent", period=CHEATED_IN, limit=1).entries[0].member
+    lb.disqualify("spent", winner, "a reseller", period=CHEATED_IN)
+    clock.advance(DAY_MS)
+    for payout in lb.payouts("spent", period=CHEATED_IN, state="due", limit=1_000):
+        what = "taken back" if payout.withdrawn else payout.amount or payout.data
+        print(f"  {payout.member} {payout.prize}: {what}")
+    pay_what_is_due(lb)
+    return winner
+
+
+def main() -> int:
+    clock = laurels.ManualClock(milliseconds(datetime(2021, 1, 1, tzinfo=UTC)))
+    months = [(month, list(rows)) for month, rows in groupby(purchases(), key=month_of)]
+    with laurels.open("memory:", clock=clock) as lb:
+        window = {"name": "month", "type": "month", "archive": "forever", "prizes": PRIZES}
+        column = laurels.Column("dollars", scale=2)
+        lb.create(laurels.Board("spent", columns=[column], tie="member", windows=[window]))
+        winner = ""
+        for month, rows in months:
+            season(lb, clock, month, rows)
+            if month == CHEATED_IN:
+                winner = correct(lb, clock)
+        for month, rows in months:
+            expected = recomputed(rows)
+            if month == CHEATED_IN:
+                expected = [row for row in expected if row[0] != winner]
+            standings = [(e.member, e.score) for e in lb.export("spent", period=month)]
+            if standings != expected:
+                print(f"{month}: the standings differ", file=sys.stderr)
+                return 1
+        paid = sum([p.amount or 0 for p in every_payout(lb)])
+    print(f"{len(months)} months have the standings of a recomputation; {paid} dollars were paid")
+    return 0
+
+
+def every_payout(lb: laurels.Leaderboards) -> Iterator[laurels.Payout]:
+    """Yield all payouts, page by page."""
+    after: str | None = None
+    while True:
+        page = lb.payouts("spent", limit=1_000, after=after)
+        yield from page
+        if (after := page.next) is None:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

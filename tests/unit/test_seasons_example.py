@@ -1,0 +1,18 @@
+"""The example of seasons runs, and its standings are those of a recomputation."""
+
+from __future__ import annotations
+
+import pytest
+from examples import seasons
+
+
+def test_every_month_has_the_standings_of_a_recomputation(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert seasons.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == (
+        "18 months have the standings of a recomputation; 3600.00 dollars were paid"
+    )
+    assert "  19339 gold: -100.00" in lines
+    assert "  14894 gold: 100.00" in lines
