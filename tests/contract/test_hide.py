@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.errors import HiddenEverywhere, InvalidAt, InvalidHiding, MemberHidden
+from laurels.stores.local.sealing_thread import SealingThread
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import HIDING, Deployment, Implementation
 from tests.counts import rare
@@ -42,6 +44,7 @@ STEPS: tuple[rules.Rule, ...] = (
     rules.read_on,
     rules.begin_anew,
     rules.check,
+    rules.seal,
 )
 
 
@@ -435,7 +438,9 @@ def test_every_answer_is_that_of_the_oracle(
 ) -> None:
     rng = Random(seed)
     clock = laurels.ManualClock(NOW_MS)
-    with Deployment(implementation, tmp_path, clock) as deployment:
+    # Periods are sealed only by the rule that does so: a thread would do it at any time.
+    unsealed = patch.object(SealingThread, "start")
+    with unsealed, Deployment(implementation, tmp_path, clock) as deployment:
         world = World(deployment, clock, "UTC")
         for i, combination in enumerate(rng.sample(COMBINATIONS, 3)):
             columns, tie, rank = combination
