@@ -580,7 +580,7 @@ class Leaderboards:
         `state` is "pending", "due", "confirmed" or "superseded". `after` is the `next` of the
         previous page. With `due_only` the list has only payouts that are due or confirmed. This
         list grows only at its end, so a program can continue from the `cursor` of its last page. At
-        most 1,000 payouts. Raises InvalidState, InvalidCursor, InvalidLimit. O(log n + payouts of
+        most 2,000 payouts. Raises InvalidState, InvalidCursor, InvalidLimit. O(log n + payouts of
         the board that are not wanted + limit).
         """
         return self._ask(

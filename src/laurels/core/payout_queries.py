@@ -13,7 +13,7 @@ from .query_context import QueryContext
 from .query_members import ensure_member
 from .read_plan import ReadPlan
 
-MAX_PAYOUTS = 1_000
+MAX_PAYOUTS = 2_000
 _CURSOR = re.compile(r"(-?[0-9]{1,15})-([0-9]{1,18})")
 _START = (-(2**63), 0)
 
