@@ -102,3 +102,25 @@ def test_a_member_is_hidden_in_every_store_behind_a_service(tmp_path: Path) -> N
             assert lb.show(None, "ann")
             assert not lb.show(None, "ann")
             assert [lb.rank(board, "ann") for board in ("a", "b")] == [1, 1]
+
+
+def test_only_keys_that_administer_see_reasons_and_payments(tmp_path: Path) -> None:
+    with Served(str(tmp_path), admin_key=ADMIN_KEY) as served:
+        board = f"{served.url}/v1/boards/gifts"
+        httpx.put(board, json={"changes": "1d"}, headers=ADMIN).raise_for_status()
+        httpx.post(f"{board}/hide", json=HIDE, headers=ADMIN).raise_for_status()
+        reader = key(served, "read")
+
+        def hidden(headers: dict[str, str]) -> dict[str, Any]:
+            page = httpx.get(f"{board}/changes", headers=headers).raise_for_status().json()
+            [change] = [each for each in page["changes"] if each["kind"] == "hide"]
+            assert change["member"] == "ann"
+            return dict(change)
+
+        assert hidden(ADMIN)["data"]["reason"] == "scripted gifts"
+        assert hidden(reader).get("data") is None
+        with httpx.stream("GET", f"{board}/changes/live", headers=reader) as stream:
+            frames = (line for line in stream.iter_lines() if line.startswith("data: "))
+            assert "scripted gifts" not in next(frames)
+        assert httpx.get(f"{board}/payouts", headers=reader).status_code == 403
+        assert httpx.get(f"{board}/payouts", headers=ADMIN).json()["payouts"] == []

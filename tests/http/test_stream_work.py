@@ -73,7 +73,7 @@ class Turns:
         )
 
     def changes(self, payer: str = "greedy") -> ChangeStream:
-        return ChangeStream(self.hub, cast(Any, self.store), "b", payer)
+        return ChangeStream(self.hub, cast(Any, self.store), "b", payer, shows_reasons=True)
 
     async def export(self, payer: str = "greedy") -> AsyncGenerator[bytes, None]:
         server = cast(Any, SimpleNamespace(hub=self.hub, store=self.store))

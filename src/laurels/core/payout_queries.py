@@ -27,6 +27,7 @@ class PayoutsOf(Query[PayoutPage], frozen=True, kw_only=True):
     verb = "payouts"
     path = "payouts"
     returns = PayoutPage
+    is_administrative = True
     outlives_board = True
 
     window: str | None = None

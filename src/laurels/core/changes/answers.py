@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, SupportsIndex, overload
 
 from msgspec import field
+from msgspec.structs import replace
 
 from laurels.model.answer import Answer
 from laurels.model.score import Number, Score
@@ -148,3 +149,19 @@ def is_own(change: Change) -> bool:
     """Return whether a change only reports the new position of a sink. Sinks do not send such
     changes."""
     return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)
+
+
+_CONFIDENTIAL: frozenset[ChangeKind] = frozenset({"hide", "disqualify", "confirm"})
+"""The kinds of changes whose `data` is only for those who administer the board."""
+
+
+def without_reasons(page: ChangePage) -> ChangePage:
+    """Return a page for readers that do not administer the board: without the reasons for which
+    members were hidden or disqualified, and without the references of payments."""
+    if all(change.kind not in _CONFIDENTIAL for change in page.changes):
+        return page
+    changes = [
+        replace(change, data=None) if change.kind in _CONFIDENTIAL else change
+        for change in page.changes
+    ]
+    return replace(page, changes=changes)

@@ -55,6 +55,11 @@ class Caller(Struct, frozen=True):
         """A name that no other key or token subject will ever have."""
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
 
+    @property
+    def administers(self) -> bool:
+        """Whether the caller administers its boards."""
+        return self.level >= LEVEL["admin"]
+
     def own_id(self, id: str) -> str:
         """Return the event id `id`, extended by a hash of the caller's identity, so that no other
         key or token subject can use it. On an open server, where nobody has a key, return `id`

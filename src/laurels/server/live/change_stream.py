@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
 
+from laurels.core.changes.answers import without_reasons
 from laurels.errors import LaurelsError, Unavailable, UnknownBoard
 from laurels.stores.base import Servable
 from laurels.wire.answers import problem
@@ -30,13 +31,17 @@ unchanged."""
 
 
 class ChangeStream:
-    """The changes of one board for one client. Reading them is charged to `payer`."""
+    """The changes of one board for one client. Reading them is charged to `payer`. Only with
+    `shows_reasons` the changes have the data that `without_reasons` removes."""
 
-    def __init__(self, hub: Hub, store: Servable, board: str, payer: str) -> None:
+    def __init__(
+        self, hub: Hub, store: Servable, board: str, payer: str, *, shows_reasons: bool
+    ) -> None:
         self._hub = hub
         self._store = store
         self._board = board
         self._payer = payer
+        self._shows_reasons = shows_reasons
         self._cursor = ""
         self._content = b""
         self._has_more = False
@@ -97,6 +102,7 @@ class ChangeStream:
     async def _read(self, after: str | None, *, initial: bool = False) -> None:
         self._seen = self._token()
         page = await self._store.changes_async(self._board, after, STREAM_PAGE, initial=initial)
+        page = page if self._shows_reasons else without_reasons(page)
         self._content = frame("changes", page.cursor, page) if page.changes else b""
         self._cursor, self._has_more, self._is_end = page.cursor, page.more, page.is_end
         count, expected = len(page.changes), self._expected

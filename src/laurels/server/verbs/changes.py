@@ -3,7 +3,12 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
+from laurels.core.changes.answers import (
+    ChangedBoards,
+    ChangePage,
+    DeletedBoard,
+    without_reasons,
+)
 from laurels.core.changes.cursor import checked_limit
 from laurels.server.live.change_stream import ChangeStream
 from laurels.server.requests.context import RequestContext, Streamed
@@ -45,11 +50,13 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
 @ROUTES.query("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
 async def changes(context: RequestContext, query: ChangesQuery) -> object:
     """A page of changes. `cursor` is the `after` of the next page; `more` is true if there already
-    are changes for the next page."""
+    are changes for the next page. Only for a key that administers, `hide`, `disqualify` and
+    `confirm` have `data`."""
     limit = checked_limit(query.limit)
-    return await context.store.changes_async(
+    page = await context.store.changes_async(
         context.board, query.after, limit, initial=query.initial
     )
+    return page if context.caller.administers else without_reasons(page)
 
 
 @ROUTES.query("GET", "/v1/changes", query=ChangedBoardsQuery, returns=ChangedBoards)
@@ -79,7 +86,13 @@ async def watch_changes(context: RequestContext, query: ChangesStreamQuery) -> o
     of changes, and its id is the page's cursor. `Last-Event-ID` continues an interrupted stream. If
     the stream cannot continue, its last event is `problem`."""
     server = context.server
-    stream = ChangeStream(server.hub, context.store, context.board, context.caller.identity)
+    stream = ChangeStream(
+        server.hub,
+        context.store,
+        context.board,
+        context.caller.identity,
+        shows_reasons=context.caller.administers,
+    )
     after = context.last_event_id or query.after
     await stream.begin(after, initial=query.initial and not context.last_event_id)
     return Streamed(stream.frames(), "text/event-stream")
