@@ -162,16 +162,18 @@ class CloseSchedule:
             self.trimmed.append((state.uid, record.window, instance, sealed.revision))
         self._index.touch(state.number)
 
-    def revise(self, state: BoardState, record: Disqualify) -> None:
-        """Record that a sealed period has a new revision in the archive."""
+    def revise(self, state: BoardState, record: Disqualify) -> bool:
+        """Record that a sealed period has a new revision in the archive. Return False if the period
+        is not in the archive."""
         closing = state.closing.get(record.window)
         sealed = None if closing is None else closing.sealed.get(record.instance)
         if closing is None or sealed is None:  # it has left the archive meanwhile
-            return
+            return False
         closing.sealed[record.instance] = replace(
             sealed, entries=record.entries, digest=record.digest, revision=record.revision
         )
         self._index.touch(state.number)
+        return True
 
     def forget(self, number: int) -> None:
         """Forget a board."""

@@ -124,8 +124,8 @@ class Fold(AdvancedBoards):
                 self._record(state, seal_block(state.rules, record))
                 self._remove_if_gone(state)
             case records.Disqualify():
-                self.closings.revise(state, record)
-                self._publish(state, record)
+                if self.closings.revise(state, record):
+                    self._publish(state, record)
                 self._record(state, disqualify_block(state.rules, record))
             case records.Position():
                 self._set_position(record.board, record.position)

@@ -253,16 +253,23 @@ class LocalCommits(LocalReads):
     def _log_and_fold(self, accepted: Accepted, logged: list[msgspec.Raw]) -> None:
         """Append records to the log as one entry, and fold their writes. Before they are folded, as
         much of the work as possible is done in shares, so that readers can run between the
-        shares."""
+        shares.
+
+        If a file that the fold writes cannot be written, such as that of payouts, only another fold
+        of the log is right again: then RuntimeError is raised, so that the store becomes
+        unusable."""
         offset = self._append(logged) if logged else self._fold.offset
-        for _, write in accepted:
-            prepared = False
-            while not prepared:
-                with self._lock:
-                    self._advance_clock()
-                    prepared = write.prepare(self._fold, SHARE)
-        with self._lock:
-            self._fold_all(accepted, offset)
+        try:
+            for _, write in accepted:
+                prepared = False
+                while not prepared:
+                    with self._lock:
+                        self._advance_clock()
+                        prepared = write.prepare(self._fold, SHARE)
+            with self._lock:
+                self._fold_all(accepted, offset)
+        except StorageFailed as error:
+            raise RuntimeError(f"a logged entry could not be folded: {error}") from error
         if isinstance(self._clock, EventClock):
             self._clock.observe(self._fold.now_ms)
 

@@ -34,7 +34,7 @@ from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .archive.archive import Archive
 from .archive.folder import MemorySegments
-from .archive.unwanted import unwanted
+from .archive.unwanted import newest_revision, unwanted
 from .payouts.table import PayoutTable
 from .seal_draft import SealDraft
 from .sealing_thread import SealingThread
@@ -96,7 +96,9 @@ class LocalState(Paced):
         self._on_close.append(self.payouts.close)
         recovered = recover(log, self._snapshots(), new_index, self._changes, self.payouts)
         self._fold = recovered.fold
-        self.archive.drop(unwanted(self.archive.periods(), self._fold.boards.values()))
+        boards = self._fold.boards.values()
+        self.archive.drop(unwanted(self.archive.periods(), boards))
+        self.payouts.undo_after(newest_revision(boards))
         self._snapshot_scheduler = SnapshotScheduler(recovered)
         for snapshot in recovered.damaged:
             snapshot.set_aside()

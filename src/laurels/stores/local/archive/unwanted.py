@@ -1,6 +1,7 @@
-"""Which periods of an archive no board refers to: what a kill has left behind."""
+"""Which archived periods and payouts the log of a folder does not know: what a kill, a rewind or a
+backup has left behind."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from laurels.core.board_state import BoardState
 
@@ -19,3 +20,20 @@ def unwanted(periods: Iterable[PeriodKey], boards: Iterable[BoardState]) -> Iter
         sealed = None if closing is None else closing.sealed.get(key.instance)
         if sealed is None or key.revision > sealed.revision:
             yield key
+
+
+def newest_revision(boards: Iterable[BoardState]) -> Callable[[str, str, int], int | None]:
+    """Return a function of a period (uid, window, instance) that returns its newest revision, or -1
+    if the period is not sealed. For the periods of other boards, and for those that have left the
+    archive, it returns None."""
+    states = {state.uid: state for state in boards}
+
+    def newest(uid: str, window: str, instance: int) -> int | None:
+        closing = states[uid].closing.get(window) if uid in states else None
+        if closing is None:
+            return None
+        if (sealed := closing.sealed.get(instance)) is not None:
+            return sealed.revision
+        return None if closing.is_closed(instance) and instance not in closing.closed else -1
+
+    return newest

@@ -8,7 +8,7 @@ writes is synced before a snapshot becomes valid, and folded again if it was los
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -86,13 +86,36 @@ class PayoutTable:
                 period,
             )
 
+    def undo_after(self, newest_revision: Callable[[str, str, int], int | None]) -> None:
+        """Undo the payouts of revisions that the log does not have, since the folder was rewound or
+        its backup was taken during a correction. What was paid stays.
+
+        `newest_revision` returns the newest revision of a period (uid, window, instance), -1 for a
+        period that is not sealed, and None for a period whose payouts stay as they are."""
+        if not self._exists():
+            return
+        periods = self._rows("SELECT DISTINCT uid, window, instance FROM payout", ())
+        with self._transaction() as connection:
+            for period in periods:
+                if (newest := newest_revision(*period)) is None:
+                    continue
+                connection.execute(
+                    f"DELETE FROM payout WHERE {_PERIOD} AND revision > ? AND reference IS NULL",
+                    (*period, newest),
+                )
+                connection.execute(
+                    "UPDATE payout SET superseded = NULL, replaced_by = NULL "
+                    f"WHERE {_PERIOD} AND replaced_by > ?",
+                    (*period, newest),
+                )
+
     def next_due_of_replaced(
         self, uid: str, window: str, instance: int, revision: int
     ) -> int | None:
         """Return the earliest due time of the payouts that a revision would supersede; None if
         there are none."""
         [[due_ms]] = self._rows(
-            f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ?",
+            f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ? AND {_OPEN}",
             (uid, window, instance, revision),
         ) or [[None]]
         return None if due_ms is None else int(due_ms)
