@@ -459,3 +459,25 @@ def test_every_answer_is_that_of_the_oracle(
                 world.comparison.some_ranking(world.lb, asked, rng).every(rng)
                 world.comparison.changes(world.lb, asked, rng)
         world.lb.check()
+
+
+def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    """Both instants are asked for in turn, although the hiding ends between them."""
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], tie="member"))
+    lb.submit_many("b", [("ann", 3), ("bad", 2), ("cid", 1)])
+    day = lb.periods("b", "day")[0]
+    lb.hide("b", "bad", "a bot", until=day.end_ms + 3_600_000)
+    clock.set(day.end_ms + 1_800_000)
+    expected = ["ann", "cid"]
+
+    def listed() -> list[str]:
+        return [entry.member for entry in lb.top("b", window="day", period=day.label)]
+
+    assert listed() == expected
+    clock.set(day.end_ms + 7_200_000)
+    assert len(lb.top("b")) == 3
+    assert listed() == expected
+    lb.seal()
+    assert listed() == expected

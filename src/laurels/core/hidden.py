@@ -74,8 +74,8 @@ class HiddenMembers:
         """The number of changes since this object was made."""
         self._hidings = dict(hidings or {})
         self._exclusion: Exclusion | None = None
-        self._until_ms = MAX_MS
-        """The time at which the cached exclusion is no longer valid."""
+        self._from_ms, self._until_ms = MAX_MS, MAX_MS
+        """The cached exclusion is valid from the first instant to just before the second one."""
         self._seen = 0
         """The version of `everywhere` from which the cached exclusion was made."""
         self._ends: list[int] | None = None
@@ -150,10 +150,12 @@ class HiddenMembers:
         """Return the members that are hidden at an instant, None if there are none. `is_dense` is
         whether the board has dense ranks."""
         seen = 0 if self.everywhere is None else self.everywhere.version
-        if self._exclusion is None or now_ms >= self._until_ms or seen != self._seen:
+        is_within = self._from_ms <= now_ms < self._until_ms
+        if self._exclusion is None or not is_within or seen != self._seen:
             hidden = [member for member, _, _ in self.hidings(now_ms)]
             self._exclusion = Exclusion(hidden, is_dense=is_dense)
-            self._until_ms, self._seen = self.next_end_ms(now_ms), seen
+            self._from_ms, self._until_ms = now_ms, self.next_end_ms(now_ms)
+            self._seen = seen
         return self._exclusion if self._exclusion.members else None
 
     def forget(self) -> None:
