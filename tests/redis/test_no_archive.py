@@ -1,4 +1,4 @@
-"""On an index server archive and prizes are refused by name, since they need a ledger."""
+"""On an index server archive and prizes, which need a ledger, and hiding are refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import laurels
-from laurels.errors.index_server import LedgerRequired
+from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
 from tests.contract.deployments import OnRedis
 from tests.internals import local, remote
 
@@ -30,4 +30,16 @@ def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
             origin = local(here).copies.origin("c")
         with pytest.raises(LedgerRequired):
             remote(lb).copies.begin(origin)
+    place.close()
+
+
+def test_hiding_is_refused(tmp_path: Path) -> None:
+    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
+    with laurels.open(place.url, clock=place.clock) as lb:
+        lb.create(laurels.Board("b"))
+        for board in ("b", None):
+            with pytest.raises(NotOnIndexServer):
+                lb.hide(board, "ann", "a bot")
+            with pytest.raises(NotOnIndexServer):
+                lb.show(board, "ann")
     place.close()

@@ -235,6 +235,7 @@ class RedisStore(Paced):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
+        _ensure_possible(command)
         if (move := sink_move(command)) is not None:
             receipts: T = self.run(self._move_position(move, command))
             return receipts
@@ -578,6 +579,7 @@ class RedisStore(Paced):
         """Return the write that carries out a command, validated as far as possible. If the command
         names something that is missing in this process's copy of the board, read the definition
         again first."""
+        _ensure_possible(command)
         if isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
@@ -586,10 +588,6 @@ class RedisStore(Paced):
             )  # as a list, since an iterator could be read only once
             await self._find_labels(command.board, events, command)
             command = replace(command, events=events)
-        elif isinstance(command, HideEverywhere | ShowEverywhere):
-            raise NotOnIndexServer("its boards cannot hide members")
-        elif isinstance(command, HideMember | ShowMember):
-            raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")
         elif isinstance(command, SetData | RemoveMember | Mend):
             await self.find_board(command.board)
         accept = partial(to_write, _Known(self._catalog), command)
@@ -600,3 +598,11 @@ class RedisStore(Paced):
     ) -> None:
         if is_newer(await self.find_board(board), events, options.window, options.scope):
             await self.newest_async(board)
+
+
+def _ensure_possible(command: Command[Any]) -> None:
+    """Raise NotOnIndexServer for a command that boards on an index server do not support."""
+    if isinstance(command, HideEverywhere | ShowEverywhere):
+        raise NotOnIndexServer("its boards cannot hide members")
+    if isinstance(command, HideMember | ShowMember):
+        raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")

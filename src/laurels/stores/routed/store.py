@@ -180,8 +180,10 @@ class RoutedStore:
 
     def _write_everywhere(self, command: Command[Any]) -> Any:
         """Carry out a command in all stores. If it has a result, return whether that of any store
-        is true."""
-        results = [store.write(command) for store in self._all()]
+        is true. Index servers come first, since they may refuse the command before any other store
+        has carried it out."""
+        stores = sorted(self._all(), key=lambda store: store.is_exact)
+        results = [store.write(command) for store in stores]
         return None if results[DEFAULT] is None else any(results)
 
     def _store_for(self, board: str, command: Command[Any]) -> Servable:
