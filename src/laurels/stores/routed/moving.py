@@ -114,9 +114,15 @@ class Mover:
         if _has_board(target, board):
             raise NameTaken(f"the store {to + 1} has another board {quoted(board)}")
         own, other = self._stores[number].identity, self._stores[to].identity
-        self._routes.store(board, BoardRoute(own, "copying", other, uid))
+        tracked = source.copies.track(board)  # refused while another process moves the board
         try:
-            moved = self._copy_and_switch(board, source, target, to, pause_seconds)
+            self._routes.store(board, BoardRoute(own, "copying", other, uid))
+        except BaseException:
+            with suppress(LaurelsError):
+                tracked.end()
+            raise
+        try:
+            moved = self._copy_and_switch(board, tracked, source, target, to, pause_seconds)
         except BaseException:
             self._give_up(board, number, to, uid)
             raise
@@ -128,11 +134,16 @@ class Mover:
         return route is not None and route.state != "settled"
 
     def _copy_and_switch(
-        self, board: str, source: Servable, target: Servable, to: int, pause_seconds: int
+        self,
+        board: str,
+        tracked: TrackedBoard,
+        source: Servable,
+        target: Servable,
+        to: int,
+        pause_seconds: int,
     ) -> MovedBoard:
         most_seconds = max(_WORKING_SECONDS, pause_seconds)
         for _ in range(ATTEMPTS):
-            tracked = source.copies.track(board)
             try:
                 copy = self._copy_in_rounds(board, tracked, source, target, most_seconds)
                 with self._held(board, most_seconds) as held:
@@ -140,12 +151,14 @@ class Mover:
                     self._switch(board, source, target, to, origin.uid)
             except BoardChanging:
                 tracked.end()
+                tracked = source.copies.track(board)
             except BaseException:
                 with suppress(LaurelsError):
                     tracked.end()
                 raise
             else:
                 return MovedBoard(board, to + 1, copy.rows, round(1_000 * held.seconds, 1))
+        tracked.end()
         raise BoardMoving(f"the board {quoted(board)} was changed each time that it was copied")
 
     def _copy_in_rounds(
@@ -254,14 +267,23 @@ class Mover:
 
     def _settle(self, board: str) -> None:
         """End the move of a board. If the store of its route has the board, let it accept writes,
-        and remove the board from the other store of the move."""
-        route = self._routes.all[board]
-        number, other = self._number(route.store), self._number(route.other)
-        if number is None or other is None:
+        and remove the board from the other store of the move. If the board was deleted while it was
+        copied, remove the unfinished copy."""
+        route = self._routes.all.get(board)
+        if route is None or route.state == "settled":
             return
-        if _has_uid(self._stores[number].store, board, route.uid):
+        number, other = self._number(route.store), self._number(route.other)
+        if number is None:
+            return
+        has_board = _has_uid(self._stores[number].store, board, route.uid)
+        if has_board:
             self._stores[number].store.copies.unblock(board)
+        if other is None:
+            return
+        if has_board:
             _remove(self._stores[other].store, board, route.uid)
+        else:
+            _remove_unfinished(self._stores[other].store, board, route.uid)
         self._routes.store(board, self._settled(board, number))
 
     def _settled(self, board: str, number: int) -> BoardRoute | None:
@@ -271,13 +293,18 @@ class Mover:
         return BoardRoute(self._stores[number].identity)
 
     def forget(self, board: str) -> None:
-        """Note that a board was deleted. A new board of that name is then created in the store that
-        the name points to."""
+        """Note that a board was deleted, and remove what a move has left of it in the old store. A
+        new board of that name is then created in the store that the name points to."""
         route = self._routes.all.get(board)
-        if route is not None and route.state == "settled":
-            with suppress(LaurelsError):
-                self._routes.store(board, None)
-                self._placement.move(board, None)
+        if route is None or route.state == "copying":  # a failed move removes the copy
+            return
+        with suppress(LaurelsError):
+            if route.state == "moved":
+                if (other := self._number(route.other)) is None:
+                    return
+                _remove(self._stores[other].store, board, route.uid)
+            self._routes.store(board, None)
+            self._placement.move(board, None)
 
     # At the start
 
@@ -368,12 +395,17 @@ def _has_board(store: Servable, board: str) -> bool:
 
 def _remove(store: Servable, board: str, uid: str) -> None:
     """Remove a board of this unique id from a store, finished or not."""
+    _remove_unfinished(store, board, uid)
+    if _has_uid(store, board, uid):
+        store.write(DeleteBoard(board, is_moved=True))
+
+
+def _remove_unfinished(store: Servable, board: str, uid: str) -> None:
+    """Remove the unfinished copy of a board of this unique id from a store."""
     unfinished = store.copies.unfinished(board)
     if unfinished is not None and unfinished.uid == uid:
         with suppress(CopyLost):
             store.copies.give_up(board)
-    if _has_uid(store, board, uid):
-        store.write(DeleteBoard(board, is_moved=True))
 
 
 def _has_uid(store: Servable, board: str, uid: str) -> bool:
