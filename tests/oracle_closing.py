@@ -64,7 +64,7 @@ class Closings:
             self.archived = {*sorted(self.archived, key=start_ms)[-self.length :]}
         return bool(new)
 
-    def is_held(
+    def is_unsealed(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
     ) -> bool:
         """Return whether a period is closed, or counts as closed, and is not sealed yet."""

@@ -151,11 +151,11 @@ class OracleWindow:
             now_ms = final_ms
         return ranked_at(now_ms)
 
-    def is_held(self, instance: Instance, now_ms: int) -> bool:
+    def is_unsealed(self, instance: Instance, now_ms: int) -> bool:
         """Return whether a period is readable although the window no longer keeps it, since it is
         closed and not sealed yet."""
         counted = self.counted.get(instance, [])
-        return self.closings.is_held(instance, counted, self.final_ms(instance), now_ms)
+        return self.closings.is_unsealed(instance, counted, self.final_ms(instance), now_ms)
 
     def state(self, span: Span | None, now_ms: int) -> str:
         """Return the state of a period; None is the only period of a window without labels."""
@@ -265,7 +265,7 @@ class CalendarWindow(OracleWindow):
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
         kept = instance in [span.label for span in self.kept(now_ms)]
-        return kept or self.is_held(instance, now_ms)
+        return kept or self.is_unsealed(instance, now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
         spans = [self.cut_off(span_at(self.calendar, self.until(now_ms)))]
@@ -299,7 +299,7 @@ class CalendarWindow(OracleWindow):
     def listed(self, now_ms: int) -> list[Span]:
         kept = self.kept(now_ms)
         labels = [label for label in self.counted if isinstance(label, str)]
-        held = [self._named(label) for label in labels if self.is_held(label, now_ms)]
+        held = [self._named(label) for label in labels if self.is_unsealed(label, now_ms)]
         spans = {span.start_ms: span for span in [*held, *kept]}
         return [spans[start_ms] for start_ms in sorted(spans, reverse=True)]
 
@@ -313,7 +313,7 @@ class CalendarWindow(OracleWindow):
         span = self.cut_off(named)
         if span.start_ms > kept[0].start_ms:
             raise Refusal("period_future")
-        held = self.is_held(span.label, now_ms) or span.label in self.closings.archived
+        held = self.is_unsealed(span.label, now_ms) or span.label in self.closings.archived
         if span not in kept and not held:
             raise Refusal("period_expired")
         return span.label

@@ -300,7 +300,7 @@ class AdvancedBoards(Boards):
         keys = self.index.keys(state.number, scope)
         gone = expired(oldest_ms, keys)
         if state.closing:
-            gone = [key for key in gone if not _is_held(state, key)]
+            gone = [key for key in gone if not _is_unsealed(state, key)]
             for window in () if scope else state.closing.keys() & oldest_ms.keys():
                 held = state.closing[window].closed
                 self.index.thaw(state.number, window, min([oldest_ms[window], *held]))
@@ -325,7 +325,7 @@ class AdvancedBoards(Boards):
         return state is None or state.due_ms != due[0]
 
 
-def _is_held(state: BoardState, key: RankingKey) -> bool:
+def _is_unsealed(state: BoardState, key: RankingKey) -> bool:
     """Return whether a ranking stays in memory since its period is not sealed yet."""
     closing = state.closing.get(key.window)
-    return closing is not None and closing.is_held(key.instance)
+    return closing is not None and closing.is_unsealed(key.instance)

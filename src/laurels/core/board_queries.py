@@ -24,10 +24,10 @@ from laurels.timeline.instants import MIN_MS
 from .closing import (
     PeriodState,
     SealedPeriod,
-    held_periods,
     period_finality,
     seal_of,
     state_of,
+    unsealed_periods,
 )
 from .hidden import HiddenMembers
 from .hiding import HiddenMember
@@ -66,7 +66,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
         seen_ms = state.seen_ms(window, now.now_ms, scope)
         starts_ms = state.rules.starts_ms
         running, *others = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
-        others += [each for each in held_periods(state, window, running) if each not in others]
+        others += [each for each in unsealed_periods(state, window, running) if each not in others]
         others.sort(key=lambda period: period.start_ms, reverse=True)
         kept = [running, *[period for period in others if period.end_ms > starts_ms]]
         ends = [

@@ -81,9 +81,9 @@ class WindowClosing(Struct, array_like=True):
 
     def has(self, instance: int) -> bool:
         """Return whether a period is in memory or in the archive, whatever the window keeps."""
-        return instance in self.sealed or self.is_held(instance)
+        return instance in self.sealed or self.is_unsealed(instance)
 
-    def is_held(self, instance: int) -> bool:
+    def is_unsealed(self, instance: int) -> bool:
         """Return whether a period stays in memory whatever the window keeps."""
         return instance in self.open or instance in self.closed
 
@@ -187,7 +187,7 @@ def closes_at_all(window: Window, period: Period) -> bool:
     return window.is_archived(period)
 
 
-def held_periods(board: ClosingBoard, window: Window, running: Period) -> list[Period]:
+def unsealed_periods(board: ClosingBoard, window: Window, running: Period) -> list[Period]:
     """Return the ended periods of a window that are not sealed yet, newest first. `running` is the
     running period."""
     closing = board.closing.get(window.name)
