@@ -29,9 +29,9 @@ WINDOW_TYPES = {"rolling", "decay"}
 """The names, as definitions write them, of the window kinds that are not units of the calendar."""
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
 """Fields that only windows of one kind have."""
-WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
-"""Files that may depend on window kinds: the kinds themselves, definitions, and the log's
-encoder."""
+WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/event_columns.py")
+"""Files that may depend on window kinds: the kinds themselves, definitions, and the encoder of
+events in the log."""
 STORE_NAMES = {
     "Service",
     "RedisStore",

@@ -10,8 +10,8 @@ import pytest
 from bench.decay import cost, error_after, to_a_store, to_an_index, traffic
 from bench.workload import Population
 
-from laurels.core.record import Events, decode, encode, encode_one, events_of
-from laurels.core.record import batch_of as logged_batch
+from laurels.core.event_columns import events_of, logged_batch
+from laurels.core.record import Events, decode, encode, encode_one
 from laurels.engine.batch.packing import pack
 from laurels.engine.writing import decay
 from laurels.model.batch import Batch, batch_of

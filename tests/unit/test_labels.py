@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 import laurels
 from laurels.core import record
+from laurels.core.event_columns import events_of, logged_batch
 from laurels.errors import (
     AllEventsRefused,
     InvalidLabel,
@@ -199,14 +200,14 @@ def batch(labels: Labels | None, size: int) -> Batch:
 @given(st.lists(carried, min_size=1, max_size=300).filter(any))
 def test_labels_round_trip_through_the_log(events: list[dict[str, str]]) -> None:
     labels = gathered(*events)
-    written = record.events_of(batch(labels, len(events)), 1)
+    written = events_of(batch(labels, len(events)), 1)
     (decoded,) = record.decode(record.encode([record.encode_one(written)]))
     assert isinstance(decoded, record.Events)
-    assert record.batch_of(decoded).labels == labels
+    assert logged_batch(decoded).labels == labels
 
 
 def test_a_record_without_labels_is_read_as_before() -> None:
-    whole = record.events_of(batch(None, 2), 1)
+    whole = events_of(batch(None, 2), 1)
     coded = record.encode_one(whole)
     old = msgspec.msgpack.encode(msgspec.msgpack.decode(coded)[:-1])
     body = record.encode([msgspec.Raw(old)])

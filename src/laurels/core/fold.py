@@ -38,6 +38,7 @@ from .adoption import Unfinished
 from .advancing import AdvancedBoards
 from .board_record import Head, board_record, encode
 from .board_state import BoardState, new_state, record_of, redefine
+from .event_columns import logged_batch
 from .hidden import HiddenMembers
 from .hiding import EVERYWHERE, Hiding, HidingEnds
 from .index import Index, Outcomes
@@ -79,7 +80,7 @@ class Fold(AdvancedBoards):
             self._create(record)
             return True
         if isinstance(record, records.Events):
-            self.count(records.batch_of(record))
+            self.count(logged_batch(record))
             return True
         if isinstance(record, records.MendRanking):
             return self.mend(record) > 0

@@ -8,6 +8,7 @@ import msgspec
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
+from laurels.core.event_columns import events_of
 from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
 from laurels.core.plan import Plan, split_points
@@ -122,7 +123,7 @@ class Submission:
         drafted: list[record.Record] = []
         for batch in self._batches:
             self._plans.append(boards.plan(batch))
-            drafted.append(record.events_of(batch, self.board.version))
+            drafted.append(events_of(batch, self.board.version))
         return drafted
 
     @property

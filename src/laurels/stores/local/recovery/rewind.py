@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from laurels.core import record as records
 from laurels.core.contents import decode_origin, encode
+from laurels.core.event_columns import events_of, logged_batch
 from laurels.errors import CannotRewind, SnapshotDamaged
 from laurels.stores.local.files.clock_file import CLOCK_NAME
 from laurels.stores.local.log.base import RewritableLog
@@ -123,9 +124,9 @@ def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.R
 
 
 def _earlier_events(record: records.Events, until_ms: int) -> records.Events:
-    batch = records.batch_of(record)
+    batch = logged_batch(record)
     ats = None if batch.ats is None else array("q", [min(at, until_ms) for at in batch.ats])
     nows = None if batch.nows is None else array("q", [min(now, until_ms) for now in batch.nows])
     judged_ms = None if batch.judged_ms is None else min(batch.judged_ms, until_ms)
     moved = replace(batch, now_ms=until_ms, ats=ats, nows=nows, judged_ms=judged_ms, weights={})
-    return records.events_of(moved.weighed(sorted(batch.weights)), record.version)
+    return events_of(moved.weighed(sorted(batch.weights)), record.version)
