@@ -80,6 +80,7 @@ ADDED_SINCE = (
     "server/verbs/copies.py",
     "server/verbs/moderation.py",
     "server/verbs/payouts.py",
+    "sql/",
     "stores/answers/",
     "stores/http/copies.py",
     "stores/http/seen.py",

@@ -5,13 +5,13 @@ import time
 
 import laurels
 from laurels.core.changes.answers import Change
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.rows import flush_of
-from laurels.flows.ledger.tables import Tables
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.target import SinkPage, SinkTarget
+from laurels.sql.databases import dialect_of
+from laurels.sql.tables import Tables
 
 TABLES = ("scores", "member_data", "source_positions", "scopes", "boards", "sinks", "ledger")
 PREFIX = "bench_"

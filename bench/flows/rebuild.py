@@ -10,12 +10,12 @@ from random import Random
 import laurels
 from bench.flows.ledger import sink
 from laurels import config
-from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.dialects import Row
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import rebuild
-from laurels.flows.ledger.rows import bucket_of
-from laurels.flows.ledger.tables import Tables
+from laurels.sql.databases import dialect_of
+from laurels.sql.dialects import Row
+from laurels.sql.tables import Tables
+from laurels.sql.texts import bucket_of
 
 PAGE = 5_000
 AT_MS = 1_790_000_000_000

@@ -25,8 +25,8 @@ from bench.machine import describe
 from laurels.core.mending import StoredEntry, entry_columns
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import BoardReconciler, Side
+from laurels.sql.databases import dialect_of
 
 STEP_SECONDS = 0.01
 CHANGES = (

@@ -10,9 +10,9 @@ import laurels
 from laurels.core.mending import EntryColumns, StoredEntry, entry_columns
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import BoardReconciler, ReconcileResult, Side
 from laurels.model.labels import scope_named
+from laurels.sql.databases import dialect_of
 
 from .sinking import NOW_MS, rows
 from .test_ledger import prefix_of

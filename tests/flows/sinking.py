@@ -10,13 +10,13 @@ import msgspec
 import nats
 
 import laurels
-from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.rows import unescape
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.parking import Parking
 from laurels.flows.sinks.runner import SinkRunner
 from laurels.model.labels import labels_text
+from laurels.sql.databases import dialect_of
+from laurels.sql.texts import unescape
 
 NOW_MS = 1_790_000_000_000
 Rankings = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]

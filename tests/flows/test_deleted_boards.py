@@ -18,13 +18,13 @@ from laurels.core.changes.answers import Change, ChangeKind
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import SinkBehind, SinkOvertaken
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import BoardReconciler, Side
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import statuses
 from laurels.flows.sinks.target import SinkPage
+from laurels.sql.databases import dialect_of
 from tests.redis.servers import Server
 
 from .sinking import NOW_MS, ledger, rankings, rows, sent, sink_of

@@ -14,9 +14,9 @@ import pymysql
 import pytest
 
 import laurels
-from laurels.flows.ledger.sqlite import SQLite
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.runner import SinkRunner
+from laurels.sql.sqlite import SQLite
 
 from .databases import MariaDB, Nats, Postgres
 from .sinking import NOW_MS, ledger, rankings, sink_of

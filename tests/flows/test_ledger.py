@@ -16,10 +16,11 @@ import pytest
 import laurels
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
 from laurels.flows.ledger import target as ledger_target
-from laurels.flows.ledger.databases import dialect_of
-from laurels.flows.ledger.rows import GENERATION_BITS, escape, unescape
+from laurels.flows.ledger.rows import GENERATION_BITS
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.target import SinkPage
+from laurels.sql.databases import dialect_of
+from laurels.sql.texts import escape, unescape
 
 from .sinking import NOW_MS, ledger, rankings, rows, sent, sink_of
 

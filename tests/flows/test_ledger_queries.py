@@ -15,8 +15,8 @@ import laurels
 from laurels.cli import main
 from laurels.errors import LaurelsError
 from laurels.errors.sinks import InvalidTarget
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import view_name
+from laurels.sql.databases import dialect_of
 
 from .databases import MariaDB, Postgres
 from .sinking import NOW_MS, rows, sent

@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels.errors.sinks import InvalidTarget
-from laurels.flows.ledger.databases import dialect_of
+from laurels.sql.databases import dialect_of
 from tests.redis.servers import Server
 
 from .databases import Nats

@@ -15,13 +15,13 @@ from laurels.cli import main
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidSettings
 from laurels.errors.sinks import InvalidTarget
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.sinks.configured import SinkSettings
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.target import SinkPage
 from laurels.flows.sources.configured import ConfiguredSource
 from laurels.flows.sources.opening import open_reader
 from laurels.server.process.settings import settings_of
+from laurels.sql.databases import dialect_of
 from tests.redis.servers import Server, free_port, until
 from tests.serving import ADMIN_KEY, Served
 

@@ -19,9 +19,9 @@ import laurels
 from laurels.cli import main
 from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import RebuiltBoard, rebuild
+from laurels.sql.databases import dialect_of
 from laurels.stores.base import BoardCopies
 from tests.conftest import Scaled
 from tests.counts import covering

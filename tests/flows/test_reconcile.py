@@ -14,10 +14,10 @@ import laurels
 from laurels.cli import main
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.errors.sinks import SinkBehind
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.locked import LockedRows
 from laurels.flows.ledger.reconcile import Side
-from laurels.flows.ledger.rows import escape
+from laurels.sql.databases import dialect_of
+from laurels.sql.texts import escape
 from tests.conftest import Scaled
 from tests.redis.servers import Server
 from tests.serving import Served

@@ -12,10 +12,10 @@ import pytest
 import laurels
 from laurels.errors.sinks import TargetUnavailable
 from laurels.flows import jetstream_publisher
-from laurels.flows.ledger import postgresql
-from laurels.flows.ledger.dialects import ANSWER_SECONDS
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.target import SinkPage
+from laurels.sql import postgresql
+from laurels.sql.dialects import ANSWER_SECONDS
 
 from .databases import MariaDB, Nats, Postgres, Program
 from .sinking import NOW_MS, create_stream, ledger, messages

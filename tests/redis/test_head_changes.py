@@ -17,8 +17,8 @@ from laurels import config
 from laurels.core.changes.beginning import WALK, InitialCursor
 from laurels.errors import InvalidCursor
 from laurels.flows.copying.copying import copy_board
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import BoardReconciler
+from laurels.sql.databases import dialect_of
 from laurels.stores.redis import writes
 from laurels.stores.redis.index import contents
 from laurels.stores.redis.index.calls import ShardCalls

@@ -17,9 +17,9 @@ from laurels.flows.copying.comparing import CopyCheck
 from laurels.flows.copying.copying import CopiedBoard, copy_board
 from laurels.flows.copying.sinks import move_sinks
 from laurels.flows.ledger.contents import LedgerContents
-from laurels.flows.ledger.databases import dialect_of, is_ledger
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.board_patterns import parse_patterns, reaches
+from laurels.sql.databases import dialect_of, is_ledger
 from laurels.stores.base import BoardContents, PortableStore
 
 from .errors import Usage, one_line

@@ -10,10 +10,10 @@ import laurels
 from laurels import config
 from laurels.api.recording import AdministrativeCall
 from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import describe
 from laurels.flows.ledger.rebuild import rebuild as rebuild_from
+from laurels.sql.databases import dialect_of
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar

@@ -9,13 +9,13 @@ import typer
 import laurels
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.show import Side, put_json, put_line, put_table
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.reconcile import (
     BoardReconciler,
     EntryDifference,
     ReconcileResult,
     describe,
 )
+from laurels.sql.databases import dialect_of
 
 NEGATIVE = 1
 

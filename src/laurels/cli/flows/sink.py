@@ -16,7 +16,6 @@ from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import list_flows
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
@@ -27,6 +26,7 @@ from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses, with_waits
 from laurels.flows.sinks.target import POSITION_PREFIX, SinkTarget
 from laurels.model.validation import names_in_short
+from laurels.sql.databases import dialect_of
 from laurels.stores.http.calls import sinks
 from laurels.timeline.clock import SystemClock
 from laurels.wire.flow_wait import FlowWait

@@ -17,10 +17,10 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import Change
 from laurels.core.changes.beginning import is_last
 from laurels.core.mending import StoredEntry
+from laurels.sql.dialects import Dialect
+from laurels.sql.texts import BUCKETS, RankingName, bucket_of, scope_text
 
-from .dialects import Dialect
 from .reading import EntryReader, LedgerBoard, LedgerReader
-from .rows import BUCKETS, RankingName, bucket_of, scope_text
 
 PAGE = 10_000
 MAX_ENTRIES = 200_000

@@ -26,13 +26,13 @@ from laurels.model.event import MAX_ID_BYTES, member_bytes
 from laurels.model.labels import scope_named
 from laurels.model.rules import Rules
 from laurels.model.score import stamps_of, word_bounds
+from laurels.sql.columns import LedgerEntries
+from laurels.sql.texts import unescape
 from laurels.stores.intake.accept import data_bytes
 from laurels.stores.intake.tags import new_tag, new_uid
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .columns import LedgerEntries
 from .reading import EntryReader, LedgerBoard, LedgerReader
-from .rows import unescape
 
 DATA_AT_ONCE = 1_000
 

@@ -11,10 +11,11 @@ from laurels.core.changes.cursor import is_end
 from laurels.core.mending import StoredEntry
 from laurels.errors.ledger import LedgerIncomplete, NoLedger
 from laurels.model.rules import Rules
+from laurels.sql.dialects import ENTRY, Dialect, Row
+from laurels.sql.tables import Tables
+from laurels.sql.texts import COLUMNS, RankingName, bucket_of, escape, unescape
 
-from .dialects import ENTRY, Dialect, Row
-from .rows import COLUMNS, GENERATION_BITS, RankingName, bucket_of, escape, unescape
-from .tables import Tables
+from .rows import GENERATION_BITS
 
 
 class SinkPosition(Struct, frozen=True):

@@ -16,13 +16,13 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.beginning import is_last
 from laurels.errors import DataMoved, LaurelsError
 from laurels.model.board import Board
+from laurels.sql.dialects import Dialect
+from laurels.sql.texts import is_member
 from laurels.stores.intake.accept import data_bytes
 
-from .dialects import Dialect
 from .locked import LockedRows
 from .reading import LedgerReader
 from .rounds import AT_ONCE, Sleep, changed_since, in_rounds
-from .rows import is_member
 
 PAGE = 10_000
 

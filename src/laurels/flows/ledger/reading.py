@@ -12,11 +12,10 @@ from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import LedgerTooNew, TargetRefused, TargetUnavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
-
-from .columns import LedgerEntries
-from .dialects import ENTRY, Dialect, Row
-from .rows import labels_in, may_be_shortened, scope_text, unescape
-from .tables import VERSION, Tables
+from laurels.sql.columns import LedgerEntries
+from laurels.sql.dialects import ENTRY, Dialect, Row
+from laurels.sql.tables import VERSION, Tables
+from laurels.sql.texts import labels_in, may_be_shortened, scope_text, unescape
 
 PAGE = 10_000
 

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.mending import StoredEntry
+from laurels.sql.dialects import Dialect
 
 from .comparing import Key, LedgerComparer
-from .dialects import Dialect
 from .locked import LockedRows
 from .member_data import DataDifference, DataReconciler
 from .rounds import Sleep, in_rounds

@@ -16,13 +16,13 @@ from laurels.errors import (
     UnknownWindow,
 )
 from laurels.model.board import Board
+from laurels.sql.dialects import Dialect
+from laurels.sql.texts import RankingName, is_member
 
 from .comparing import Key, value_of
-from .dialects import Dialect
 from .locked import LockedRows, SinkPosition
 from .reading import EntryReader
 from .rounds import changed_since
-from .rows import RankingName, is_member
 
 
 class EntrySnapshot(Struct, frozen=True):

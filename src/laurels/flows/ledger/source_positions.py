@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.sinks.target import POSITION_PREFIX
+from laurels.sql.texts import is_kept_source
 
 from .locked import LockedRows
 from .rounds import Sleep, changed_since, in_rounds
-from .rows import is_kept_source
 
 
 class PositionDifference(Struct, frozen=True):

@@ -19,11 +19,12 @@ from laurels.errors.sinks import LedgerTaken, LedgerTooNew, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
 from laurels.model.board import Board
 from laurels.model.rules import Rules
+from laurels.sql.dialects import Dialect, Row
+from laurels.sql.tables import VERSION, Tables
+from laurels.sql.texts import bucket_of, escape
 from laurels.timeline.instants import MIN_MS
 
-from .dialects import Dialect, Row
-from .rows import GENERATION_BITS, Flush, bucket_of, escape, flush_of
-from .tables import VERSION, Tables
+from .rows import GENERATION_BITS, Flush, flush_of
 
 T = TypeVar("T")
 

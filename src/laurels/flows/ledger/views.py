@@ -8,10 +8,10 @@ from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import InvalidTarget
 from laurels.model.board import Board
 from laurels.model.validation import is_name, safe_repr
+from laurels.sql.dialects import Dialect
+from laurels.sql.tables import Tables
 
-from .dialects import Dialect
 from .reading import LedgerReader
-from .tables import Tables
 
 ENTRY = ("member", "window_name", "period", "scope", "reached_at", "last_at", "period_start")
 """The columns that the views of all boards have, besides the columns of the score."""

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sinks import InvalidMapping, InvalidTarget
-from laurels.flows.ledger.databases import dialect_of
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.stream_url import ensure_path, split_stream_url
+from laurels.sql.databases import dialect_of
 from laurels.stores.redis.connection.urls import is_redis, redis_address
 
 from .jetstream import JetStreamTarget

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from .dialects import Dialect
-from .rows import COLUMNS
+from .texts import COLUMNS
 
 VERSION = 2
 """The version of the tables; a ledger with a higher version is refused."""

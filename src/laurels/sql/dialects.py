@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
 
 from .columns import LedgerEntries, entries_by_ranking
-from .rows import COLUMNS
+from .texts import COLUMNS
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60

@@ -9,10 +9,11 @@ from typing import Any
 
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import TargetUnavailable
-from laurels.stores.local.files.private_files import FILE_MODE
 
 from .columns import LedgerEntries
 from .dialects import Row, entries_by_row, translated_errors
+
+_FILE_MODE = 0o600
 
 
 class SQLite:
@@ -47,7 +48,7 @@ class SQLite:
         """Create the file if it does not exist, with a mode by which only its owner can read it;
         SQLite gives its write-ahead file the same mode."""
         try:
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _FILE_MODE))
         except FileExistsError:
             pass
         except OSError as error:

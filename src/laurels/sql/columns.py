@@ -11,7 +11,7 @@ from laurels.errors.ledger import InvalidEntry
 from laurels.model.score import exact_units
 from laurels.model.validation import safe_repr
 
-from .rows import COLUMNS, RankingName
+from .texts import COLUMNS, RankingName
 
 SCORES = slice(4, 4 + COLUMNS)
 """The slice of a row that has the scores, after member, window, period and scope."""

@@ -1,0 +1,1 @@
+"""The SQL databases that a ledger can be in, and its tables."""
