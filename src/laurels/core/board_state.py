@@ -83,7 +83,7 @@ class BoardState(Struct):
 
     def hidden_at(self, now_ms: int) -> Exclusion | None:
         """Return the members that are hidden at an instant, None if there are none."""
-        if not self.hidden:
+        if not self.hidden.own and not self.hidden.shared:
             return None
         return self.hidden.at(now_ms, is_dense=self.rules.rank == "dense")
 
@@ -169,8 +169,8 @@ class Boards:
 
     def current(self, state: BoardState) -> BoardState:
         """Return the current state of a board. Raises UnknownBoard if it was deleted since."""
-        current = self.find_current(state)
-        if current is None:
+        current = self._by_number.get(state.number)
+        if current is None or current.uid != state.uid:
             raise UnknownBoard(f"the board {quoted(state.board.name)} was deleted")
         return current
 

@@ -67,7 +67,7 @@ class Fold(AdvancedBoards):
         self.recorder = recorder
         self.entry = 0
         self.unfinished = Unfinished(index)
-        self._hiding_ends = HidingEnds()
+        self.hiding_ends = HidingEnds()
         self.deletions = Deletions()
 
     def apply(self, record: records.Record) -> bool:
@@ -186,7 +186,7 @@ class Fold(AdvancedBoards):
                 self._free_name(state.board.name, record.now_ms)
                 self.register(state)
                 self._opened(state)
-                self._hiding_ends.watch(state.number, state.hidden.items())
+                self.hiding_ends.watch(state.number, state.hidden.items())
                 state.changes += 1
                 self.now_ms = max(self.now_ms, state.now_ms)
                 self._undelete(state.uid)
@@ -215,7 +215,7 @@ class Fold(AdvancedBoards):
         if state.rules.closing and outcomes.counted:
             self.closings.counted(state, plan)
         state.changes += 1
-        if state.hidden:
+        if state.hidden.exclusion is not None:
             state.hidden.counted(batch.member_list())
         position = None if batch.atomic and outcomes.refused else batch.position
         if position is not None:
@@ -264,7 +264,7 @@ class Fold(AdvancedBoards):
         self.advance(state)
         hiding = Hiding(record.reason, record.since_ms, record.until_ms)
         state.hidden.hide(record.member, hiding)
-        self._hiding_ends.add(state.number, record.member, hiding)
+        self.hiding_ends.add(state.number, record.member, hiding)
         self._hidden_changed(state, record)
 
     def _show(self, state: BoardState, record: records.Show) -> bool:
@@ -283,7 +283,7 @@ class Fold(AdvancedBoards):
         if isinstance(record, records.HideOnAll):
             hiding = Hiding(record.reason, record.since_ms, record.until_ms)
             self.everywhere.hide(record.member, hiding)
-            self._hiding_ends.add(EVERYWHERE, record.member, hiding)
+            self.hiding_ends.add(EVERYWHERE, record.member, hiding)
         elif not self.everywhere.show(record.member):
             return False
         for state in self._by_number.values():
@@ -301,15 +301,6 @@ class Fold(AdvancedBoards):
         hiding = state.hidden.effective(record.member, record.now_ms)
         self._record(state, hiding_block(record, hiding))
 
-    def has_ended_hidings(self) -> bool:
-        """Return whether the end of a hiding may be due. O(1)."""
-        return self._hiding_ends.next_ms() <= self.now_ms
-
-    @property
-    def next_hiding_end_ms(self) -> int:
-        """The earliest time at which the end of a hiding may be due."""
-        return self._hiding_ends.next_ms()
-
     def ended_hidings(self) -> list[tuple[BoardState | None, bytes]]:
         """Return the boards and members whose hiding has ended, but is not removed yet. None stands
         for all boards."""
@@ -322,7 +313,7 @@ class Fold(AdvancedBoards):
                 return None, self.now_ms
             return state.hidden.stored(member), self.time_of(state)
 
-        ended = self._hiding_ends.due(self.now_ms, current)
+        ended = self.hiding_ends.due(self.now_ms, current)
         return [(self._by_number.get(number), member) for number, member in ended]
 
     # Payouts
@@ -371,7 +362,7 @@ class Fold(AdvancedBoards):
         be empty."""
         for member, hiding in head.hidden:
             self.everywhere.hide(member, hiding)
-        self._hiding_ends.watch(EVERYWHERE, head.hidden)
+        self.hiding_ends.watch(EVERYWHERE, head.hidden)
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
@@ -390,7 +381,7 @@ class Fold(AdvancedBoards):
             self.register(state)
             self.index.open_board(state.number, state.rules)
             self._opened(state)
-            self._hiding_ends.watch(state.number, state.hidden.items())
+            self.hiding_ends.watch(state.number, state.hidden.items())
         self.offset = head.offset
         self.now_ms = head.now_ms
         self.next_number = head.next_number

@@ -64,16 +64,17 @@ class HiddenMembers:
     """The hidden members of one board, or those of all boards, with their hidings.
 
     Those of a board include the members that are hidden `everywhere`: on all boards of the store.
+    `own` has the hidings of this object, `shared` those of `everywhere`. `exclusion` is the cached
+    result of `at`, None if nothing is cached.
     """
 
     def __init__(self, hidings: Mapping[bytes, Hiding] | None = None) -> None:
         self.everywhere: HiddenMembers | None = None
-        self._shared: Mapping[bytes, Hiding] = {}
-        """The hidings of `everywhere`."""
+        self.own = dict(hidings or {})
+        self.shared: Mapping[bytes, Hiding] = {}
         self.version = 0
         """The number of changes since this object was made."""
-        self._hidings = dict(hidings or {})
-        self._exclusion: Exclusion | None = None
+        self.exclusion: Exclusion | None = None
         self._from_ms, self._until_ms = MAX_MS, MAX_MS
         """The cached exclusion is valid from the first instant to just before the second one."""
         self._seen = 0
@@ -82,23 +83,23 @@ class HiddenMembers:
         """The ends of the hidings, in order; None if they have to be collected anew."""
 
     def __bool__(self) -> bool:
-        return bool(self._hidings or self._shared)
+        return bool(self.own or self.shared)
 
     def share(self, everywhere: "HiddenMembers") -> None:
         """Include the members that are hidden on all boards."""
-        self.everywhere, self._shared = everywhere, everywhere._hidings
+        self.everywhere, self.shared = everywhere, everywhere.own
 
     def items(self) -> Iterator[tuple[bytes, Hiding]]:
         """Yield each member of this object with its hiding, in the order of the members. The
         members that are hidden everywhere are left out."""
-        return iter(sorted(self._hidings.items()))
+        return iter(sorted(self.own.items()))
 
     def hidings(self, now_ms: int) -> Iterator[tuple[bytes, Hiding, bool]]:
         """Yield each member that is hidden at an instant, in the order of the members, with its
         hiding, and whether it is hidden everywhere. If a member is hidden on the board and
         everywhere, its hiding is that of the board."""
-        for member in sorted(self._shared.keys() | self._hidings.keys()):
-            own, shared = self.hiding(member, now_ms), self._shared.get(member)
+        for member in sorted(self.shared.keys() | self.own.keys()):
+            own, shared = self.hiding(member, now_ms), self.shared.get(member)
             if own is not None:
                 yield member, own, False
             elif shared is not None and not shared.is_over(now_ms):
@@ -106,7 +107,7 @@ class HiddenMembers:
 
     def hiding(self, member: bytes, now_ms: int) -> Hiding | None:
         """Return the own hiding of a member; None if it has none at `now_ms`."""
-        hiding = self._hidings.get(member)
+        hiding = self.own.get(member)
         return None if hiding is None or hiding.is_over(now_ms) else hiding
 
     def effective(self, member: bytes, now_ms: int) -> Hiding | None:
@@ -119,29 +120,29 @@ class HiddenMembers:
 
     def stored(self, member: bytes) -> Hiding | None:
         """Return the own hiding of a member, even if its end has passed; None if there is none."""
-        return self._hidings.get(member)
+        return self.own.get(member)
 
     def hide(self, member: bytes, hiding: Hiding) -> None:
         """Hide a member. This replaces an earlier hiding."""
-        self._hidings[member] = hiding
+        self.own[member] = hiding
         self._changed()
 
     def show(self, member: bytes) -> bool:
         """Remove the own hiding of a member; return whether it had one."""
         self._changed()
-        return self._hidings.pop(member, None) is not None
+        return self.own.pop(member, None) is not None
 
     def _changed(self) -> None:
         self.version += 1
-        self._exclusion = self._ends = None
+        self.exclusion = self._ends = None
 
     def next_end_ms(self, now_ms: int) -> int:
         """Return the next instant after `now_ms` at which a hiding ends; MAX_MS if none does."""
         end_ms = MAX_MS if self.everywhere is None else self.everywhere.next_end_ms(now_ms)
-        if not self._hidings:
+        if not self.own:
             return end_ms
         if self._ends is None:
-            ends = [each.until_ms for each in self._hidings.values() if each.until_ms is not None]
+            ends = [each.until_ms for each in self.own.values() if each.until_ms is not None]
             self._ends = sorted(ends)
         at = bisect_right(self._ends, now_ms)
         return min(end_ms, self._ends[at]) if at < len(self._ends) else end_ms
@@ -151,20 +152,20 @@ class HiddenMembers:
         whether the board has dense ranks."""
         seen = 0 if self.everywhere is None else self.everywhere.version
         is_within = self._from_ms <= now_ms < self._until_ms
-        if self._exclusion is None or not is_within or seen != self._seen:
+        if self.exclusion is None or not is_within or seen != self._seen:
             hidden = [member for member, _, _ in self.hidings(now_ms)]
-            self._exclusion = Exclusion(hidden, is_dense=is_dense)
+            self.exclusion = Exclusion(hidden, is_dense=is_dense)
             self._from_ms, self._until_ms = now_ms, self.next_end_ms(now_ms)
             self._seen = seen
-        return self._exclusion if self._exclusion.members else None
+        return self.exclusion if self.exclusion.members else None
 
     def forget(self) -> None:
         """Forget what is cached, since entries of hidden members, or the rank style of the board,
         may have changed."""
-        self._exclusion = None
+        self.exclusion = None
 
     def counted(self, members: Iterable[bytes]) -> None:
         """Forget cached orders if the entry of a hidden member may have changed: events of these
         members were counted."""
-        if self._exclusion is not None and not self._exclusion.members.isdisjoint(members):
-            self._exclusion.forget()
+        if self.exclusion is not None and not self.exclusion.members.isdisjoint(members):
+            self.exclusion.forget()

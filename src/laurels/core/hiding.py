@@ -51,9 +51,14 @@ EVERYWHERE = 0
 
 class HidingEnds:
     """The ends of hidings on all boards. A hiding whose end is due is kept here until a record
-    removes it."""
+    removes it.
+
+    `next_ms` is the earliest end, MAX_MS without any; it may be the end of a hiding that was
+    removed or replaced.
+    """
 
     def __init__(self) -> None:
+        self.next_ms = MAX_MS
         self._ends: list[tuple[int, int, bytes]] = []
 
     def watch(self, board: int, hidings: Iterable[tuple[bytes, Hiding]]) -> None:
@@ -65,10 +70,7 @@ class HidingEnds:
         """Watch the end of a hiding, if it has one."""
         if hiding.until_ms is not None:
             heapq.heappush(self._ends, (hiding.until_ms, board, member))
-
-    def next_ms(self) -> int:
-        """Return the earliest end; it may be the end of a hiding that was removed or replaced."""
-        return self._ends[0][0] if self._ends else MAX_MS
+            self.next_ms = self._ends[0][0]
 
     def due(
         self, now_ms: int, current: Callable[[int, bytes], tuple[Hiding | None, int]]
@@ -89,4 +91,5 @@ class HidingEnds:
                 ended.append((board, member))
         for end in kept:
             heapq.heappush(self._ends, end)
+        self.next_ms = self._ends[0][0] if self._ends else MAX_MS
         return ended

@@ -230,8 +230,11 @@ class Submission:
         self, fold: Fold, key: RankingKey, members: Sequence[bytes], now_ms: int
     ) -> list[int]:
         """Return the ranks of members in a ranking at an instant."""
-        zeros = zeros_of(self.board.rules, key.window, now_ms)
-        hidden = None if is_by(key.scope) else self.board.hidden_at(now_ms)
+        board = self.board
+        if not (board.rules.hide_zero or board.hidden.own or board.hidden.shared):
+            return fold.index.ranks(key, members)
+        zeros = zeros_of(board.rules, key.window, now_ms)
+        hidden = None if is_by(key.scope) else board.hidden_at(now_ms)
         if zeros is None and hidden is None:
             return fold.index.ranks(key, members)
         request = ReadRequest(key, zeros=zeros, hidden=hidden)
