@@ -43,8 +43,10 @@ class CloseSchedule:
     """The open, due and closed periods of all boards.
 
     `time_of` and `positions_of` return the time of a board and the positions of its sources.
-    `unsealed` has the periods to be sealed, in the order in which they were closed. `trimmed` has
-    the sealed periods that have left the archive, each with its board's uid and its revision.
+    `is_used` is whether a board has closed periods, or had a period to close, since this process
+    has the boards. `unsealed` has the periods to be sealed, in the order in which they were closed.
+    `trimmed` has the sealed periods that have left the archive, each with its board's uid and its
+    revision.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class CloseSchedule:
         self._heap: list[tuple[int, int]] = []
         self._most = _STALE
         self._ready: dict[int, None] = {}
+        self.is_used = False
         self.unsealed: dict[Unsealed, None] = {}
         self.trimmed: list[tuple[str, str, int, int]] = []
 
@@ -259,6 +262,7 @@ class CloseSchedule:
         if final_ms != state.final_ms:
             state.final_ms = final_ms
             if final_ms < MAX_MS:
+                self.is_used = True
                 self._push(final_ms, state.number)
         if self._time_of(state) >= final_ms:
             self._ready[state.number] = None

@@ -357,19 +357,14 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
     """Return the bytes of one log entry; with `own_times` each board has its own time."""
-    log_format = max([_format_of(record) for record in records], default=_ONE_TIME)
-    if own_times and log_format == _ONE_TIME:
-        log_format = _OWN_TIMES
+    log_format = _OWN_TIMES if own_times else _ONE_TIME
+    for record in records:
+        kind = bytes(memoryview(record)[1:9])  # the type of a record is the first item of its array
+        if kind.startswith(_NEW_TAGS):
+            log_format = FORMAT
+        elif kind.startswith(_MENDED_TAGS) and log_format < _MENDED:
+            log_format = _MENDED
     return _encoder.encode(_RawEntry(log_format, records))
-
-
-def _format_of(record: msgspec.Raw) -> int:
-    """Return the format that an encoded record needs. The type of a record is the first item of its
-    array."""
-    kind = bytes(memoryview(record)[1:9])
-    if kind.startswith(_NEW_TAGS):
-        return FORMAT
-    return _MENDED if kind.startswith(_MENDED_TAGS) else _ONE_TIME
 
 
 def decode(body: bytes) -> list[Record]:

@@ -67,7 +67,8 @@ def submission(
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
     ranking of `window` and `scope`, if the caller has already looked it up."""
     event_list = batch_list(events)
-    ensure_position(position, arrived_ms)
+    if position is not None or arrived_ms is not None:
+        ensure_position(position, arrived_ms)
     columns = state.reader.gather(event_list)
     if absolute and not columns.errors and not state.rules.can_set:
         raise NoAllWindow(f"the board {quoted(state.board.name)} has no window `all`")

@@ -87,7 +87,7 @@ class LocalCommits(LocalReads):
             self._committing_ms = self._now()
             self._advance_clock()
         try:
-            if self._fold.has_ended_hidings():
+            if self._fold.hiding_ends.next_ms <= self._fold.now_ms:
                 with suppress(StorageFailed):  # the ends stay due
                     self._end_hidings()
             for group in successive(tickets):
@@ -214,6 +214,7 @@ class LocalCommits(LocalReads):
         logged: list[msgspec.Raw] = []
         closings: DueClosings | None = None
         first: list[ClosingWrite] = []
+        closes = self._fold.closings.is_used
         self._fold.drafted_ms.clear()
         waiting = deque(join_writes(build_writes(tickets)))
         while waiting:
@@ -229,7 +230,7 @@ class LocalCommits(LocalReads):
                     waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
                 continue
             closing: ClosingWrite | None = None
-            if drafted and self._may_be_due(drafted[0].board, now_ms):
+            if closes and drafted and self._may_be_due(drafted[0].board, now_ms):
                 closings = closings or DueClosings(self._fold)
                 with self._lock:
                     closing = closings.before(drafted[0].board, now_ms)
@@ -242,8 +243,10 @@ class LocalCommits(LocalReads):
             if drafted and self._event_time:
                 self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
             accepted.append((gathered, write))
-        closes = [each for closing in first for each in closing.encoded()]
-        return [([], closing) for closing in first] + accepted, closes + logged
+        if first:
+            accepted = [([], closing) for closing in first] + accepted
+            logged = [each for closing in first for each in closing.encoded()] + logged
+        return accepted, logged
 
     def _may_be_due(self, number: int, now_ms: int) -> bool:
         """Return whether a period of a board may have to be closed before a write to it. O(1)."""

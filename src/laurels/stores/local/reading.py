@@ -366,15 +366,21 @@ class LocalReads(LocalState):
     def work(self, limit: int) -> tuple[int, int]:
         """Do the due work for about `limit` members. Return the number of members left, and the
         number of milliseconds until the next boundary."""
+        left = self.work_share(limit)
+        with self.reading():
+            until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
+        return left, max(0, until_ms)
+
+    def work_share(self, limit: int) -> int:
+        """Do the due work for about `limit` members. Return the number of members left."""
         with self.reading():
             self._advance_clock()
             left = 0
             if self._fold.has_work and not self._paused:
                 left = self._run_or_disable(partial(self._fold.work, limit))
             dropped = self._fold.index.take_dropped()
-            until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
-        del dropped
-        return left, max(0, until_ms)
+        del dropped  # freed without the lock
+        return left
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
         """Return the statistics of the boards that `is_visible` accepts. If `is_visible` is None,

@@ -153,14 +153,13 @@ class LocalState(Paced):
         if there is no such board, or if it is no longer retained. Takes no lock."""
         self.ensure_usable()
         state = self._fold.named(board)
-        if self._is_gone(state):
+        if state.rules.gone_ms < MAX_MS and self._is_gone(state):
             raise unknown_board(board)
         return state
 
     def _is_gone(self, state: BoardState) -> bool:
         """Return whether a board is no longer retained."""
-        may_be_gone = state.rules.gone_ms < MAX_MS and not self._event_time
-        return may_be_gone and state.rules.is_gone(self._now())
+        return not self._event_time and state.rules.is_gone(self._now())
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

@@ -228,8 +228,9 @@ class Service(LocalCorrections):
         if self._changes.is_due():
             self._changes.start(self._lock, self._times)
         if not self.paced:
-            self.work(MIN_SHARE + 2 * weight)
-            if self._fold.closings.may_be_due(self._fold.clock_ms):
+            self.work_share(MIN_SHARE + 2 * weight)
+            closings = self._fold.closings
+            if closings.is_used and closings.may_be_due(self._fold.clock_ms):
                 self._close_share()
         if self._fold.closings.unsealed:
             self.start_sealing()
