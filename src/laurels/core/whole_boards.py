@@ -1,0 +1,103 @@
+"""Boards that come whole: from a snapshot, or as a copy from another store."""
+
+from collections.abc import Iterable
+
+from laurels.core.changes.blocks import ChangeRecorder
+from laurels.core.changes.deleted import deletion_of
+from laurels.model.board import Board
+
+from . import record as records
+from .adoption import Unfinished
+from .board_record import Head, board_record, encode
+from .board_state import BoardState, new_state, record_of
+from .hidden import HiddenMembers
+from .hiding import EVERYWHERE
+from .hiding_boards import HidingBoards
+from .index import Index
+
+
+class WholeBoards(HidingBoards):
+    """Boards and their rankings. The boards can be described for a snapshot, restored from it, and
+    copied from another store."""
+
+    def __init__(self, index: Index, recorder: ChangeRecorder | None = None) -> None:
+        super().__init__(index, recorder)
+        self.unfinished = Unfinished(index)
+
+    def describe(self, number: int) -> bytes | None:
+        """Return the part of a board's state that is not in the index, encoded as bytes; None if
+        there is no such board."""
+        if (state := self.unfinished.states.get(number)) is not None:
+            return encode(record_of(state, state.now_ms, unfinished=True))
+        if (state := self._by_number.get(number)) is None:
+            return None
+        return encode(record_of(state, self.time_of(state)))
+
+    def head(self) -> Head:
+        """Return the offset, the time, the next board number, the members that are hidden on all
+        boards, and the deleted boards of this fold."""
+        hidden = list(self.everywhere.items())
+        deleted = [deletion.record() for deletion in self.deletions]
+        return Head(self.offset, self.now_ms, self.next_number, hidden, deleted)
+
+    def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
+        """Restore the state that `head` and `describe` of another fold returned. This fold has to
+        be empty."""
+        for member, hiding in head.hidden:
+            self.everywhere.hide(member, hiding)
+        self.hiding_ends.watch(EVERYWHERE, head.hidden)
+        for _, described in boards:
+            record = board_record(described)
+            board = Board.from_json(record.definition)
+            state = new_state(board, record.number, record.version, record.created_ms, record.uid)
+            state.sequence, state.tag = record.sequence, record.tag
+            state.floors = record.floors
+            state.positions = record.positions
+            state.due_ms = record.due_ms
+            state.now_ms = head.now_ms if record.now_ms is None else record.now_ms
+            state.refreshed = record.refreshed
+            state.closing = record.closing
+            state.hidden = HiddenMembers(dict(record.hidden))
+            if record.unfinished:
+                self.unfinished.open(state)
+                continue
+            self.register(state)
+            self.index.open_board(state.number, state.rules)
+            self._opened(state)
+            self.hiding_ends.watch(state.number, state.hidden.items())
+        self.offset = head.offset
+        self.now_ms = head.now_ms
+        self.next_number = head.next_number
+        for deletion in map(deletion_of, head.deleted):
+            self._keep(deletion)
+
+    def open(
+        self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
+    ) -> BoardState:
+        """Register a board, and open it in the index."""
+        state = super().open(board, number, version, created_ms, uid)
+        self.index.open_board(number, state.rules)
+        return state
+
+    def _copy(self, record: records.Record) -> None:
+        """Apply a record of a board that is being copied from another store."""
+        match record:
+            case records.Adopt():
+                self.unfinished.begin(record)
+                self.next_number = record.board + 1
+            case records.Content():
+                self.unfinished.restore(record)
+            case records.Adopted():
+                state = self.unfinished.finish(record, self.entry)
+                self._free_name(state.board.name, record.now_ms)
+                self.register(state)
+                self._opened(state)
+                self.hiding_ends.watch(state.number, state.hidden.items())
+                state.changes += 1
+                self.now_ms = max(self.now_ms, state.now_ms)
+                self._undelete(state.uid)
+                if state.rules.changes_ms and self.recorder is not None:
+                    self.recorder.restart(state)
+                self._remove_gone()
+            case records.Delete():
+                self.unfinished.give_up(record.board)
