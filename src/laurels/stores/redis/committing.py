@@ -1,0 +1,141 @@
+"""The writes of a store on an index server.
+
+A write is accepted as in every store and planned from this process's copy of the definitions; then
+a call carries it out. If the server refuses the plan as outdated, the write is planned again.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar, Unpack
+
+from msgspec.structs import replace
+
+from laurels.core.commands import (
+    Command,
+    DefinitionCommand,
+    Mend,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
+from laurels.core.receipt import Receipts
+from laurels.errors import NotReady, PositionMoved, UnknownBoard
+from laurels.stores.intake.accept import SubmitOptions, batch_list
+from laurels.stores.intake.commands import is_long, result_of, to_write
+from laurels.stores.intake.deleted_positions import SinkMove, no_receipts, sink_move
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite
+
+from .accepting import KnownBoards, ensure_possible, is_newer
+from .reading import RedisReads
+
+T = TypeVar("T")
+
+
+class RedisCommits(RedisReads):
+    """Writes to boards on an index server."""
+
+    def write(self, command: Command[T]) -> T:
+        """Carry out a command. Return its result, or raise the error that it fails with."""
+        ensure_possible(command)
+        if (move := sink_move(command)) is not None:
+            receipts: T = self.run(self._move_position(move, command))
+            return receipts
+        with self.answers.recording(command):
+            committed = self.commit(to_write(self, command))
+        if isinstance(command, DefinitionCommand):
+            committed = self.definition(command.defines)
+        return result_of(command, committed)
+
+    def commit(self, write: FoldedWrite) -> Any:
+        """Carry out a write. Return its result, or raise the error that it fails with."""
+        return self.run(self.commit_async(write))
+
+    def submission(
+        self,
+        board: str,
+        events: Iterable[Any],
+        window: str | None,
+        **options: Unpack[SubmitOptions],
+    ) -> Submission:
+        """Accept events: check their form and turn them into columns."""
+        batch = batch_list(events)
+        if is_newer(self.named(board), batch, window, options.get("scope")):
+            self.newest(board)
+        return KnownBoards(self._catalog).submission(board, batch, window, **options)
+
+    async def write_async(self, command: Command[T]) -> T:
+        """Carry out a command. Return its result, or raise the error that it fails with."""
+        self.ensure_usable()
+        if (move := sink_move(command)) is not None:
+            receipts: Any = await self._move_position(move, command)
+            done: T = receipts
+            return done
+        with self.answers.recording(command):
+            committed = await self.commit_async(await self._to_write(command))
+        if isinstance(command, DefinitionCommand):
+            committed = (await self.newest_async(command.defines)).board
+        return result_of(command, committed)
+
+    async def _move_position(self, move: SinkMove, command: Command[Any]) -> Any:
+        """Move the position of a sink in the changes of a board, or of a deleted board."""
+        if (receipts := await self._move_in_deleted(move)) is not None:
+            return receipts
+        try:
+            return await self.commit_async(await self._to_write(command))
+        except (UnknownBoard, NotReady, PositionMoved):  # the board may have been deleted
+            await self._catalog.load()
+            if (receipts := await self._move_in_deleted(move)) is None:
+                raise
+            return receipts
+
+    async def _move_in_deleted(self, move: SinkMove) -> Receipts | None:
+        """Move the position of a sink if it is in the changes of a deleted board, and return the
+        receipts of the submission; None if it is not."""
+        current = self._catalog.boards.boards.get(move.board)
+        if current is None or current.uid != move.uid:
+            deletion = await self._catalog.find_deletion(move.board, move.uid)
+            if deletion is not None:
+                await self._catalog.deletions.move_position(move)
+                return no_receipts(deletion.state, 0)
+        return None
+
+    async def commit_async(self, write: FoldedWrite) -> Any:
+        """Carry out a write. Return its result, or raise the error that it fails with."""
+        self.ensure_usable()
+        return await self._queues.write(write)
+
+    async def submit_one(
+        self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
+    ) -> tuple[Receipts, int]:
+        """Submit an event, which may be counted in one call with others. Return the receipts of the
+        write, and the index of the event among them, which is 0."""
+        command = SubmitMany(board, [event], window, ranks=True, scope=scope)
+        with self.answers.recording(command):
+            return await self.commit_async(await self._to_write(command)), 0
+
+    async def _to_write(self, command: Command[Any]) -> FoldedWrite:
+        """Return the write that carries out a command, validated as far as possible. If the command
+        names something that is missing in this process's copy of the board, read the definition
+        again first."""
+        ensure_possible(command)
+        if isinstance(command, Submit):
+            await self._find_labels(command.board, [command.event], command)
+        elif isinstance(command, SubmitMany):
+            events = batch_list(
+                command.events
+            )  # as a list, since an iterator could be read only once
+            await self._find_labels(command.board, events, command)
+            command = replace(command, events=events)
+        elif isinstance(command, SetData | RemoveMember | Mend):
+            await self.find_board(command.board)
+        accept = partial(to_write, KnownBoards(self._catalog), command)
+        return await asyncio.to_thread(accept) if is_long(command) else accept()
+
+    async def _find_labels(
+        self, board: str, events: Sequence[Any], options: Submit | SubmitMany
+    ) -> None:
+        if is_newer(await self.find_board(board), events, options.window, options.scope):
+            await self.newest_async(board)
