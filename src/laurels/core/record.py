@@ -27,7 +27,22 @@ decreases from record to record."""
 _ONE_TIME = 1
 
 
-class Events(Struct, frozen=True, array_like=True, tag="events"):
+class _Header(Struct, frozen=True, array_like=True):
+    """What every record begins with. The fields of a record are encoded in their order."""
+
+    board: int
+    version: int
+    now_ms: int
+
+
+class _OfPeriod(_Header, frozen=True, array_like=True):
+    """The header of a record about one period of a window."""
+
+    window: str
+    instance: int
+
+
+class Events(_Header, frozen=True, array_like=True, tag="events"):
     """A batch of events, in columns; `ages` are the differences between now and `at`; None if each
     `at` is now.
 
@@ -41,9 +56,6 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     no changes. Other kinds of records have a tag, too.
     """
 
-    board: int
-    version: int
-    now_ms: int
     size: int
     members: bytes
     lengths: bytes
@@ -65,81 +77,57 @@ class JudgedEvents(Events, frozen=True, array_like=True, tag="judged"):
     lag_ms: int = 0
 
 
-class Create(Struct, frozen=True, array_like=True, tag="create"):
+class Create(_Header, frozen=True, array_like=True, tag="create"):
     """A new board. `uid` is random, so that no other board in any store has the same `uid`."""
 
-    board: int
-    version: int
-    now_ms: int
     definition: bytes
     uid: str = ""
     tag: int = 0
 
 
-class Redefine(Struct, frozen=True, array_like=True, tag="change"):
-    board: int
-    version: int
-    now_ms: int
+class Redefine(_Header, frozen=True, array_like=True, tag="change"):
     definition: bytes
     tag: int = 0
 
 
-class Delete(Struct, frozen=True, array_like=True, tag="delete"):
+class Delete(_Header, frozen=True, array_like=True, tag="delete"):
     """The end of a board. Without a tag its changes are removed as well, as in logs of earlier
     versions and when the board has been moved to another store."""
 
-    board: int
-    version: int
-    now_ms: int
     tag: int = 0
 
 
-class Remove(Struct, frozen=True, array_like=True, tag="remove"):
-    board: int
-    version: int
-    now_ms: int
+class Remove(_Header, frozen=True, array_like=True, tag="remove"):
     member: bytes
     tag: int = 0
 
 
-class MemberData(Struct, frozen=True, array_like=True, tag="data"):
+class MemberData(_Header, frozen=True, array_like=True, tag="data"):
     """The JSON data of a member; None removes it."""
 
-    board: int
-    version: int
-    now_ms: int
     member: bytes
     data: bytes | None
     tag: int = 0
 
 
-class Position(Struct, frozen=True, array_like=True, tag="position"):
+class Position(_Header, frozen=True, array_like=True, tag="position"):
     """The new position of an import after a batch in which no event was accepted, so that the
     position is committed alone."""
 
-    board: int
-    version: int
-    now_ms: int
     position: tuple[str, str]
     tag: int = 0
 
 
-class DeletedPosition(Struct, frozen=True, array_like=True, tag="deleted_position"):
+class DeletedPosition(_Header, frozen=True, array_like=True, tag="deleted_position"):
     """The new position of a sink in the changes of a deleted board."""
 
-    board: int
-    version: int
-    now_ms: int
     position: tuple[str, str]
 
 
-class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
+class Refresh(_Header, frozen=True, array_like=True, tag="refresh"):
     """A refresh of a window. At this point of the log, the window's ranking in every scope is
     recomputed from the tallies, over the steps that count at `now_ms`."""
 
-    board: int
-    version: int
-    now_ms: int
     window: str
 
 
@@ -154,15 +142,10 @@ class EntryRows(Struct, frozen=True, array_like=True):
     words: tuple[bytes, ...]
 
 
-class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
+class MendRanking(_OfPeriod, frozen=True, array_like=True, tag="mend"):
     """Entries to replace the current entries of their members in one ranking. With `expected`, a
     member is changed only if its current entry is the expected one."""
 
-    board: int
-    version: int
-    now_ms: int
-    window: str
-    instance: int
     scope: str
     members: bytes
     lengths: bytes
@@ -171,13 +154,10 @@ class MendRanking(Struct, frozen=True, array_like=True, tag="mend"):
     tag: int = 0
 
 
-class Hide(Struct, frozen=True, array_like=True, tag="hide"):
+class Hide(_Header, frozen=True, array_like=True, tag="hide"):
     """A member is hidden from now on, until `until_ms` if that is not None. It was first hidden at
     `since_ms`, which is earlier than now if this record replaces a hiding."""
 
-    board: int
-    version: int
-    now_ms: int
     member: bytes
     reason: str
     since_ms: int
@@ -185,12 +165,9 @@ class Hide(Struct, frozen=True, array_like=True, tag="hide"):
     tag: int = 0
 
 
-class Show(Struct, frozen=True, array_like=True, tag="show"):
+class Show(_Header, frozen=True, array_like=True, tag="show"):
     """A member is no longer hidden."""
 
-    board: int
-    version: int
-    now_ms: int
     member: bytes
     tag: int = 0
 
@@ -204,55 +181,35 @@ class ShowOnAll(Show, frozen=True, array_like=True, tag="shows"):
     """A member is no longer hidden on all boards. `board` is `EVERYWHERE`."""
 
 
-class Adopt(Struct, frozen=True, array_like=True, tag="adopt"):
+class Adopt(_Header, frozen=True, array_like=True, tag="adopt"):
     """A new board that is being copied from another store: its `Origin`. Readers and writers cannot
     see the board until the copy is complete."""
 
-    board: int
-    version: int
-    now_ms: int
     origin: bytes
 
 
-class Content(Struct, frozen=True, array_like=True, tag="content"):
+class Content(_Header, frozen=True, array_like=True, tag="content"):
     """A piece of the state of a board that is being copied."""
 
-    board: int
-    version: int
-    now_ms: int
     piece: bytes
 
 
-class Adopted(Struct, frozen=True, array_like=True, tag="adopted"):
+class Adopted(_Header, frozen=True, array_like=True, tag="adopted"):
     """A record that ends the copying of a board, which is complete from here on."""
 
-    board: int
-    version: int
-    now_ms: int
 
-
-class Close(Struct, frozen=True, array_like=True, tag="close"):
+class Close(_OfPeriod, frozen=True, array_like=True, tag="close"):
     """The closing of a period, which was final from `final_ms` on. From here on the rankings of the
     period do not change in any scope."""
 
-    board: int
-    version: int
-    now_ms: int
-    window: str
-    instance: int
     final_ms: int
     tag: int = 0
 
 
-class Seal(Struct, frozen=True, array_like=True, tag="seal"):
+class Seal(_OfPeriod, frozen=True, array_like=True, tag="seal"):
     """The sealing of a closed period: its standings are in the archive, with this number of entries
     in all scopes and this digest."""
 
-    board: int
-    version: int
-    now_ms: int
-    window: str
-    instance: int
     final_ms: int
     revision: int
     entries: int
@@ -260,29 +217,21 @@ class Seal(Struct, frozen=True, array_like=True, tag="seal"):
     tag: int = 0
 
 
-class Confirm(Struct, frozen=True, array_like=True, tag="confirm"):
+class Confirm(_Header, frozen=True, array_like=True, tag="confirm"):
     """The confirmation that a payout was paid, with the reference of the payment. `board` is 0 if
     the board of the payout no longer exists."""
 
-    board: int
-    version: int
-    now_ms: int
     payout: str
     reference: str
     member: bytes
     tag: int = 0
 
 
-class Disqualify(Struct, frozen=True, array_like=True, tag="disqualify"):
+class Disqualify(_OfPeriod, frozen=True, array_like=True, tag="disqualify"):
     """A new revision of a sealed period, without a member in one scope or, if `scope` is None, in
     all scopes. Its standings are in the archive, with this number of entries in all scopes and this
     digest."""
 
-    board: int
-    version: int
-    now_ms: int
-    window: str
-    instance: int
     revision: int
     entries: int
     digest: bytes
