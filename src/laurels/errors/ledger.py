@@ -3,6 +3,13 @@
 from . import Conflict, InvalidInput
 
 
+class FinalOvertaken(Conflict):
+    """Another process writes the same sealed period into the ledger."""
+
+    code = "final_overtaken"
+    advice = "let only one runner of the sink write to the ledger"
+
+
 class InvalidEntry(InvalidInput):
     """No ranking of the board can have this entry."""
 

@@ -58,6 +58,9 @@ class Dialect(Protocol):
         type of each column by name. The first `key` columns are the key, and the last column is
         `version`."""
 
+    def insert(self, connection: Any, table: str, types: dict[str, str], rows: list[Row]) -> None:
+        """Insert rows that do not exist yet. `types` has the type of each column by name."""
+
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         """Delete the rows that have one of the given combinations of values in these columns."""
 

@@ -91,9 +91,23 @@ class MariaDB:
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Upsert rows. They are sent as one JSON document, which is several times as fast as a
-        statement with many rows; a column with the same value in all rows is sent once. A document
-        that does not fit in one packet is divided."""
+        names = list(types)
+        newer = f"VALUES(version) >= {table}.version"
+        sets = ", ".join(
+            [f"{name} = IF({newer}, VALUES({name}), {table}.{name})" for name in names[key:]]
+        )
+        self._insert(connection, table, types, rows, f" ON DUPLICATE KEY UPDATE {sets}")
+
+    def insert(self, connection: Any, table: str, types: dict[str, str], rows: list[Row]) -> None:
+        self._insert(connection, table, types, rows)
+
+    def _insert(
+        self, connection: Any, table: str, types: dict[str, str], rows: list[Row], end: str = ""
+    ) -> None:
+        """Insert rows with a statement that has `end` at its end. The rows are sent as one JSON
+        document, which is several times as fast as a statement with many rows; a column with the
+        same value in all rows is sent once. A document that does not fit in one packet is
+        divided."""
         names = list(types)
         expressions: list[str] = []
         fields: list[str] = []
@@ -108,21 +122,16 @@ class MariaDB:
             expressions.append(f"u.c{number}")
             fields.append(f"c{number} {_json_table_type(kind)} PATH '$[{number}]' ERROR ON ERROR")
             columns.append(column)
-        newer = f"VALUES(version) >= {table}.version"
-        sets = ", ".join(
-            [f"{name} = IF({newer}, VALUES({name}), {table}.{name})" for name in names[key:]]
-        )
         document = _json.encode(list(zip(*columns, strict=True)))
         if len(rows) > 1 and _escaped_bytes(document) > self._max_document_bytes:
             half = len(rows) // 2
-            self.upsert(connection, table, types, key, rows[:half])
-            self.upsert(connection, table, types, key, rows[half:])
+            self._insert(connection, table, types, rows[:half], end)
+            self._insert(connection, table, types, rows[half:], end)
             return
         self.execute(
             connection,
             f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(expressions)} "
-            f"FROM JSON_TABLE(%s, '$[*]' COLUMNS ({', '.join(fields)})) AS u "
-            f"ON DUPLICATE KEY UPDATE {sets}",
+            f"FROM JSON_TABLE(%s, '$[*]' COLUMNS ({', '.join(fields)})) AS u{end}",
             [*values, document.decode()],
         )
 

@@ -63,11 +63,13 @@ class SQLite:
         names = list(types)
         sets = ", ".join([f"{name} = excluded.{name}" for name in names[key:]])
         connection.executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))}) "
-            f"ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
+            f"{_insert(table, names)} ON CONFLICT ({', '.join(names[:key])}) DO UPDATE SET {sets} "
             f"WHERE version <= excluded.version",
             map(_plain, rows),
         )
+
+    def insert(self, connection: Any, table: str, types: dict[str, str], rows: list[Row]) -> None:
+        connection.executemany(_insert(table, list(types)), map(_plain, rows))
 
     def delete(self, connection: Any, table: str, columns: Sequence[str], rows: list[Row]) -> None:
         where = " AND ".join([f"{column} = ?" for column in columns])
@@ -98,6 +100,10 @@ class SQLite:
 
     def errors(self) -> Any:
         return translated_errors((sqlite3.OperationalError,), sqlite3.Error)
+
+
+def _insert(table: str, names: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
 
 
 def _plain(row: Sequence[Any]) -> Row:

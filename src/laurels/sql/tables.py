@@ -3,9 +3,10 @@
 from msgspec import Struct
 
 from .dialects import Dialect
+from .final_tables import FinalTables
 from .texts import COLUMNS
 
-VERSION = 2
+VERSION = 3
 """The version of the tables; a ledger with a higher version is refused."""
 
 
@@ -102,7 +103,12 @@ class Tables(Struct, frozen=True):
             self._create_table("sinks", self.sinks, 2),
         ]
         ledger = self.name("ledger")
-        return [*statements, f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)"]
+        final = FinalTables(self.dialect, self.prefix).statements()
+        return [
+            *statements,
+            *final,
+            f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)",
+        ]
 
     def _create_table(self, table: str, columns: dict[str, str], key: int) -> str:
         definitions = ", ".join([f"{name} {kind}" for name, kind in columns.items()])

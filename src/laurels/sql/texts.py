@@ -4,7 +4,7 @@ from zlib import crc32
 
 from laurels.errors import LaurelsError
 from laurels.model.event import member_bytes
-from laurels.model.labels import labels_of, labels_text
+from laurels.model.labels import is_by, labels_of, labels_text
 
 COLUMNS = 4
 """The maximum number of columns of a score."""
@@ -68,3 +68,9 @@ def may_be_shortened(scope: str) -> bool:
 def labels_in(scope: str) -> dict[str, str]:
     """Return the labels in the text of a scope that is not shortened."""
     return labels_of(unescape(scope))
+
+
+def ledger_scope(scope: str) -> str:
+    """Return how the scope of a ranking is written in a ledger: its labels as in `scope_text`, or
+    `@room` for a ranking by a label."""
+    return scope if is_by(scope) else scope_text(labels_of(scope))

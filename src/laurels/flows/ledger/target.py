@@ -15,12 +15,13 @@ import msgspec
 
 from laurels.core.changes.answers import Change
 from laurels.errors import LaurelsError, UnknownBoard
-from laurels.errors.sinks import LedgerTaken, LedgerTooNew, SinkOvertaken
+from laurels.errors.sinks import LedgerTaken, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
 from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.sql.dialects import Dialect, Row
-from laurels.sql.tables import VERSION, Tables
+from laurels.sql.making import make_tables
+from laurels.sql.tables import Tables
 from laurels.sql.texts import bucket_of, escape
 from laurels.timeline.instants import MIN_MS
 
@@ -131,16 +132,7 @@ class LedgerTarget:
         return self._dialect.execute(self._connection, statement, row)
 
     def _make_tables(self) -> None:
-        for statement in self._tables.statements():
-            self._execute(statement)
-        name = self._tables.name("ledger")
-        version = self._execute(f"SELECT max(version) FROM {name}").fetchone()[0]
-        if version is None:
-            self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
-        elif version > VERSION:
-            raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {version}")
-        elif version < VERSION:  # the statements above have created the missing tables
-            self._execute(f"UPDATE {name} SET version = %s", VERSION)
+        make_tables(self._dialect, self._tables.prefix, self._connection)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
         """Return the position and the generation of this sink."""

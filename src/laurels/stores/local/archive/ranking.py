@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from laurels.core.index import Located, Neighbourhood, Slice
+from laurels.core.sealed_contents import SealedRanking
 from laurels.model.rules import RankStyle
 
 from .blocks import Block, unpack_block
@@ -32,6 +33,12 @@ class ArchivedRanking:
 
     def __len__(self) -> int:
         return self._directory.total
+
+    def form(self, scope: str, secrets: list[tuple[int, int, bytes]]) -> SealedRanking:
+        """Return what describes the ranking of a scope besides its entries."""
+        directory = self._directory
+        kinds = directory.style, directory.columns, directory.ordered
+        return SealedRanking(scope, *kinds, directory.total, secrets)
 
     def position(self, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked. Reads a page and a block."""

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.digest import PeriodDigest, Salts, entry_hashes
+from laurels.core.sealed_contents import SealedRanking, SealedRows, sealed_rows
 from laurels.errors import ArchiveDamaged, FormatTooNew
 
 from .blocks import checked, verified
@@ -239,6 +240,14 @@ class ArchivedPeriod:
             yield from self.record.rankings
         for _, place in self._all_lists():
             yield from self._rankings(place)
+
+    def pieces(self) -> Iterator[SealedRanking | SealedRows]:
+        """Yield the rankings and all entries, from which the digest can be computed."""
+        for record in self.rankings():
+            ranking = self._open(record)
+            yield ranking.form(record.scope, record.secrets)
+            for block in ranking.blocks():
+                yield sealed_rows(block.members, block.words)
 
     def computed_digest(self) -> bytes:
         """Return the digest that the stored entries have, read from all of them."""

@@ -1,0 +1,106 @@
+"""Sealed periods as plain records: the form in which the archive is copied between stores, and
+written to a ledger. Pure.
+
+A period is a `SealedRevision` and then, for each of its rankings in the order of their scopes, a
+`SealedRanking` and its `SealedRows`, in ranking order. With the secrets of the salts, the digest
+can be computed from these records.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from laurels.engine.batch.packing import pack, split_texts, unpack
+from laurels.model.rules import RankStyle
+
+from .closing import SealedPeriod
+from .digest import PeriodDigest, Salts, entry_hashes
+
+
+class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
+    """A revision of a sealed period of a board's window. `uid` is that of the board; `instance` is
+    the start of the period in milliseconds, or the number of a step. `seal` has the entries and the
+    digest of this revision."""
+
+    uid: str
+    window: str
+    instance: int
+    revision: int
+    seal: SealedPeriod
+
+
+class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
+    """A ranking of a sealed period with `total` entries.
+
+    The first `columns` words of an entry are its score, which decides who shares a rank in the
+    `style`; the first `ordered` words decide the order, and then the member. `secrets` are the
+    secrets of the salts, each with its node.
+    """
+
+    scope: str
+    style: RankStyle
+    columns: int
+    ordered: int
+    total: int
+    secrets: list[tuple[int, int, bytes]]
+
+    def salts(self) -> Salts:
+        """Return the salts of the entries."""
+        return Salts({(level, number): secret for level, number, secret in self.secrets})
+
+
+class SealedRows(Struct, frozen=True, array_like=True, tag="entries"):
+    """The next entries of a ranking: members, and packed words column by column."""
+
+    members: bytes
+    lengths: bytes
+    columns: list[bytes]
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return len(self.lengths)
+
+    def names(self) -> list[bytes]:
+        """Return the members."""
+        return split_texts(self.members, self.lengths)
+
+    def words(self) -> list["array[int]"]:
+        """Return the words, column by column."""
+        return [unpack(column, self.size) for column in self.columns]
+
+
+SealedPiece = SealedRevision | SealedRanking | SealedRows
+
+
+def sealed_rows(members: Sequence[bytes], words: Sequence[Sequence[int]]) -> SealedRows:
+    """Return entries in their order, from their words column by column."""
+    columns = [pack(array("q", column)) for column in words]
+    return SealedRows(b"".join(members), bytes(map(len, members)), columns)
+
+
+class DigestOfPieces:
+    """Computes the digest of a period from its pieces, and counts the entries."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self._digest = PeriodDigest()
+        self._salts = Salts({})
+        self._position = 0
+
+    def add(self, piece: SealedRanking | SealedRows) -> None:
+        """Add the next piece."""
+        if isinstance(piece, SealedRanking):
+            self._digest.begin(piece.scope)
+            self._salts, self._position = piece.salts(), 0
+            return
+        stop = self._position + piece.size
+        salts = [salt or b"" for salt in self._salts.slice(self._position, stop)]
+        self._digest.add(entry_hashes(salts, piece.words(), piece.names()))
+        self._position = stop
+        self.entries += piece.size
+
+    def digest(self) -> bytes:
+        """Return the digest of what was added, 32 bytes."""
+        return self._digest.digest()

@@ -1,0 +1,31 @@
+"""Make the tables of a ledger, and upgrade those of an earlier version."""
+
+from typing import Any
+
+from laurels.errors.sinks import LedgerTooNew
+
+from .dialects import Dialect
+from .final_tables import FinalTables
+from .tables import VERSION, Tables
+
+
+def make_tables(dialect: Dialect, prefix: str, connection: Any) -> None:
+    """Create the tables that are missing, in a transaction of the caller. Tables of an earlier
+    version get what they lack. Raises LedgerTooNew."""
+    tables = Tables(dialect, prefix)
+    for statement in tables.statements():
+        dialect.execute(connection, statement)
+    name = tables.name("ledger")
+    version = dialect.execute(connection, f"SELECT max(version) FROM {name}").fetchone()[0]
+    if version is not None and version > VERSION:
+        raise LedgerTooNew(f"expected tables of version {VERSION} or earlier, got {version}")
+    if version == VERSION:
+        return
+    for statement in FinalTables(dialect, prefix).view_statements():
+        dialect.execute(connection, statement)
+    numbers = FinalTables(dialect, prefix).name("final_numbers")
+    dialect.execute(connection, f"INSERT INTO {numbers} (taken) VALUES (0)")
+    if version is None:
+        dialect.execute(connection, f"INSERT INTO {name} (version) VALUES (%s)", (VERSION,))
+    else:
+        dialect.execute(connection, f"UPDATE {name} SET version = %s", (VERSION,))
