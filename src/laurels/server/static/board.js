@@ -1,11 +1,13 @@
 // The view of a board: the live top of a window, or the final standings of a past period.
 
-import { ask, boardPath, follow, url } from "./api.js";
+import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { me } from "./caller.js";
 import { el, setText } from "./dom.js";
 import { grouped } from "./exact.js";
 import { findForm } from "./find.js";
 import { Further } from "./further.js";
+import { Periods, isCalendar, periodFigures } from "./periods.js";
+import { Winners, prizesIn, prizeBands } from "./prizes.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeForm, scopeIn, scopeList, scopeText } from "./scopes.js";
 import { submitForm } from "./submit.js";
@@ -13,6 +15,7 @@ import { instantText, linkTo, titleOf, windowsOf } from "./windows.js";
 
 const LIMITS = [25, 50, 100, 200, 500, 1000];
 const PAGE = 100;
+const STATE_MS = 5000;
 const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", past: "Past period" };
 
 export async function boardView(route, signal) {
@@ -21,15 +24,23 @@ export async function boardView(route, signal) {
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
   const scope = scopeIn(board, route.query);
   if (scope.values === null) return choosingView(board, scope, window, windows, signal);
-  const asked = { window: window.name, ...queryOf(scope) };
-  const periods = await ask(url(boardPath(board.name, "periods"), asked), { signal });
-  const past = periods.find(({ label, current }) => label === route.query.period && !current);
-  const view = new BoardView(board, scope, window, past ?? null, caller, signal);
+  const hasPeriods = isCalendar(window) || window.closes;
+  const wanted = hasPeriods ? route.query.period : undefined;
+  const periods = await Periods.read(board, window, scope, wanted, signal);
+  const chosen = periods.find(wanted);
+  if (wanted && !chosen) await ensureReadable(board, { window: window.name, ...queryOf(scope), period: wanted }, signal);
+  const past = chosen && !chosen.current ? chosen : null;
+  const view = new BoardView(board, scope, window, past, caller, signal);
   return {
     title: `${titleOf(board)}${scopeText(scope)}`,
     nodes: view.nodes(windows, periods),
-    start: (failed, again) => (past ? view.showPast(past.label) : view.followTop(failed, again)),
+    start: (failed, again) => view.start(periods, failed, again),
   };
+}
+
+/** Throws Refused, with its reason, for a period that cannot be read. */
+async function ensureReadable(board, query, signal) {
+  await ask(url(boardPath(board.name, "top"), { ...query, limit: 1 }), { signal });
 }
 
 /** A board in a scope whose values have not been chosen yet. */
@@ -64,7 +75,7 @@ class BoardView {
     this.window = window;
     this.past = past;
     this.caller = caller;
-    this.isCut = !["all", "rolling", "decay"].includes(window.type);
+    this.isCut = isCalendar(window);
     this.period = null;
     this.signal = signal;
     this.limit = LIMITS[0];
@@ -77,6 +88,7 @@ class BoardView {
     const link = (member) => rowLink(board, scope, window.name, member);
     const who = scope.by ?? "Member";
     this.ranking = new Ranking(board, caption, link, null, who);
+    this.winners = null;
     this.further = new Further(board, this.query, LIMITS.at(-1), `${caption}, further`, link, who);
   }
 
@@ -89,7 +101,7 @@ class BoardView {
         { class: "bar" },
         windowTabs(board, scope, window, windows),
         scopeForm(board, scope, window, this.signal),
-        periodSelect(board, scope, window, this.past, periods),
+        periods.select(this.past ?? periods.current, this.signal),
       ),
       el(
         "div",
@@ -102,6 +114,7 @@ class BoardView {
           () => [...this.ranking.order, ...this.further.ranking.order],
           this.signal,
         ),
+        this.prizePanel(),
         el(
           "section",
           { class: "panel list", "aria-label": "Ranking" },
@@ -116,12 +129,9 @@ class BoardView {
   }
 
   figures(periods) {
-    const shown = this.past ?? periods.find(({ current }) => current);
-    const isShown = this.isCut && shown !== undefined;
+    const shown = this.past ?? periods.current;
+    const isShown = (this.isCut || this.window.closes) && shown !== undefined;
     this.period = shown?.label;
-    const ends = isShown && [shown.current && !shown.final ? "Ends" : "Ended", instantText(shown.end_ms, this.window.zone)];
-    const waited = isShown && this.past && shown.waits_for.join(", ");
-    const here = isShown && `${instantText(shown.end_ms)} by the clock of this browser`;
     const { starts, ends: last, retain } = this.board;
     const limit = (name, text) =>
       text ? el("div", {}, el("dt", {}, name), el("dd", {}, instantText(Date.parse(text), this.window.zone))) : null;
@@ -131,19 +141,44 @@ class BoardView {
       el("div", {}, el("dt", {}, "Members"), this.total),
       this.board.head ? el("div", {}, el("dt", {}, "Listed"), el("dd", {}, `First ${grouped(this.board.head)}`)) : null,
       this.board.hide_zero ? el("div", {}, el("dt", {}, "Zeros"), el("dd", {}, "Not ranked")) : null,
-      isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
-      ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
-      waited ? el("div", {}, el("dt", {}, "Waits for"), el("dd", {}, waited)) : null,
+      isShown ? periodFigures(shown, this.window) : null,
       limit("Board starts", starts),
       limit("Board ends", last),
       retain ? el("div", {}, el("dt", {}, "Removed"), el("dd", {}, `${retain} after the end`)) : null,
     );
   }
 
+  /** Creates the list of prizes, and of those who win them; none if there are no prizes here. */
+  prizePanel() {
+    const prizes = prizesIn(this.window, this.scope);
+    if (prizes === null) return null;
+    const link = (member) => rowLink(this.board, this.scope, this.window.name, member);
+    this.winners = new Winners(this.board, { ...this.query, period: this.past?.label }, this.past, link, this.signal);
+    const isFrozen = ["closed", "sealed"].includes(this.past?.state);
+    return el(
+      "section",
+      { class: "panel prizes", "aria-labelledby": "prizes-title" },
+      el("h2", { id: "prizes-title" }, "Prizes"),
+      isFrozen ? null : prizeBands(prizes, this.board.columns),
+      this.winners.node,
+    );
+  }
+
   count(total, shown) {
     setText(this.total, grouped(total));
+    this.winners?.changed();
     this.empty.hidden = Number(total) > 0;
     return Math.min(Number(total), Number(this.board.head ?? 0) || Infinity) > shown;
+  }
+
+  /** Shows the entries; `again` redraws the page. */
+  async start(periods, failed, again) {
+    if (!this.past) {
+      this.followTop(failed, again);
+      return;
+    }
+    await this.showPast(this.past.label);
+    this.watchState(periods, failed, again);
   }
 
   // Live
@@ -206,6 +241,24 @@ class BoardView {
 
   // Past
 
+  /** Redraws the page when the state of the period has changed; the states of sealed and final ones do not. */
+  watchState(periods, failed, again) {
+    const { label, state } = this.past;
+    if (["sealed", "final"].includes(state)) return;
+    const look = async () => {
+      try {
+        const now = document.hidden ? this.past : await periods.again(label, this.signal);
+        if (now?.state !== state) again();
+        else if (!this.signal.aborted) this.timer = setTimeout(look, STATE_MS);
+      } catch (error) {
+        if (error instanceof Refused) failed(error);
+        else this.timer = setTimeout(look, STATE_MS);
+      }
+    };
+    this.timer = setTimeout(look, STATE_MS);
+    this.signal.addEventListener("abort", () => clearTimeout(this.timer));
+  }
+
   async showPast(period, after = null) {
     const query = { ...this.query, period, limit: PAGE, after };
     const page = await ask(url(boardPath(this.board.name, "top"), query), { signal: this.signal });
@@ -230,25 +283,6 @@ function windowTabs(board, scope, current, windows) {
     );
   });
   return el("nav", { class: "tabs", "aria-label": "Windows" }, links);
-}
-
-function periodSelect(board, scope, window, past, periods) {
-  if (periods.length < 2) return null;
-  const go = (event) => {
-    const query = { window: window.name, ...scopeQuery(board, scope), period: event.target.value };
-    location.hash = linkTo(board.name, query);
-  };
-  const options = periods.map(({ label, current, total }) => {
-    const isChosen = past ? label === past.label : current;
-    const text = `${current ? `Now: ${label}` : label} (${grouped(total)})`;
-    return el("option", { value: current ? "" : label, selected: isChosen }, text);
-  });
-  return el(
-    "label",
-    { class: "field inline" },
-    el("span", {}, "Period"),
-    el("select", { "data-focus": "period", onchange: go }, options),
-  );
 }
 
 /** Returns the scope's parameters for an address; none if the board has a single scope. */

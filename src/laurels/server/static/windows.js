@@ -1,9 +1,16 @@
 // The names of windows, periods and instants.
 
+import { read } from "./exact.js";
+
 const FORM = /^(?:(.+)=)?((all|hour|day|week|month|quarter|year|rolling|decay)(?::(.+))?)$/;
+const PRIZES = /[:,]prizes=(?=\{)/;
+const ARCHIVE = /(?:^|,)archive=/;
 const UNITS = { s: "second", m: "minute", h: "hour", d: "day" };
 
-/** Returns the windows of a board: `name` for the API, `label` for display, `type`, `zone`. */
+/**
+ * Returns the windows of a board: `name` for the API, `label` for display, `type`, `zone`, `prizes`
+ * or null, and `closes`: whether closed periods are archived.
+ */
 export function windowsOf(board) {
   const windows = board.windows.map((text) => windowOf(text, board.tz));
   const labels = windows.map((window) => window.label);
@@ -11,16 +18,23 @@ export function windowsOf(board) {
   return windows.map((window) => (isTwice(window.label) ? { ...window, label: window.name } : window));
 }
 
-function windowOf(text, boardZone) {
+/** Parses the text of a window. The option `prizes` is JSON, and the last one. */
+function windowOf(written, boardZone) {
+  const cut = PRIZES.exec(written);
+  const text = cut ? written.slice(0, cut.index) : written;
+  const prizes = cut ? read(written.slice(cut.index + cut[0].length)) : null;
   const [, ownName, form, type, options = ""] = FORM.exec(text) ?? [null, text, text, "all"];
   const zone = /(?:^|,)tz=([^,]+)/.exec(options)?.[1] ?? boardZone;
-  return { name: ownName ?? form, label: label(ownName, type, options), type, zone };
+  const isMeasured = type === "rolling" || type === "decay";
+  const name = ownName ?? (isMeasured ? `${type}:${options.split(",")[0]}` : type);
+  const closes = prizes !== null || ARCHIVE.test(options);
+  return { name, label: label(ownName, type, options), type, zone, prizes, closes };
 }
 
 function label(ownName, type, options) {
   const span = type === "rolling" ? options.split("/")[0] : null;
   if (ownName && ![span, type, `${type}:${options.split(",")[0]}`].includes(ownName)) return ownName;
-  if (type === "decay") return `Half in ${spanText(options)}`;
+  if (type === "decay") return `Half in ${spanText(options.split(",")[0])}`;
   if (span) return `Last ${spanText(span)}`;
   return type === "all" ? "All time" : type[0].toUpperCase() + type.slice(1);
 }
