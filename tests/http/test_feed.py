@@ -426,6 +426,25 @@ def test_a_member_feed_reports_the_value_it_needs() -> None:
     run(scenario)
 
 
+def test_a_member_feed_goes_on_while_the_member_is_hidden() -> None:
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        await lb.submit_many("b", [("ann", 5), ("bob", 9)])
+        frames, received = await watched.watch(member="ann", to_rank=1)
+        received.take(await anext(frames))
+        await lb.hide("b", "ann", "a bot")
+        await watched.step()
+        received.take(await anext(frames))
+        assert (received.document["rank"], received.document["needed"]) == (None, None)
+        await lb.show("b", "ann")
+        await watched.step()
+        received.take(await anext(frames))
+        assert (received.document["rank"], received.document["needed"]["value"]) == (2, 4)
+        await frames.aclose()
+
+    run(scenario)
+
+
 def test_an_idle_stream_gets_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_channel, "HEARTBEAT_SECONDS", 0.001)
 

@@ -29,7 +29,7 @@ from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import Needed, Page
-from laurels.errors import BeyondHead, LaurelsError, NotLive, Unavailable
+from laurels.errors import BeyondHead, LaurelsError, MemberHidden, NotLive, Unavailable
 from laurels.errors.service import Stopping
 from laurels.wire.live import RETRY_MS
 
@@ -333,8 +333,8 @@ class Hub:
 
     async def _needed(self, watched: WatchedList) -> Needed | None:
         """Return the value that a member without a rank needs to reach the position of the feed.
-        Return None if the feed has no position, or if the effect of one event cannot be
-        computed."""
+        Return None if the feed has no position, if the effect of one event cannot be computed, or
+        if the member is hidden."""
         if watched.member is None or watched.to_rank is None or watched.by is not None:
             return None
         try:
@@ -345,7 +345,7 @@ class Hub:
                 window=watched.window,
                 labels=dict(watched.labels),
             )
-        except (NotLive, BeyondHead):
+        except (NotLive, BeyondHead, MemberHidden):
             return None
 
     async def _top(self, watched: WatchedList, limit: int) -> Page:
