@@ -32,7 +32,7 @@ export function boardPath(board, verb = "") {
 }
 
 /**
- * Returns an answer with its numbers as text. Throws Refused for an error of the server, and Error
+ * Returns an answer with its numbers as text, or null for one without content. Throws Refused for an error of the server, and Error
  * if no answer came.
  */
 export async function ask(address, { body, signal } = {}) {
@@ -54,6 +54,7 @@ export async function ask(address, { body, signal } = {}) {
 }
 
 function answerIn(text, response) {
+  if (response.status === 204) return null;
   try {
     return read(text);
   } catch {

@@ -6,10 +6,13 @@ import { el, setText } from "./dom.js";
 import { grouped } from "./exact.js";
 import { findForm } from "./find.js";
 import { Further } from "./further.js";
+import { disqualifyForm, hiddenPanel } from "./moderation.js";
+import { Payouts } from "./payouts.js";
 import { Periods, isCalendar, periodFigures } from "./periods.js";
 import { Winners, prizesIn, prizeBands } from "./prizes.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeForm, scopeIn, scopeList, scopeText } from "./scopes.js";
+import { storyOf } from "./story.js";
 import { submitForm } from "./submit.js";
 import { instantText, linkTo, titleOf, windowsOf } from "./windows.js";
 
@@ -89,6 +92,7 @@ class BoardView {
     const who = scope.by ?? "Member";
     this.ranking = new Ranking(board, caption, link, null, who);
     this.winners = null;
+    this.payouts = null;
     this.further = new Further(board, this.query, LIMITS.at(-1), `${caption}, further`, link, who);
   }
 
@@ -125,6 +129,20 @@ class BoardView {
         ),
         this.caller.maySubmit ? submitForm(board, scope, window.name, this.caller.member, this.signal) : null,
       ),
+      this.caller.administers ? this.administration(windows) : null,
+    ].flat();
+  }
+
+  /** Creates what only callers who administer may see: nothing of it is asked for others. */
+  administration(windows) {
+    const { board, scope, window, past, signal } = this;
+    this.payouts = window.closes ? new Payouts(board, window, past, signal) : null;
+    const isSealed = window.closes && Boolean(past?.sealed_ms);
+    return [
+      this.payouts?.node,
+      isSealed ? storyOf(board, window, window === windows[0], past, signal) : null,
+      isSealed ? disqualifyForm(board, window, scope, past, () => this.again(), signal) : null,
+      past ? null : hiddenPanel(board, signal),
     ];
   }
 
@@ -173,6 +191,8 @@ class BoardView {
 
   /** Shows the entries; `again` redraws the page. */
   async start(periods, failed, again) {
+    this.again = again;
+    this.payouts?.read();
     if (!this.past) {
       this.followTop(failed, again);
       return;

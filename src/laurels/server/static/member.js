@@ -2,8 +2,10 @@
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
+import { me } from "./caller.js";
 import { el, memberName, setText } from "./dom.js";
 import { estimateText, gapText, grouped, isZero, scoreText, signed, topPercent } from "./exact.js";
+import { memberModeration } from "./moderation.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
@@ -15,12 +17,13 @@ const NEIGHBOURS_MS = 5000;
 const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", absent: "Not ranked" };
 
 export async function memberView(route, signal) {
-  const board = await ask(boardPath(route.board), { signal });
+  const [board, caller] = await Promise.all([ask(boardPath(route.board), { signal }), me(signal)]);
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
   const scope = scopeIn(board, route.query);
   if (scope.values === null) return boardView(route, signal);
   const view = new MemberView(board, scope, windows, window, route.query.member, signal);
+  view.administers = caller.administers && !scope.by;
   await view.refresh();
   return { title: route.query.member, nodes: view.nodes(), start: (failed) => view.follow(failed) };
 }
@@ -47,6 +50,7 @@ class MemberView {
       this.around.node,
     );
     this.isRanked = false;
+    this.administers = false;
     this.timer = null;
     this.askedAt = 0;
   }
@@ -63,6 +67,9 @@ class MemberView {
       el("header", { class: "head" }, this.heading, this.pill),
       this.cards,
       this.neighbours,
+      this.administers
+        ? memberModeration(this.board, this.member, () => this.refresh(), this.signal)
+        : null,
     ];
   }
 
@@ -210,7 +217,7 @@ async function asked(address, signal) {
   try {
     return await ask(address, { signal });
   } catch (error) {
-    if (["member_not_ranked", "not_live", "beyond_head"].includes(error.problem?.code)) return null;
+    if (["member_not_ranked", "member_hidden", "not_live", "beyond_head"].includes(error.problem?.code)) return null;
     throw error;
   }
 }
