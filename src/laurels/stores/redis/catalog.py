@@ -31,6 +31,7 @@ from laurels.errors import (
     UnknownScope,
     UnknownWindow,
 )
+from laurels.errors.placement import BoardMoving
 from laurels.model.labels import ALL
 from laurels.model.validation import quoted
 from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
@@ -126,7 +127,8 @@ class BoardCatalog:
             return
         for name, state in list(self.registry.gone.items()):
             if self.registry.gone.get(name) is state:
-                await self.deletions.delete(state, state.rules.gone_ms, new_tag())
+                with suppress(BoardMoving):  # it is removed after the move
+                    await self.deletions.delete(state, state.rules.gone_ms, new_tag())
         await self.remove_deleted()
 
     async def reload_board(self, state: BoardState) -> None:

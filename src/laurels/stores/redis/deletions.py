@@ -74,12 +74,13 @@ class ServerDeletions:
 
     async def delete(self, state: BoardState, deleted_ms: int, tag: int) -> bool:
         """Remove the definition of a board; return False if this process's copy is outdated. With a
-        `tag`, the changes of the board end with the deletion and are kept."""
+        `tag`, the changes of the board end with the deletion and are kept; without one, the board
+        was moved to another store. Raises BoardMoving while it is moved."""
         deletion = None
         until_ms = deleted_ms + state.rules.changes_ms
         if tag and state.rules.changes_ms and until_ms > self._time():
             deletion = Deletion(replace(state, tag=tag), deleted_ms, until_ms)
-        return await self._registry.delete(state, deletion)
+        return await self._registry.delete(state, deletion, is_moved=not tag)
 
     async def remove_deleted(self) -> None:
         """End the changes of deleted boards, and remove everything else of these boards."""

@@ -27,11 +27,15 @@ class Definitions(Protocol):
         new: bytes | None,
         number: int | None,
         deletion: tuple[str, bytes] | None = None,
+        *,
+        is_moved: bool = False,
     ) -> bool:
         """Replace a definition if it is still `old`; None means that it does not exist. If a
         `number` is given, it must also still be the number of the next board, which is then
         incremented. `deletion` has the unique id of a deleted board whose changes are kept, and
-        the bytes that are stored for it. Return whether the definition was replaced."""
+        the bytes that are stored for it. Return whether the definition was replaced. Raises
+        BoardMoving while the board is moved to another store and its writes are blocked, except
+        with `is_moved`, which deletes it after a move."""
 
     async def deleted(self) -> list[bytes]:
         """Return the definitions of deleted boards that may still have rankings on the server."""
@@ -50,8 +54,8 @@ class Definitions(Protocol):
     async def set_note(self, key: str, value: str) -> None:
         """Store a note, replacing any earlier one."""
 
-    async def clear_note(self, key: str) -> None:
-        """Remove a note."""
+    async def clear_note(self, key: str, value: str | None = None) -> None:
+        """Remove a note; with `value`, only if it has this value."""
 
     async def take_number(self) -> int:
         """Return a number for a new board. No number is returned twice."""
@@ -155,9 +159,9 @@ class Registry:
         """Store a note, replacing any earlier one."""
         await self._definitions.set_note(key, value)
 
-    async def clear_note(self, key: str) -> None:
-        """Remove a note."""
-        await self._definitions.clear_note(key)
+    async def clear_note(self, key: str, value: str | None = None) -> None:
+        """Remove a note; with `value`, only if it has this value."""
+        await self._definitions.clear_note(key, value)
 
     async def take_number(self) -> int:
         """Return a number for a new board. No number is returned twice."""
@@ -169,12 +173,14 @@ class Registry:
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 
-    async def delete(self, state: BoardState, deletion: Deletion | None = None) -> bool:
+    async def delete(
+        self, state: BoardState, deletion: Deletion | None = None, *, is_moved: bool = False
+    ) -> bool:
         """Remove a board's definition. With a `deletion` the changes of the board are kept. Return
-        False if this process's copy is outdated."""
+        False if this process's copy is outdated. Raises BoardMoving, except with `is_moved`."""
         name = state.board.name
         kept = None if deletion is None else (state.uid, encode(deletion.record()))
-        return await self._put(name, self._read[name], None, None, kept)
+        return await self._put(name, self._read[name], None, None, kept, is_moved=is_moved)
 
     async def _put(
         self,
@@ -183,7 +189,9 @@ class Registry:
         new: bytes | None,
         number: int | None,
         deletion: tuple[str, bytes] | None = None,
+        *,
+        is_moved: bool = False,
     ) -> bool:
-        done = await self._definitions.put(name, old, new, number, deletion)
+        done = await self._definitions.put(name, old, new, number, deletion, is_moved=is_moved)
         await self.load()
         return done

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 
 from laurels.errors import FormatTooNew
+from laurels.errors.placement import BoardMoving
+from laurels.model.validation import quoted
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 
@@ -15,6 +17,7 @@ FORMAT = 1
 keys."""
 _PUT = script_of("put_definition")
 _MOVE = script_of("deleted_position")
+_CLEAR = script_of("clear_note")
 
 
 def _encoded(deletion: tuple[str, bytes]) -> tuple[bytes, bytes]:
@@ -22,7 +25,7 @@ def _encoded(deletion: tuple[str, bytes]) -> tuple[bytes, bytes]:
     return uid.encode(), body
 
 
-def _packed(value: bytes | int | None) -> bytes:
+def _packed(value: bytes | bool | int | None) -> bytes:
     """Encode a value as msgpack; bytes are encoded as a string."""
     return msgspec.msgpack.encode(as_text(value) if isinstance(value, bytes) else value)
 
@@ -52,15 +55,21 @@ class RedisDefinitions:
         new: bytes | None,
         number: int | None,
         deletion: tuple[str, bytes] | None = None,
+        *,
+        is_moved: bool = False,
     ) -> bool:
         """Replace a definition if the stored one is still `old` and the number of the next board is
         still `number`. Return whether it was replaced. `deletion` is stored with a deletion: the
-        unique id of the board, and what `deletions` returns for it."""
-        parts = [*map(_packed, (name.encode(), old, new, number)), _packed(None)]
+        unique id of the board, and what `deletions` returns for it. Raises BoardMoving if the board
+        is being moved to another store, except with `is_moved`, which deletes it after a move."""
+        parts = [*map(_packed, (name.encode(), old, new, number)), _packed(None), _packed(is_moved)]
         if deletion is not None:
-            parts[-1] = b"\x92" + b"".join([_packed(part) for part in _encoded(deletion)])
-        argument = b"\x95" + b"".join(parts)
-        return bool(await self._connection.script(_PUT, self._base + b"d", argument))
+            parts[4] = b"\x92" + b"".join([_packed(part) for part in _encoded(deletion)])
+        argument = b"\x96" + b"".join(parts)
+        done = await self._connection.script(_PUT, self._base + b"d", argument)
+        if done == -1:
+            raise BoardMoving(f"the board {quoted(name)} is being moved to another store")
+        return bool(done)
 
     async def deleted(self) -> list[bytes]:
         """Return the definitions of deleted boards that may still have rankings on the server."""
@@ -137,9 +146,13 @@ class RedisDefinitions:
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())
         return await self.note(key) or value
 
-    async def clear_note(self, key: str) -> None:
-        """Remove a note."""
-        await self._call(b"HDEL", b"f", key.encode())
+    async def clear_note(self, key: str, value: str | None = None) -> None:
+        """Remove a note; with `value`, only if it has this value."""
+        if value is None:
+            await self._call(b"HDEL", b"f", key.encode())
+            return
+        argument = msgspec.msgpack.encode([key, value])
+        await self._connection.script(_CLEAR, self._base + b"f", argument)
 
     async def take_number(self) -> int:
         """Return a number for a new board. No number is returned twice."""
