@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laurels import Board, Leaderboards, ManualClock
-from laurels.errors.copies import BoardChanging
+from laurels.errors.copies import BoardChanging, CopyLost
 from laurels.errors.placement import BoardMoving
 from laurels.flows.copying.comparing import compare
 from laurels.stores.base import MovableCopies, TrackedBoard
@@ -92,7 +92,7 @@ class Writer:
 
 
 def begun(source: MovableCopies, target: MovableCopies, board: str) -> TrackedBoard:
-    tracked = source.track(board)
+    tracked = source.track(board, "move")
     target.begin(source.origin(board))
     return tracked
 
@@ -195,7 +195,7 @@ def test_writes_of_all_processes_are_refused_once_they_are_blocked(
 ) -> None:
     play(shared.lb, clock, BOARDS[:1], days=1)
     before = answers(shared.lb, BOARDS[0])
-    tracked = movable_copies_of(shared.lb).track("sums")
+    tracked = movable_copies_of(shared.lb).track("sums", "move")
     tracked.block()
     with shared.open_beside() as other:
         for lb in (shared.lb, other):
@@ -204,12 +204,73 @@ def test_writes_of_all_processes_are_refused_once_they_are_blocked(
                     write(lb)
             assert answers(lb, BOARDS[0]) == before
             with pytest.raises(BoardMoving):
-                movable_copies_of(lb).track("sums")
-        movable_copies_of(other).unblock("sums")
+                lb.change("sums", title="another")
+            with pytest.raises(BoardMoving):
+                movable_copies_of(lb).track("sums", "another move")
+            assert not movable_copies_of(lb).unblock("sums", "another move")
+            with pytest.raises(BoardMoving):
+                lb.submit("sums", "m1", 1)
+        assert movable_copies_of(other).unblock("sums", "move")
         for write in WRITES:
             write(other)
+        assert other.change("sums", title="another").title == "another"
     with pytest.raises(BoardChanging):
         list(tracked.changed_pieces())
+
+
+def test_a_copy_has_one_owner(pair: tuple[Deployment, Deployment], clock: ManualClock) -> None:
+    """A second move is refused while a board is copied, and does not end the tracking."""
+    source, target = (movable_copies_of(each.lb) for each in pair)
+    play(pair[0].lb, clock, BOARDS[:1], days=1)
+    tracked = begun(source, target, "sums")
+    with pytest.raises(BoardMoving):
+        source.track("sums", "another move")
+    assert not source.unblock("sums", "another move")
+    pair[0].lb.submit_many("sums", [("late", 5)])
+    for piece in [*tracked.pieces(), *tracked.changed_pieces()]:
+        target.put("sums", [piece])
+    target.renew(source.origin("sums"))
+    target.finish("sums")
+    assert answers(pair[1].lb, BOARDS[0]) == answers(pair[0].lb, BOARDS[0])
+    assert source.unblock("sums", "move")
+    another = source.track("sums", "another move")
+    with pytest.raises(BoardChanging):
+        list(tracked.changed_pieces())
+    tracked.end()
+    list(another.changed_pieces())
+    another.end()
+
+
+def test_a_definition_that_another_process_changed_is_no_error(
+    shared: Deployment, clock: ManualClock
+) -> None:
+    """This process does not know the new definition when it begins or ends a copy."""
+    play(shared.lb, clock, BOARDS[:1], days=1)
+    copies = movable_copies_of(shared.lb)
+    with shared.open_beside() as other:
+        other.change("sums", title="another")
+        tracked = copies.track("sums", "move")
+        assert list(tracked.changed_pieces()) == []
+        other.change("sums", title="a third")
+        assert copies.unblock("sums", "move")
+
+
+def test_the_rest_of_a_copy_is_refused_if_the_server_lost_its_beginning(
+    shared: Deployment, clock: ManualClock
+) -> None:
+    play(shared.lb, clock, BOARDS[:1], days=1)
+    copies = movable_copies_of(shared.lb)
+    origin, pieces = copies.origin("sums"), list(copies.pieces("sums"))
+    shared.lb.delete("sums")
+    copies.begin(origin)
+    copies.put("sums", pieces[:1])
+    remote: Any = copies
+    unfinished = remote._run(remote._find_unfinished("sums"))
+    remote._run(remote._catalog.index.close(unfinished.opened))
+    with pytest.raises(CopyLost):
+        copies.put("sums", pieces)
+    with pytest.raises(CopyLost):
+        copies.finish("sums")
 
 
 def test_a_copy_is_begun_anew_if_changes_may_be_missing(
@@ -218,11 +279,11 @@ def test_a_copy_is_begun_anew_if_changes_may_be_missing(
     play(shared.lb, clock, BOARDS[1:2], days=1)
     copies = movable_copies_of(shared.lb)
     changes: list[Callable[[], object]] = [
-        lambda: copies.track("by-member"),
+        lambda: copies.track("by-member", "move"),
         lambda: shared.lb.change("by-member", title="another"),
     ]
     for change in changes:
-        tracked = copies.track("by-member")
+        tracked = copies.track("by-member", "move")
         list(tracked.changed_pieces())
         change()
         with pytest.raises(BoardChanging):

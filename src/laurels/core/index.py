@@ -382,20 +382,21 @@ class Index(Protocol):
         """Yield the whole state of a board. The board and all its scopes must have been advanced,
         and must not change meanwhile."""
 
-    def track(self, board: int) -> None:
-        """Begin to track which members' rows and data the writes of a board change."""
+    def track(self, board: int, owner: str) -> None:
+        """Begin to track which members' rows and data the writes of a board change. Tracking that
+        this owner began earlier ends. Raises BoardMoving if another owner tracks the board."""
 
-    def untrack(self, board: int) -> None:
-        """End tracking."""
+    def untrack(self, board: int, owner: str) -> bool:
+        """End tracking by an owner. Return False if another owner tracks the board."""
 
     def scan(self, board: int) -> Iterator[Piece]:
         """Yield the whole state of a board like `contents`. The board may change meanwhile; the
         pieces have all rows that do not change."""
 
-    def changed_pieces(self, board: int, from_ms: int) -> Iterator[ChangedPiece]:
+    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedPiece]:
         """Yield the current rows and data of the members whose changes were tracked since the last
-        call, and the event ids accepted from `from_ms` on. Yield nothing if the board is not
-        tracked."""
+        call, and the event ids accepted from `from_ms` on. Raises BoardChanging if the owner does
+        not track the board."""
 
     def restore(self, board: int, piece: ChangedPiece) -> None:
         """Write a piece of the state of a board that has no readers and counts no events yet. A

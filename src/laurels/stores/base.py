@@ -179,19 +179,21 @@ class TrackedBoard(Protocol):
         """Refuse all further writes to the board, of every process, as BoardMoving."""
 
     def end(self) -> None:
-        """End tracking, and accept writes again."""
+        """End tracking, and accept writes again. Does nothing if another move tracks or blocks the
+        board."""
 
 
 class MovableCopies(BoardCopies, Protocol):
     """Whole boards that can be copied while they are written."""
 
-    def track(self, board: str) -> TrackedBoard:
-        """Begin to track the changes of a board. Tracking that was begun earlier ends. Raises
-        UnknownBoard, and BoardMoving if the writes of the board are blocked."""
+    def track(self, board: str, owner: str) -> TrackedBoard:
+        """Begin to track the changes of a board. `owner` is the random token of a move; tracking or
+        blocking that it began earlier ends. Raises UnknownBoard, and BoardMoving if another move
+        tracks or blocks the board."""
 
-    def unblock(self, board: str) -> None:
-        """End the tracking or blocking that a killed process has left behind. Raises
-        UnknownBoard."""
+    def unblock(self, board: str, owner: str) -> bool:
+        """End the tracking or blocking by a move, which may have been killed. Return False if
+        another move tracks or blocks the board. Raises UnknownBoard."""
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises

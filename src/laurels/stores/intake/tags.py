@@ -16,3 +16,8 @@ def new_uid() -> str:
 def new_secret(nbytes: int) -> bytes:
     """Return random bytes that nobody can guess."""
     return secrets.token_bytes(nbytes)
+
+
+def new_owner() -> str:
+    """Return a random token for the move of a board, different from that of any other move."""
+    return secrets.token_hex(8)

@@ -69,13 +69,15 @@ class LocalCopies:
         """Yield the pieces of a board."""
         return _read(self._store, board, lambda index, number: index.contents(number))
 
-    def track(self, board: str) -> "TrackedLocalBoard":
+    def track(self, board: str, owner: str) -> "TrackedLocalBoard":
         """Begin to track the changes of a board."""
-        return TrackedLocalBoard(self._store, board)
+        return TrackedLocalBoard(self._store, board, owner)
 
-    def unblock(self, board: str) -> None:
-        """End tracking. Another process cannot have left it behind."""
-        TrackedLocalBoard(self._store, board).end()
+    def unblock(self, board: str, owner: str) -> bool:
+        """End tracking. A process that was killed has left nothing behind."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            return fold.index.untrack(fold.named(board).number, owner)
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -140,15 +142,16 @@ def _number_of(boards: Boards, name: str) -> int:
 class TrackedLocalBoard:
     """Implementation of `TrackedBoard` for the local store."""
 
-    def __init__(self, store: Committing, board: str) -> None:
+    def __init__(self, store: Committing, board: str, owner: str) -> None:
         self._store = store
         self._board = board
+        self._owner = owner
         with store.reading():
             fold = store.advanced_fold()
             state = fold.named(board)
             self._index, self._number = fold.index, state.number
             self._from_ms = fold.time_of(state)
-            self._index.track(self._number)
+            self._index.track(self._number, owner)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the board, which may change meanwhile."""
@@ -161,7 +164,7 @@ class TrackedLocalBoard:
             from_ms, self._from_ms = self._from_ms, fold.time_of(fold.named(self._board))
 
         def read(index: Index, number: int) -> Iterator[ChangedPiece]:
-            return index.changed_pieces(number, from_ms)
+            return index.changed_pieces(number, self._owner, from_ms)
 
         return _read(self._store, self._board, read)
 
@@ -169,9 +172,9 @@ class TrackedLocalBoard:
         """Do nothing. Only this process writes to the store, and it holds its writes itself."""
 
     def end(self) -> None:
-        """End tracking."""
+        """End tracking. Does nothing if another move tracks the board."""
         with self._store.reading():
-            self._index.untrack(self._number)
+            self._index.untrack(self._number, self._owner)
 
 
 def _read(

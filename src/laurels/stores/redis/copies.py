@@ -7,6 +7,7 @@ is complete.
 
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
@@ -33,8 +34,8 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
-from .remote import Opened
-from .tracking import ServerContents, TrackedServerBoard, pulled
+from .remote import DefinitionOutdated, Opened
+from .tracking import ServerContents, TrackedServerBoard, pulled, release
 
 
 class _Unfinished(Struct, frozen=True):
@@ -90,14 +91,14 @@ class ServerCopies:
         """Write pieces of an unfinished copy."""
         self._run(self._put(board, pieces))
 
-    def track(self, board: str) -> TrackedServerBoard:
+    def track(self, board: str, owner: str) -> TrackedServerBoard:
         """Begin to track the changes of a board."""
-        tracked: TrackedServerBoard = self._run(self._track(board))
+        tracked: TrackedServerBoard = self._run(self._track(board, owner))
         return tracked
 
-    def unblock(self, board: str) -> None:
+    def unblock(self, board: str, owner: str) -> bool:
         """End the tracking or blocking that a killed process has left behind."""
-        self._run(self._unblock(board))
+        return bool(self._run(self._unblock(board, owner)))
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
@@ -181,19 +182,25 @@ class ServerCopies:
             raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
         return unfinished
 
-    async def _track(self, board: str) -> TrackedServerBoard:
-        with ends_in(inf, anew=True):
-            opened = opened_as(await self._catalog.find_board(board))
-            numbers = await self._contents.track(opened)
-        return TrackedServerBoard(self._catalog, self._contents, self._run, board, opened, numbers)
+    async def _track(self, board: str, owner: str) -> TrackedServerBoard:
+        async def track(state: BoardState) -> TrackedServerBoard:
+            opened = opened_as(state)
+            copies = await self._contents.track(opened, owner)
+            return TrackedServerBoard(
+                self._catalog, self._contents, self._run, board, opened, copies
+            )
 
-    async def _unblock(self, board: str) -> None:
+        with ends_in(inf, anew=True):
+            return await self._catalog.retry_outdated(board, track)
+
+    async def _unblock(self, board: str, owner: str) -> bool:
         with ends_in(inf, anew=True):
             await self._catalog.load()
-            await self._contents.untrack(opened_as(await self._catalog.find_board(board)))
+            opened = opened_as(await self._catalog.find_board(board))
+            return await release(self._catalog, self._contents, board, opened, owner)
 
     async def _put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
-        with ends_in(inf, anew=True):
+        with ends_in(inf, anew=True), _lost(board):
             unfinished = await self._require_unfinished(board)
             for piece in pieces:
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
@@ -205,7 +212,7 @@ class ServerCopies:
             await self._catalog.registry.set_note(_key(board), note)
 
     async def _finish(self, board: str) -> None:
-        with ends_in(inf, anew=True):
+        with ends_in(inf, anew=True), _lost(board):
             unfinished = await self._require_unfinished(board)
             origin = unfinished.origin
             await self._contents.restore_state(unfinished.opened, origin)
@@ -230,6 +237,15 @@ class ServerCopies:
             unfinished = await self._require_unfinished(board)
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
+
+
+@contextmanager
+def _lost(board: str) -> Iterator[None]:
+    """Raise CopyLost if the server no longer has the rankings of an unfinished copy."""
+    try:
+        yield
+    except DefinitionOutdated as error:
+        raise CopyLost(f"the unfinished copy of {quoted(board)} was removed") from error
 
 
 def _note(number: int, origin: Origin) -> str:

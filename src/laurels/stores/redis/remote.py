@@ -102,6 +102,14 @@ class Opened(Struct, frozen=True):
         return f"{self.version}.{self.uid}" if self.uid else str(self.version)
 
 
+class Tracking(Struct, frozen=True):
+    """The tracking of a shard's changes for a copy: the number of the copy, and the random token of
+    the move that it belongs to."""
+
+    number: str
+    owner: str
+
+
 class CallId(Struct, frozen=True):
     """The id of a call. If the answer is lost, the call is repeated with the same id.
 

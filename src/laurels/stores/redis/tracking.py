@@ -9,7 +9,7 @@ from laurels.errors.copies import BoardChanging
 from laurels.stores.redis.connection.deadline import ends_in
 
 from .catalog import BoardCatalog
-from .remote import DefinitionOutdated, Opened, TrackingLost
+from .remote import DefinitionOutdated, Opened, Tracking, TrackingLost
 
 T = TypeVar("T")
 
@@ -25,14 +25,14 @@ class ServerContents(Protocol):
 
     def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
 
-    async def track(self, board: Opened) -> list[str]: ...
+    async def track(self, board: Opened, owner: str) -> list[Tracking]: ...
 
-    async def untrack(self, board: Opened) -> None: ...
+    async def untrack(self, board: Opened, owner: str) -> bool: ...
 
-    async def block(self, board: Opened, numbers: Sequence[str]) -> None: ...
+    async def block(self, board: Opened, copies: Sequence[Tracking]) -> None: ...
 
     def changed_pieces(
-        self, board: Opened, numbers: Sequence[str]
+        self, board: Opened, copies: Sequence[Tracking]
     ) -> AsyncIterator[ChangedPiece]: ...
 
     async def restore_state(self, board: Opened, origin: Origin) -> None: ...
@@ -49,14 +49,14 @@ class TrackedServerBoard:
         run: Callable[[Any], Any],
         board: str,
         opened: Opened,
-        numbers: Sequence[str],
+        copies: Sequence[Tracking],
     ) -> None:
         self._catalog = catalog
         self._contents = contents
         self._run = run
         self._board = board
         self._opened = opened
-        self._numbers = numbers
+        self._copies = copies
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the board, which may change meanwhile."""
@@ -64,21 +64,41 @@ class TrackedServerBoard:
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call."""
-        return pulled(self._run, self._contents.changed_pieces(self._opened, self._numbers))
+        return pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
 
     def block(self) -> None:
         """Refuse all further writes to the board, of every process."""
         self._run(self._block())
 
     def end(self) -> None:
-        """End tracking, and accept writes again."""
-        self._run(_current(self._contents.untrack(self._opened)))
+        """End tracking, and accept writes again. Does nothing if another move tracks or blocks the
+        board."""
+        owner = self._copies[0].owner
+        self._run(
+            _current(release(self._catalog, self._contents, self._board, self._opened, owner))
+        )
 
     async def _block(self) -> None:
-        await _current(self._contents.block(self._opened, self._numbers))
+        await _current(self._contents.block(self._opened, self._copies))
         with ends_in(inf, anew=True):
+            await self._catalog.registry.set_note(_note_of(self._board), self._copies[0].owner)
             while not await self._catalog.feed(self._board):
                 pass
+
+
+async def release(
+    catalog: BoardCatalog, contents: ServerContents, board: str, opened: Opened, owner: str
+) -> bool:
+    """End the tracking and blocking of a board by an owner, after which its definition can be
+    changed again. Return False if another owner tracks or blocks the board."""
+    await catalog.registry.clear_note(_note_of(board), owner)
+    return await contents.untrack(opened, owner)
+
+
+def _note_of(board: str) -> str:
+    """Return the key of the note by which changes of a definition are refused; see
+    `put_definition.lua`."""
+    return f"moving:{board}"
 
 
 def pulled(run: Callable[[Any], Any], pieces: AsyncIterator[PieceT]) -> Iterator[PieceT]:

@@ -40,13 +40,13 @@ class RoutedCopies:
         """Write pieces of an unfinished copy."""
         self._copies_of(board).put(board, pieces)
 
-    def track(self, board: str) -> TrackedBoard:
+    def track(self, board: str, owner: str) -> TrackedBoard:
         """Begin to track the changes of a board."""
-        return self._copies_of(board).track(board)
+        return self._copies_of(board).track(board, owner)
 
-    def unblock(self, board: str) -> None:
-        """End the tracking or blocking of a board."""
-        self._copies_of(board).unblock(board)
+    def unblock(self, board: str, owner: str) -> bool:
+        """End the tracking or blocking of a board by an owner."""
+        return self._copies_of(board).unblock(board, owner)
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Lock
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.core.commands import DeleteBoard
 from laurels.core.contents import Origin, PieceT, RankingRows, grouped
@@ -29,6 +30,7 @@ from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
 from laurels.errors.placement import BoardMoving, MoveRefused, UnknownStore
 from laurels.model.validation import quoted
 from laurels.stores.base import PortableStore, Servable, TrackedBoard
+from laurels.stores.intake.tags import new_owner
 from laurels.wire.placement import MovedBoard
 
 from .gate import MOST_HOLD_SECONDS, WriteGate
@@ -65,7 +67,7 @@ class _Copy(Struct, frozen=True):
 class Mover:
     """Moves boards between the stores of a service. The methods block. `clock` returns seconds,
     `later` calls a function in a thread. `move_sinks` lets the sinks of a board continue in its
-    copy."""
+    copy. `token` returns a random token for each move."""
 
     linger_seconds = 5.0
     """How long the old store keeps a board that was moved, for the reads that have begun."""
@@ -79,6 +81,7 @@ class Mover:
         clock: Callable[[], float],
         later: Callable[[Callable[[], None]], object],
         move_sinks: MoveSinks,
+        token: Callable[[], str] = new_owner,
     ) -> None:
         self._stores = stores
         self._placement = placement
@@ -87,6 +90,7 @@ class Mover:
         self._clock = clock
         self._later = later
         self._move_sinks = move_sinks
+        self._token = token
         self._busy = Lock()
         self._stopping = Event()
 
@@ -114,17 +118,18 @@ class Mover:
         if _has_board(target, board):
             raise NameTaken(f"the store {to + 1} has another board {quoted(board)}")
         own, other = self._stores[number].identity, self._stores[to].identity
-        tracked = source.copies.track(board)  # refused while another process moves the board
+        route = BoardRoute(own, "copying", other, uid, self._token())
+        tracked = source.copies.track(board, route.owner)  # refused while another process moves it
         try:
-            self._routes.store(board, BoardRoute(own, "copying", other, uid))
+            self._routes.store(board, route)
         except BaseException:
             with suppress(LaurelsError):
                 tracked.end()
             raise
         try:
-            moved = self._copy_and_switch(board, tracked, source, target, to, pause_seconds)
+            moved = self._copy_and_switch(board, route, tracked, source, target, to, pause_seconds)
         except BaseException:
-            self._give_up(board, number, to, uid)
+            self._give_up(board, route)
             raise
         self._later(lambda: self._settle_later(board))
         return moved
@@ -136,6 +141,7 @@ class Mover:
     def _copy_and_switch(
         self,
         board: str,
+        route: BoardRoute,
         tracked: TrackedBoard,
         source: Servable,
         target: Servable,
@@ -148,17 +154,12 @@ class Mover:
                 copy = self._copy_in_rounds(board, tracked, source, target, most_seconds)
                 with self._held(board, most_seconds) as held:
                     origin = self._complete(board, tracked, source, target, copy, held)
-                    self._switch(board, source, target, to, origin.uid)
+                    self._switch(board, replace(route, uid=origin.uid), source, target, to)
             except BoardChanging:
-                tracked.end()
-                tracked = source.copies.track(board)
-            except BaseException:
-                with suppress(LaurelsError):
-                    tracked.end()
-                raise
+                # The tracking does not end in between, so no other process can begin a move.
+                tracked = source.copies.track(board, route.owner)
             else:
                 return MovedBoard(board, to + 1, copy.rows, round(1_000 * held.seconds, 1))
-        tracked.end()
         raise BoardMoving(f"the board {quoted(board)} was changed each time that it was copied")
 
     def _copy_in_rounds(
@@ -172,7 +173,9 @@ class Mover:
         """Copy a board while it is written, then what was changed meanwhile, until a round is
         short."""
         origin = source.copies.origin(board)
-        if target.copies.unfinished(board) is not None:
+        if (unfinished := target.copies.unfinished(board)) is not None:
+            if unfinished.uid != origin.uid:
+                raise NameTaken(f"the target has an unfinished copy of another {quoted(board)}")
             target.copies.give_up(board)
         target.copies.begin(origin)
         rows = _put(target, origin, tracked.pieces())
@@ -203,15 +206,16 @@ class Mover:
         target.copies.renew(origin)
         return origin
 
-    def _switch(self, board: str, source: Servable, target: Servable, to: int, uid: str) -> None:
+    def _switch(
+        self, board: str, copying: BoardRoute, source: Servable, target: Servable, to: int
+    ) -> None:
         """Finish the copy of a board whose writes are held, and make the target the store of the
         board."""
         target.copies.finish(board)
         _ensure_equal(board, source, target)
         if unsent := self._move_sinks(source, target, board):
             raise BoardMoving(f"{quoted(board)} has {unsent[0]}")
-        own, other = self._stores[to].identity, self._routes.all[board].store
-        route = BoardRoute(own, "moved", other, uid)
+        route = replace(copying, store=copying.other, state="moved", other=copying.store)
         try:
             self._routes.store(board, route)
         except Unavailable:
@@ -240,12 +244,10 @@ class Mover:
             self._gate.release(board)
             held.end()
 
-    def _give_up(self, board: str, number: int, to: int, uid: str) -> None:
+    def _give_up(self, board: str, route: BoardRoute) -> None:
         """Remove what a failed move has left, and let the old store accept writes again. If that
         fails, repeat it in a thread. First store the route of the unfinished move again, since the
         route of the finished move may have been stored although storing it raised an error."""
-        own, other = self._stores[number].identity, self._stores[to].identity
-        route = BoardRoute(own, "copying", other, uid)
         try:
             self._routes.store(board, route)
             self._settle(board)
@@ -268,7 +270,8 @@ class Mover:
     def _settle(self, board: str) -> None:
         """End the move of a board. If the store of its route has the board, let it accept writes,
         and remove the board from the other store of the move. If the board was deleted while it was
-        copied, remove the unfinished copy."""
+        copied, remove the unfinished copy. If a process of another service moves the board by now,
+        what the other store has may belong to that move, so leave it there."""
         route = self._routes.all.get(board)
         if route is None or route.state == "settled":
             return
@@ -276,11 +279,12 @@ class Mover:
         if number is None:
             return
         has_board = _has_uid(self._stores[number].store, board, route.uid)
-        if has_board:
-            self._stores[number].store.copies.unblock(board)
+        is_own = not has_board or self._stores[number].store.copies.unblock(board, route.owner)
         if other is None:
             return
-        if has_board:
+        if not is_own:
+            pass
+        elif has_board:
             _remove(self._stores[other].store, board, route.uid)
         else:
             _remove_unfinished(self._stores[other].store, board, route.uid)

@@ -24,12 +24,13 @@ NOTE = "routes"
 class BoardRoute(Struct, frozen=True, omit_defaults=True):
     """The identity of the store that a board is in. While the board is being moved, `other` is the
     identity of the other store of the move, which may have all or some of the board with the unique
-    id `uid`."""
+    id `uid`, and `owner` is the random token of the move."""
 
     store: str
     state: Literal["copying", "moved", "settled"] = "settled"
     other: str = ""
     uid: str = ""
+    owner: str = ""
 
 
 class BoardRoutes:

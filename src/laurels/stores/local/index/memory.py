@@ -22,6 +22,8 @@ from laurels.engine.batch.packing import unpack
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
+from laurels.errors.copies import BoardChanging
+from laurels.errors.placement import BoardMoving
 from laurels.model.batch import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
@@ -292,13 +294,21 @@ class MemoryIndex(Deferred):
             if (part := self._followed(board, scope)) is not None:
                 yield from scope_pieces(scope, part, self._roster)
 
-    def track(self, board: int) -> None:
+    def track(self, board: int, owner: str) -> None:
         """Begin to track what writes change in a board."""
-        self._tracked[board] = TrackedWrites()
+        if not self.untrack(board, owner):
+            raise BoardMoving("another move copies the board")
+        self._tracked[board] = TrackedWrites(owner)
 
-    def untrack(self, board: int) -> None:
-        """End tracking."""
-        self._tracked.pop(board, None)
+    def untrack(self, board: int, owner: str) -> bool:
+        """End tracking by an owner."""
+        tracked = self._tracked.get(board)
+        if tracked is None:
+            return True
+        if tracked.owner != owner:
+            return False
+        del self._tracked[board]
+        return True
 
     def scan(self, board: int) -> Iterator[Piece]:
         """Yield the whole state of a board. The board may change meanwhile; the pieces have all
@@ -309,12 +319,12 @@ class MemoryIndex(Deferred):
             if (part := self._followed(board, scope)) is not None:
                 yield from scanned_scope_pieces(scope, part, self._roster)
 
-    def changed_pieces(self, board: int, from_ms: int) -> Iterator[ChangedPiece]:
+    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedPiece]:
         """Yield the current rows and data of the members whose changes were tracked since the last
         call, and the event ids accepted from `from_ms` on."""
         store, tracked = self._boards[board], self._tracked.get(board)
-        if tracked is None:
-            return
+        if tracked is None or tracked.owner != owner:
+            raise BoardChanging("the changes of the board are no longer tracked")
         by_scope, data = tracked.take()
         by_scope.setdefault(ALL, set()).update(
             [id for member in data if (id := self._roster.find(member)) >= 0]

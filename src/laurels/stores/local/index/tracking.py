@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 class TrackedWrites:
     """The members that were changed since the last call of `take`, by scope, as ids of the roster.
-    Members whose data was changed are kept by their names, as they may have no id."""
+    Members whose data was changed are kept by their names, as they may have no id. `owner` is the
+    random token of the move that tracks them."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
         self._ids: dict[str, set[int]] = {}
         self._data: set[bytes] = set()
 

@@ -17,7 +17,7 @@ from laurels.core.contents import (
 )
 from laurels.core.ranking_key import RankingKey
 from laurels.model.labels import ALL
-from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.remote import Opened, Tracking
 
 from .contents import ShardContents, pairs_of
 from .names import name_of, scoped_name
@@ -31,23 +31,24 @@ _CELLS = 20_000
 class ShardTracking(ShardContents):
     """The calls of the index that read a shard while it is written."""
 
-    async def track(self, board: Opened) -> str:
-        """Begin to track the changes of a shard. Return the number of this copy."""
-        number: str = await self._operate("track", board)
+    async def track(self, board: Opened, owner: str) -> str:
+        """Begin to track the changes of a shard. Return the number of this copy. Raises BoardMoving
+        if another owner tracks or blocks them."""
+        number: str = await self._operate("track", board, owner=owner)
         return number
 
-    async def untrack(self, board: Opened) -> None:
-        """End tracking and blocking."""
-        await self._operate("untrack", board)
+    async def untrack(self, board: Opened, owner: str) -> bool:
+        """End the tracking and blocking of an owner. Return False if they belong to another one."""
+        return bool(await self._operate("untrack", board, owner=owner))
 
-    async def block(self, board: Opened, number: str) -> None:
+    async def block(self, board: Opened, copy: Tracking) -> None:
         """Refuse further writes to a shard."""
-        await self._operate("block", board, number=number)
+        await self._operate("block", board, number=copy.number, owner=copy.owner)
 
-    async def tracked(self, board: Opened, number: str) -> tuple[int, int]:
+    async def tracked(self, board: Opened, copy: Tracking) -> tuple[int, int]:
         """Return how many changes and how many added event ids are tracked. Raises TrackingLost if
         any may be missing."""
-        changes, ids = await self._operate("tracked", board, number=number)
+        changes, ids = await self._operate("tracked", board, number=copy.number, owner=copy.owner)
         return changes, ids
 
     # The scan
@@ -146,12 +147,13 @@ class ShardTracking(ShardContents):
 
     # Changes
 
-    async def changed_pieces(self, board: Opened, number: str) -> AsyncIterator[ChangedPiece]:
+    async def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedPiece]:
         """Yield the current rows of the members whose changes have been tracked so far, and the
         event ids that were added."""
-        changes, ids = await self.tracked(board, number)
+        changes, ids = await self.tracked(board, copy)
+        taking = {"number": copy.number, "owner": copy.owner, "limit": _TAKEN}
         for _ in range(0, changes, _TAKEN):
-            taken = await self._operate("take_tracked", board, number=number, limit=_TAKEN)
+            taken = await self._operate("take_tracked", board, **taking)
             parts: dict[str, list[str]] = {}
             for change in taken:
                 scope, _, member = change.partition("\x1f")
@@ -160,9 +162,10 @@ class ShardTracking(ShardContents):
                 for piece in await self._rows_of_members(board, share):
                     yield piece
         for _ in range(0, ids, _TAKEN):
-            added = pairs_of(await self._command(board, b"ZPOPMIN", b"wq", b"%d" % _TAKEN))
+            added: list[str] = await self._operate("take_ids", board, **taking)
             if added:
-                yield EventIds([(int(score), [id]) for id, score in added])
+                pairs = zip(added[::2], added[1::2], strict=True)
+                yield EventIds([(int(score), [bytes.fromhex(id)]) for id, score in pairs])
 
     def _affordable(
         self, board: Opened, parts: dict[str, list[str]]

@@ -1,21 +1,34 @@
 -- Reads the changes that were tracked while a board is copied to another store (see tracking.lua). Ops of
 -- `operate`:
---   track ()                      begins to track; returns the number of the copy. Refused while the writes
---                                 are blocked, that is, while another process switches the board
---   block (number)                blocks the writes of the board
---   untrack ()                    ends tracking or blocking
---   tracked (number)              returns how many changes and event ids are tracked
---   take_tracked (number, limit)  removes some changes, and returns them
+--   track (owner)                 begins to track; returns the number of the copy. Refused while another
+--                                 move tracks or blocks the board. A move that only tracked before the
+--                                 server was replaced is over
+--   block (number, owner)         blocks the writes of the board
+--   untrack (owner)               ends tracking or blocking, unless it belongs to another move. Returns
+--                                 whether the board is free now
+--   tracked (number, owner)       returns how many changes and event ids are tracked
+--   take_tracked (number, owner, limit)  removes some changes, and returns them
+--   take_ids (number, owner, limit)      removes some added event ids, and returns {id in hex, time, …}
 --   rows_of_members (parts)       returns the rows of members; `parts` are {scope, members}. The rows of a
 --                                 structure are {window, instance, scope, running or false, is_tally,
 --                                 members, columns}, as in restore.lua
 --   clear_rows (scope, members, now)  removes members from all rankings and tallies of a scope of a copy,
 --                                 and in the scope of all events also their data
--- Ops with a number are refused if this copy is no longer tracked.
+-- Ops with a number are refused if this copy is no longer tracked for its owner.
 
 tracking.ops = {}
 do
-  local function tracked_as(state, number) return state .. ':' .. number .. ':' .. process_of() end
+  local function tracked_as(state, number)
+    return state .. ':' .. number .. ':' .. process_of() .. ':' .. A.owner
+  end
+
+  -- Returns the state, the server process and the owner of a stored field; nil if the board is not copied.
+  local function stored_tracking()
+    local stored = call('HGET', KEYS[1], 'tracking')
+    if not stored then return nil end
+    local state, process, owner = string.match(stored, '^(%l+):%d+:(%x+):?(.*)$')
+    return state, process, owner
+  end
 
   -- Returns the reply that refuses the call if the copy is no longer tracked.
   local function tracking_lost()
@@ -25,9 +38,10 @@ do
   end
 
   function tracking.ops.track()
-    tracking.state = call('HGET', KEYS[1], 'tracking')
-    local reply = tracking.refusal_reply()
-    if reply then return reply end
+    local state, process, owner = stored_tracking()
+    if state and owner ~= A.owner and (state == 'blocked' or process == process_of()) then
+      return {'board_moving'}
+    end
     tracking.stop()
     local number = text(call('HINCRBY', KEYS[1], 'copies', '1'))
     call('HSET', KEYS[1], 'tracking', tracked_as('on', number))
@@ -35,8 +49,10 @@ do
   end
 
   function tracking.ops.untrack()
+    local state, _, owner = stored_tracking()
+    if state and owner ~= A.owner then return {'done', 0} end
     tracking.stop()
-    return {'done'}
+    return {'done', 1}
   end
 
   function tracking.ops.block()
@@ -52,6 +68,16 @@ do
 
   function tracking.ops.take_tracked()
     return tracking_lost() or {'done', call('SPOP', P .. 'w', text(A.limit))}
+  end
+
+  function tracking.ops.take_ids()
+    local reply = tracking_lost()
+    if reply then return reply end
+    local ids = call('ZPOPMIN', P .. 'wq', text(A.limit))
+    for i = 1, #ids, 2 do  -- ids are bytes, which an answer cannot have
+      ids[i] = string.gsub(ids[i], '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+    end
+    return {'done', ids}
   end
 
   -- Appends the rows of members with forms to `found`. With `newest`, their newest steps are the last column.

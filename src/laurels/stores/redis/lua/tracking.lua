@@ -1,10 +1,11 @@
 -- Tracks what the writes of a board change, while the board is copied to another store. The copy is
 -- then brought up to date with the tracked changes only (see tracked.lua).
 --
---   P m tracking  absent if the board is not copied, else <state>:<number>:<process>. In the state `on`,
---                 writes are tracked; in the state `blocked`, they are refused. <number> is the number of
---                 the copy. <process> is the server process in which the copy was begun: a promoted
---                 replica may lack tracked changes
+--   P m tracking  absent if the board is not copied, else <state>:<number>:<process>:<owner>. In the state
+--                 `on`, writes are tracked; in the state `blocked`, they are refused. <number> is the
+--                 number of the copy. <process> is the server process in which the copy was begun: a
+--                 promoted replica may lack tracked changes. <owner> is the random token of the move;
+--                 earlier releases stored no owner
 --   P m copies    the number of copies that were begun
 --   P w           set: <scope>\31<member> of each change
 --   P wq          sorted set: the event ids that were added, as in P q

@@ -14,8 +14,9 @@ from laurels.core.contents import (
     RankingRows,
     rows_of,
 )
+from laurels.errors.placement import BoardMoving
 from laurels.model.labels import ALL, is_by
-from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.remote import Opened, Tracking
 
 from .positions import level_text, position_shard
 from .shards import label_replica, parts_of, shard_of, shards
@@ -32,13 +33,13 @@ class PartContents(Protocol):
 
     def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
 
-    async def track(self, board: Opened) -> str: ...
+    async def track(self, board: Opened, owner: str) -> str: ...
 
-    async def untrack(self, board: Opened) -> None: ...
+    async def untrack(self, board: Opened, owner: str) -> bool: ...
 
-    async def block(self, board: Opened, number: str) -> None: ...
+    async def block(self, board: Opened, copy: Tracking) -> None: ...
 
-    def changed_pieces(self, board: Opened, number: str) -> AsyncIterator[ChangedPiece]: ...
+    def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedPiece]: ...
 
     async def restore_state(
         self,
@@ -72,21 +73,26 @@ class ShardedContents:
 
     # A board that is written meanwhile
 
-    async def track(self, board: Opened) -> list[str]:
-        """Begin to track the changes of all parts of a board. Return the number of this copy in
-        each part."""
-        return [await self._parts.track(part) for part in parts_of(board)]
+    async def track(self, board: Opened, owner: str) -> list[Tracking]:
+        """Begin to track the changes of all parts of a board. Return the tracking of each part.
+        Raises BoardMoving if another owner tracks or blocks a part."""
+        try:
+            numbers = [await self._parts.track(part, owner) for part in parts_of(board)]
+        except BoardMoving:
+            await self.untrack(board, owner)
+            raise
+        return [Tracking(number, owner) for number in numbers]
 
-    async def untrack(self, board: Opened) -> None:
-        """End the tracking and blocking of all parts."""
-        for part in parts_of(board):
-            await self._parts.untrack(part)
+    async def untrack(self, board: Opened, owner: str) -> bool:
+        """End the tracking and blocking of all parts by an owner. Return False if another owner
+        tracks or blocks a part."""
+        return all([await self._parts.untrack(part, owner) for part in parts_of(board)])
 
-    async def block(self, board: Opened, numbers: Sequence[str]) -> None:
+    async def block(self, board: Opened, copies: Sequence[Tracking]) -> None:
         """Refuse further writes to the shards. The label replica still counts what they have
         counted."""
-        for shard, number in zip(shards(board), numbers, strict=False):
-            await self._parts.block(shard, number)
+        for shard, copy in zip(shards(board), copies, strict=False):
+            await self._parts.block(shard, copy)
 
     async def scan(self, board: Opened) -> AsyncIterator[Piece]:
         """Yield the pieces of all parts, which may change meanwhile."""
@@ -96,11 +102,11 @@ class ShardedContents:
                     yield piece
 
     async def changed_pieces(
-        self, board: Opened, numbers: Sequence[str]
+        self, board: Opened, copies: Sequence[Tracking]
     ) -> AsyncIterator[ChangedPiece]:
         """Yield the current rows of what has changed in any part."""
-        for part, number in zip(parts_of(board), numbers, strict=True):
-            async for piece in self._parts.changed_pieces(part, number):
+        for part, copy in zip(parts_of(board), copies, strict=True):
+            async for piece in self._parts.changed_pieces(part, copy):
                 if not part.feeds or _is_of_replica(piece):
                     yield piece
 
