@@ -28,6 +28,7 @@ from laurels.core.stats import BoardStats
 from laurels.errors import Closed, LaurelsError, Unavailable, UnknownBoard
 from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
 from laurels.errors.placement import BoardMoving, MoveRefused, UnknownStore
+from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.base import PortableStore, Servable, TrackedBoard
 from laurels.stores.intake.tags import new_owner
@@ -45,6 +46,8 @@ _WORKING_SECONDS = MOST_HOLD_SECONDS * 0.7
 _ROUND_SECONDS = 0.1
 """After a round that took at most this long, the writes are held. If they may be held for longer
 than usual, a longer round suffices."""
+_STEP_SHARE = 0.9
+"""A copy that failed after this share of a step has begun soon after the beginning of the step."""
 _PAUSE_SECONDS = 0.5
 _ROUNDS = 20
 _COMPARISONS = 3
@@ -150,12 +153,14 @@ class Mover:
     ) -> MovedBoard:
         most_seconds = max(_WORKING_SECONDS, pause_seconds)
         for _ in range(ATTEMPTS):
+            began = self._clock()
             try:
                 copy = self._copy_in_rounds(board, tracked, source, target, most_seconds)
                 with self._held(board, most_seconds) as held:
                     origin = self._complete(board, tracked, source, target, copy, held)
                     self._switch(board, replace(route, uid=origin.uid), source, target, to)
             except BoardChanging:
+                _ensure_steps_are_longer(source.copies.origin(board), self._clock() - began)
                 # The tracking does not end in between, so no other process can begin a move.
                 tracked = source.copies.track(board, route.owner)
             else:
@@ -353,6 +358,21 @@ class Held:
     def end(self) -> None:
         """Note for how long the writes were held."""
         self.seconds = self._clock() - self._began
+
+
+def _ensure_steps_are_longer(origin: Origin, seconds: float) -> None:
+    """Raise MoveRefused if a copy that has failed after some seconds took as long as a step of a
+    rolling window, so that the next copy could not be completed within a step either."""
+    windows = Board.from_json(origin.definition).rules().windows
+    for name, running in origin.running.items():
+        step = windows[name].period_of(running)
+        length = (step.end_ms - step.start_ms) / 1_000
+        if seconds >= _STEP_SHARE * length:
+            raise MoveRefused(
+                f"the board cannot be copied within a step of its window {quoted(name)}, which "
+                f"lasts {length:,g} s: when the step ended, the copy had taken {seconds:,.0f} s. "
+                "Remove the window, move the board, and add the window again; it then begins empty"
+            )
 
 
 def _ensure_unchanged(before: Origin, now: Origin) -> None:
