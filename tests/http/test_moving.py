@@ -410,7 +410,8 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
     with serve() as server, laurels.open(keyed(server.url)) as lb:
         lb.create(KILLED)
         lb.submit_many(
-            "a1", [{"member": f"m{i}", "value": i, "labels": ROOM} for i in range(2_000)]
+            "a1",
+            [{"member": f"m{i}", "value": 1_000_000 + i, "labels": ROOM} for i in range(2_000)],
         )
         server.end()
     for _ in range(scaled(20, 200)):
