@@ -5,10 +5,7 @@ neither waits for a commit nor delays one, and the log has only the records from
 are made.
 """
 
-import os
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -18,7 +15,7 @@ from msgspec.structs import replace
 from laurels.errors import FormatTooNew, StorageFailed
 from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
 
-from .private_files import create_file
+from .database import Database
 
 NAME = "audit.db"
 FORMAT = 1
@@ -45,16 +42,15 @@ class FolderAudit:
     """
 
     def __init__(self, folder: Path, most: int = MAX_ENTRIES) -> None:
-        self._path = folder / NAME
+        self._database = Database(folder / NAME, (_SCHEMA,), FORMAT, "FULL")
         self._most = most
         self._lock = Lock()
-        self._connection: sqlite3.Connection | None = None
         self._waiting: list[_Write] = []
 
     def create(self) -> None:
         """Create the file if it is missing, and open it."""
-        with self._lock, self._plain_errors():
-            self._opened()
+        with self._lock, self._database.plain_errors():
+            self._database.connection()
 
     def add(self, entries: Sequence[AuditEntry]) -> None:
         write = _Write(entries)
@@ -67,10 +63,10 @@ class FolderAudit:
 
     def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         older_than = _LAST_ID if before is None else int(before.partition("-")[0])
-        with self._lock, self._plain_errors():
-            if self._connection is None and not self._path.exists():
+        with self._lock, self._database.plain_errors():
+            if not self._database.exists:
                 return []
-            rows = self._opened().execute(_NEWEST, (older_than, limit)).fetchall()
+            rows = self._database.connection().execute(_NEWEST, (older_than, limit)).fetchall()
             return [
                 replace(msgspec.json.decode(body, type=AuditEntry), id=str(number))
                 for number, body in rows
@@ -78,29 +74,7 @@ class FolderAudit:
 
     def close(self) -> None:
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            os.close(create_file(self._path))
-            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > FORMAT:
-            raise FormatTooNew(f"{self._path} is in format {version}, this version reads {FORMAT}")
-        connection.execute(_SCHEMA)
-        connection.execute(f"PRAGMA user_version={FORMAT}")
+            self._database.close()
 
     def _add_waiting(self) -> None:
         """Write the rows of all waiting calls, under the lock."""
@@ -108,7 +82,7 @@ class FolderAudit:
         rows = [row for write in writes for row in write.rows]
         error = None
         try:
-            with self._plain_errors(), self._transaction() as connection:
+            with self._database.transaction() as connection:
                 connection.executemany("INSERT INTO entry (body) VALUES (?)", rows)
                 (last,) = connection.execute("SELECT max(id) FROM entry").fetchone()
                 connection.execute("DELETE FROM entry WHERE id <= ?", (last - self._most,))
@@ -116,21 +90,3 @@ class FolderAudit:
             error = failed
         for write in writes:
             write.done, write.error = True, error
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._opened()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            connection.rollback()
-            raise
-        connection.execute("COMMIT")
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, OverflowError, msgspec.MsgspecError) as error:
-            raise StorageFailed(f"{self._path} could not be read or written: {error}") from error

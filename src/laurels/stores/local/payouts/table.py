@@ -6,7 +6,6 @@ that loses the end of its log loses what it had not acknowledged, and nothing el
 writes is synced before a snapshot becomes valid, and folded again if it was lost before.
 """
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,7 @@ from threading import RLock
 from typing import Any
 
 from laurels.core.payouts import PayoutFilter, PayoutRow
-from laurels.errors import FormatTooNew, StorageFailed
-from laurels.stores.local.files.private_files import create_file
+from laurels.stores.local.files.database import Database
 
 NAME = "payouts.db"
 FORMAT = 1
@@ -50,9 +48,9 @@ class PayoutTable:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._path = None if folder is None else folder / NAME
+        path = None if folder is None else folder / NAME
+        self._database = Database(path, _SCHEMA, FORMAT, "NORMAL")
         self._lock = RLock()
-        self._opened: sqlite3.Connection | None = None
 
     # Making payouts
 
@@ -73,7 +71,7 @@ class PayoutTable:
     def unstage(self, uid: str, window: str, instance: int, revision: int) -> None:
         """Undo `stage` and `stage_replaced` of a revision that was not published, such as those of
         a store that was killed meanwhile."""
-        if not self._exists():
+        if not self._database.exists:
             return
         period = (uid, window, instance, revision)
         with self._transaction() as connection:
@@ -92,7 +90,7 @@ class PayoutTable:
 
         `newest_revision` returns the newest revision of a period (uid, window, instance), -1 for a
         period that is not sealed, and None for a period whose payouts stay as they are."""
-        if not self._exists():
+        if not self._database.exists:
             return
         periods = self._rows("SELECT DISTINCT uid, window, instance FROM payout", ())
         with self._transaction() as connection:
@@ -121,7 +119,7 @@ class PayoutTable:
         return None if due_ms is None else int(due_ms)
 
     def publish(self, uid: str, window: str, instance: int, revision: int, now_ms: int) -> None:
-        if not self._exists():
+        if not self._database.exists:
             return
         period = (uid, window, instance, revision)
         with self._transaction() as connection:
@@ -137,7 +135,7 @@ class PayoutTable:
             )
 
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
-        if not self._exists():
+        if not self._database.exists:
             return
         with self._transaction() as connection:
             connection.execute(
@@ -200,72 +198,25 @@ class PayoutTable:
     def flush(self) -> None:
         """Sync what was written. Until then a power cut may undo what was published and
         confirmed."""
-        with self._lock, self._plain_errors():
-            if self._opened is not None and self._path is not None:
-                self._opened.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        with self._lock, self._database.plain_errors():
+            if self._database.path is not None and (opened := self._database.opened) is not None:
+                opened.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
-
-    def _exists(self) -> bool:
-        return self._opened is not None or (self._path is not None and self._path.exists())
+            self._database.close()
 
     def _rows(self, statement: str, arguments: Any) -> list[Any]:
-        with self._lock, self._plain_errors():
-            if not self._exists():
+        with self._lock, self._database.plain_errors():
+            if not self._database.exists:
                 return []
-            return self._connection().execute(statement, arguments).fetchall()
+            return self._database.connection().execute(statement, arguments).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._plain_errors():
-            connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.execute("COMMIT")
-
-    def _connection(self) -> sqlite3.Connection:
-        if self._opened is None:
-            if self._path is not None:
-                os.close(create_file(self._path))
-            connection = sqlite3.connect(
-                ":memory:" if self._path is None else self._path,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._opened = connection
-        return self._opened
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > FORMAT:
-            raise FormatTooNew(f"{self._path} is in format {version}, this version reads {FORMAT}")
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={FORMAT}")
-
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, OverflowError) as error:
-            where = self._path or "the table of payouts"
-            raise StorageFailed(f"{where} could not be read or written: {error}") from error
+        with self._lock, self._database.transaction() as connection:
+            yield connection
 
 
 def _row(values: Sequence[Any]) -> PayoutRow:
