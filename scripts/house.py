@@ -87,6 +87,7 @@ ADDED_SINCE = (
     "stores/http/copies.py",
     "stores/http/seen.py",
     "stores/intake/closing.py",
+    "stores/intake/confirming.py",
     "stores/intake/copies.py",
     "stores/intake/deleted_positions.py",
     "stores/intake/hiding.py",

@@ -14,8 +14,8 @@ from tests.internals import local
 import laurels
 from laurels.core.changes.answers import Change
 from laurels.errors import StorageFailed
+from laurels.stores.intake.member_writes import removal
 from laurels.stores.intake.tickets import Ticket
-from laurels.stores.intake.writes import removal
 from laurels.stores.local.archive.segment import PeriodKey
 from laurels.stores.local.log.folder import Folder
 from laurels.stores.local.log.sqlite import SqliteLog

@@ -28,9 +28,11 @@ from laurels.errors import NotSealed
 from laurels.model.event import member_bytes
 from laurels.model.validation import quoted
 
-from . import writes
 from .accept import SubmitOptions, data_bytes
+from .board_writes import change, creation, deletion
+from .confirming import confirmation
 from .hiding import hiding, hiding_everywhere, showing, showing_everywhere
+from .member_writes import DataChange, removal
 from .mending import Mending
 from .submission import Submission
 from .writes import FoldedWrite
@@ -75,9 +77,9 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
         case SetData(board, member, data, before):
             expected = UNSET if before is UNSET else data_bytes(before)
             state = store.named(board)
-            return writes.DataChange(state, member_bytes(member), data_bytes(data), expected)
+            return DataChange(state, member_bytes(member), data_bytes(data), expected)
         case RemoveMember(board, member):
-            return writes.removal(store.named(board), member_bytes(member))
+            return removal(store.named(board), member_bytes(member))
         case HideMember(board, member, reason, until_ms):
             return hiding(store.named(board), member, reason, until_ms)
         case ShowMember(board, member):
@@ -89,15 +91,15 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
         case Mend(board, rankings, at_ms):
             return Mending(store.named(board), rankings, at_ms)
         case ConfirmPayout(board, payout, reference):
-            return writes.confirmation(board, payout, reference)
+            return confirmation(board, payout, reference)
         case DisqualifyMember(board):
             raise NotSealed(f"the board {quoted(board)} is in a store that seals no periods")
         case CreateBoard(definition, exist_ok):
-            return writes.creation(definition, exist_ok=exist_ok)
+            return creation(definition, exist_ok=exist_ok)
         case ChangeBoard(name, changes):
-            return writes.change(name, changes)
+            return change(name, changes)
         case DeleteBoard(name, is_moved):
-            return writes.deletion(name, is_moved=is_moved)
+            return deletion(name, is_moved=is_moved)
     raise TypeError(f"expected a command, got {command!r}")
 
 

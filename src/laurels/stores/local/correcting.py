@@ -22,8 +22,9 @@ from laurels.model.event import member_bytes
 from laurels.model.labels import is_by, scope_named
 from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
+from laurels.stores.intake.confirming import ensure_short_text
 from laurels.stores.intake.tags import new_tag
-from laurels.stores.intake.writes import Single, ensure_short_text
+from laurels.stores.intake.writes import Single
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MIN_MS
 

@@ -37,10 +37,11 @@ from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_unarchived
+from laurels.stores.intake.member_writes import DataChange
 from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.submission import Submission
-from laurels.stores.intake.writes import DataChange, FoldedWrite, Single
+from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MAX_MS, MIN_MS
 

@@ -7,7 +7,7 @@ import msgspec
 from laurels.errors import PositionMoved
 from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
-from laurels.stores.intake.writes import data_moved
+from laurels.stores.intake.member_writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import (
     DefinitionOutdated,

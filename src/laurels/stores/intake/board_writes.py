@@ -1,0 +1,93 @@
+"""The writes that create, change and delete a board."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from laurels.core import record
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.fold import Fold
+from laurels.errors import BoardExists, BoardInvalid, PeriodsUnsealed, UnsafeChange
+from laurels.errors.payouts import PayoutsOpen
+from laurels.model.board import Board
+from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
+from laurels.model.board_times import instant_text
+from laurels.model.validation import quoted
+
+from .tags import new_tag, new_uid
+from .writes import Single
+
+
+def creation(board: Board, *, exist_ok: bool) -> Single:
+    """Return a write that creates a board. With `exist_ok` an equal board may already exist."""
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        if (existing := boards.boards.get(board.name)) is not None:
+            is_equal = existing.board == named_as(board, existing.board)
+            if exist_ok and is_equal:
+                return None
+            differs = "" if is_equal else " with another definition"
+            raise BoardExists(f"there is a board {quoted(board.name)} already{differs}")
+        if not boards.event_time and board.rules().is_gone(now_ms):
+            raise BoardInvalid(
+                f"the board would be removed at once: {board.retain} after {board.ends} is before "
+                f"now, {instant_text(now_ms)}"
+            )
+        return record.Create(boards.next_number, 1, now_ms, board.to_json(), new_uid(), new_tag())
+
+    return Single(propose, exclusive=True)
+
+
+def change(name: str, changes: Mapping[str, Any]) -> Single:
+    """Return a write that changes the definition of a board. Changes that would alter the meaning
+    of earlier answers are refused."""
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.named(name)
+        changed = safe_change(state.board, changes)
+        if changed == state.board:
+            return None
+        at_ms = boards.accepts_at(state, now_ms)
+        ensure_end_to_come(state.board, changed, at_ms)
+        ensure_end_open(state, changed)
+        return record.Redefine(
+            state.number,
+            state.version + 1,
+            at_ms,
+            changed.to_json(),
+            new_tag(),
+        )
+
+    return Single(propose, exclusive=True)
+
+
+def ensure_end_open(state: BoardState, changed: Board) -> None:
+    """Raise UnsafeChange if the end of a board would change after a period that ends there was
+    closed."""
+    ends_ms = state.rules.ends_ms
+    if changed.rules().ends_ms == ends_ms:
+        return
+    for name, closing in state.closing.items():
+        window = state.rules.windows[name]
+        closed = (*closing.closed, *closing.sealed)
+        if any(window.period_of(instance).end_ms == ends_ms for instance in closed):
+            raise UnsafeChange(
+                f"ends cannot change: the window {quoted(name)} was closed at the end of the board"
+            )
+
+
+def deletion(name: str, *, is_moved: bool = False) -> Single:
+    """Return a write that deletes a board with all its data. With `is_moved` the board continues in
+    another store, so no change records the deletion."""
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.named(name)
+        if isinstance(boards, Fold) and not boards.closings.is_settled(
+            state, boards.time_of(state)
+        ):
+            raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
+        if boards.payouts is not None and boards.payouts.is_open(state.uid):
+            raise PayoutsOpen(f"the board {quoted(name)} has payouts that are not confirmed")
+        tag = 0 if is_moved else new_tag()
+        return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
+
+    return Single(propose, exclusive=True)
