@@ -10,6 +10,7 @@ from laurels.core.closing import DuePeriod
 from laurels.core.fold import Fold
 
 from .tags import new_tag
+from .writes import RecordsWrite
 
 
 def close_records(board: BoardState, due: Sequence[DuePeriod], now_ms: int) -> list[record.Close]:
@@ -28,15 +29,11 @@ def close_records(board: BoardState, due: Sequence[DuePeriod], now_ms: int) -> l
     ]
 
 
-class ClosingWrite:
+class ClosingWrite(RecordsWrite):
     """A write that closes the due periods of boards. A commit makes it itself, before the writes
     to these boards, so it has no callers and no results."""
 
     exclusive = False
-    weight = 1
-    board = None
-    kind = None
-    moves = None
 
     def __init__(self, closes: Sequence[record.Close]) -> None:
         self._records = closes
@@ -47,21 +44,6 @@ class ClosingWrite:
     def encoded(self) -> list[msgspec.Raw]:
         """Return the records of the write as parts of a log entry."""
         return list(map(record.encode_one, self._records))
-
-    def prepare(self, fold: Fold, limit: int) -> bool:
-        return True
-
-    def pieces(self) -> list[int]:
-        return [each.now_ms for each in self._records]
-
-    def before(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def fold(self, fold: Fold, piece: int) -> None:
-        fold.apply(self._records[piece])
-
-    def after(self, fold: Fold, piece: int) -> None:
-        pass
 
     def results(self, offset: int) -> Sequence[None]:
         return []

@@ -33,11 +33,12 @@ class Removal(Single):
         return self._scan.search_share(fold.index)
 
     def fold(self, fold: Fold, piece: int) -> None:
-        assert isinstance(self._record, record.Remove)
-        state = fold.by_number(self._record.board)
-        fold.move_time(state, self._record.now_ms)
+        (removed,) = self._records
+        assert isinstance(removed, record.Remove)
+        state = fold.by_number(removed.board)
+        fold.move_time(state, removed.now_ms)
         state.changes += 1
-        self.settle(fold.remove(self._record, self._scan.scopes))
+        self.settle(fold.remove(removed, self._scan.scopes))
 
 
 def removal(board: BoardState, member: bytes) -> Single:

@@ -20,6 +20,7 @@ from laurels.model.validation import quoted
 from laurels.timeline.instants import MIN_MS
 
 from .tags import new_tag
+from .writes import RecordsWrite
 
 
 class _Prepared(Struct, frozen=True):
@@ -32,18 +33,14 @@ class _Prepared(Struct, frozen=True):
     expected: record.EntryRows | None
 
 
-class Mending:
+class Mending(RecordsWrite):
     """A write that replaces entries of rankings. It has a record for each ranking, and needs a
     commit of its own. Its result is the number of replaced entries."""
-
-    exclusive = True
-    kind = None
-    moves = None
 
     def __init__(
         self, board: BoardState, rankings: Sequence[RankingEntries], at_ms: int | None
     ) -> None:
-        self.board: BoardState | None = board
+        self.board = board
         self.name = board.board.name
         self._number = board.number
         self._at_ms = MIN_MS if at_ms is None else at_ms
@@ -85,17 +82,8 @@ class Mending:
         scopes = [each.scope for each in self._prepared if each.scope]
         return fold.advance_number(self._number, scopes, limit)
 
-    def pieces(self) -> list[int]:
-        return [each.now_ms for each in self._records]
-
-    def before(self, fold: Fold, piece: int) -> None:
-        pass
-
     def fold(self, fold: Fold, piece: int) -> None:
         self.done += fold.mend(self._records[piece])
-
-    def after(self, fold: Fold, piece: int) -> None:
-        pass
 
     def results(self, offset: int) -> Sequence[Any]:
         return [self.done]

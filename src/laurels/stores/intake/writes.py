@@ -65,111 +65,18 @@ class FoldedWrite(Protocol):
         raise an error for all of them."""
 
 
-class Task:
-    """Work that is done between commits. It is queued like a write, but has no records."""
+class RecordsWrite:
+    """The steps of a write that has a record for each piece, which `records` of a subclass makes.
+    Unless the subclass says otherwise, the write needs no preparation and has one caller, whose
+    result is None."""
 
     exclusive = True
     weight = 1
-    board = None
+    board: BoardState | None = None
     kind = None
     moves = None
 
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self._work = work
-        self._done: Any = None
-
-    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        self._done = self._work()
-        return []
-
-    def prepare(self, fold: Fold, limit: int) -> bool:
-        return True
-
-    def pieces(self) -> list[int]:
-        return []
-
-    def before(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def fold(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def after(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def results(self, offset: int) -> Sequence[Any]:
-        return [self._done]
-
-
-class Single:
-    """A write of one record, which `propose` makes from the state of the boards during the commit.
-
-    An `exclusive` write has a commit of its own, since later writes are validated against its
-    effect. The result of the write is the result of folding the record.
-    """
-
-    weight = 1
-    board = None
-    kind = None
-    moves = None
-
-    def __init__(
-        self, propose: Callable[[Boards, int], record.Record | None], *, exclusive: bool = False
-    ) -> None:
-        self.exclusive = exclusive
-        self._propose = propose
-        self._record: record.Record | None = None
-        self._done = False
-
-    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        self._record = self._propose(boards, now_ms)
-        return [] if self._record is None else [self._record]
-
-    def prepare(self, fold: Fold, limit: int) -> bool:
-        return True
-
-    def pieces(self) -> list[int]:
-        return [] if self._record is None else [self._record.now_ms]
-
-    def before(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def fold(self, fold: Fold, piece: int) -> None:
-        if self._record is not None:
-            self.settle(fold.apply(self._record))
-
-    def settle(self, done: bool) -> None:
-        """Store the result of folding the record."""
-        self._done = done
-
-    def after(self, fold: Fold, piece: int) -> None:
-        pass
-
-    def results(self, offset: int) -> Sequence[bool]:
-        return [self._done]
-
-
-class Several:
-    """A write of several records, which `propose` makes from the state of the boards during the
-    commit."""
-
-    exclusive = True
-    board = None
-    scopes = ()
-    kind = None
-    moves = None
-    weight = 1
-
-    def __init__(self, propose: Callable[[Boards, int], list[record.Record]]) -> None:
-        self._propose = propose
-        self._records: list[record.Record] = []
-
-    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        self._records = self._propose(boards, now_ms)
-        return self._records
-
-    def plan(self, boards: Boards) -> None:
-        pass
+    _records: Sequence[record.Record] = ()
 
     def prepare(self, fold: Fold, limit: int) -> bool:
         return True
@@ -186,5 +93,63 @@ class Several:
     def after(self, fold: Fold, piece: int) -> None:
         pass
 
-    def results(self, offset: int) -> Sequence[None]:
+    def results(self, offset: int) -> Sequence[Any]:
         return [None]
+
+
+class Task(RecordsWrite):
+    """Work that is done between commits. It is queued like a write, but has no records."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._done: Any = None
+
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        self._done = self._work()
+        return []
+
+    def results(self, offset: int) -> Sequence[Any]:
+        return [self._done]
+
+
+class Single(RecordsWrite):
+    """A write of one record, which `propose` makes from the state of the boards during the commit.
+
+    An `exclusive` write has a commit of its own, since later writes are validated against its
+    effect. The result of the write is the result of folding the record.
+    """
+
+    def __init__(
+        self, propose: Callable[[Boards, int], record.Record | None], *, exclusive: bool = False
+    ) -> None:
+        self.exclusive = exclusive
+        self._propose = propose
+        self._done = False
+
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        proposed = self._propose(boards, now_ms)
+        self._records = () if proposed is None else (proposed,)
+        return list(self._records)
+
+    def fold(self, fold: Fold, piece: int) -> None:
+        self.settle(fold.apply(self._records[piece]))
+
+    def settle(self, done: bool) -> None:
+        """Store the result of folding the record."""
+        self._done = done
+
+    def results(self, offset: int) -> Sequence[Any]:
+        return [self._done]
+
+
+class Several(RecordsWrite):
+    """A write of several records, which `propose` makes from the state of the boards during the
+    commit."""
+
+    def __init__(self, propose: Callable[[Boards, int], list[record.Record]]) -> None:
+        self._propose = propose
+
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        proposed = self._propose(boards, now_ms)
+        self._records = proposed
+        return proposed
