@@ -11,7 +11,17 @@ from laurels.cli.boards.scoping import Labels, parse_labels, scope_words
 
 from .errors import Usage
 from .option_groups import OptionGroup
-from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName, WithData
+from .options import (
+    DEFAULT_URL,
+    READING,
+    AsJson,
+    BoardName,
+    MemberName,
+    PageCursor,
+    Url,
+    WindowName,
+    WithData,
+)
 from .ranking_options import RankingOptions
 from .show import (
     Side,
@@ -43,15 +53,7 @@ class PagingOptions(OptionGroup, frozen=True):
         bool,
         typer.Option("--reverse", help="Begin at the end of the ranking.", rich_help_panel=READING),
     ] = False
-    after: Annotated[
-        str | None,
-        typer.Option(
-            "--after",
-            metavar="CURSOR",
-            help="Continue after a page, by its cursor.",
-            rich_help_panel=READING,
-        ),
-    ] = None
+    after: PageCursor = None
 
 
 def top(
@@ -159,7 +161,7 @@ def _rank_among(
 
 def needed(
     board: BoardName,
-    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    member: MemberName,
     rank: Annotated[
         int | None,
         typer.Argument(
@@ -210,7 +212,7 @@ def needed(
 
 def around(
     board: BoardName,
-    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    member: MemberName,
     ranking: RankingOptions,
     radius: Annotated[
         int,

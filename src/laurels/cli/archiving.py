@@ -1,7 +1,6 @@
 """`archive list | export` and `verify`: the standings of sealed periods."""
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -9,9 +8,10 @@ import laurels
 from laurels.errors import ArchiveDamaged
 
 from .errors import Usage
+from .exporting import ExportOptions
 from .exporting import export as export_ranking
 from .option_groups import command
-from .options import DEFAULT_URL, OUTPUT, READING, AsJson, BoardName, Url, WindowName, WithData
+from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
 from .ranking_options import RankingOptions
 from .show import complain_of, put_json, put_line, put_table
 
@@ -83,21 +83,7 @@ def list_(
 def export(
     board: BoardName,
     ranking: RankingOptions,
-    form: Annotated[
-        Literal["csv", "jsonl"] | None,
-        typer.Option("--format", help="CSV (the default) or JSON Lines.", rich_help_panel=OUTPUT),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write to this file. It gets its name when it is complete.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    data: WithData = False,
+    target: ExportOptions,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -110,7 +96,7 @@ def export(
     """
     if ranking.period is None:
         raise Usage("expected --period with the label of a period, as `archive list` shows it")
-    return export_ranking(board, ranking, form, output, data, at, json)
+    return export_ranking(board, ranking, target, at, json)
 
 
 def verify(

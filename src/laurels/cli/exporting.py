@@ -16,6 +16,7 @@ import laurels
 from laurels.stores.local.files.private_files import NEW, open_output
 
 from .errors import OutputFailed, Usage
+from .option_groups import OptionGroup
 from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData
 from .ranking_options import RankingOptions
 from .show import json_bytes, numbers, put_bytes, readable
@@ -25,13 +26,13 @@ _FLUSH_BYTES = 1 << 16
 Write = Callable[[bytes], object]
 
 
-def export(
-    board: BoardName,
-    ranking: RankingOptions,
+class ExportOptions(OptionGroup, frozen=True):
+    """How and where to write a ranking."""
+
     form: Annotated[
         Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="CSV (the default) or JSON Lines.", rich_help_panel=OUTPUT),
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option(
@@ -41,8 +42,14 @@ def export(
             help="Write to this file. It gets its name when it is complete.",
             rich_help_panel=OUTPUT,
         ),
-    ] = None,
-    data: WithData = False,
+    ] = None
+    data: WithData = False
+
+
+def export(
+    board: BoardName,
+    ranking: RankingOptions,
+    target: ExportOptions,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -56,17 +63,17 @@ def export(
       laurels export gifts --label room=42 -o room-42.csv
     """
     arguments = ranking.arguments()
-    if json and form == "csv":
+    if json and target.form == "csv":
         raise Usage("expected --json or --format csv, got both")
     with laurels.open(at, create=False) as lb:
         definition = lb.get(board)
-        entries = lb.export(board, with_data=data, **arguments)
+        entries = lb.export(board, with_data=target.data, **arguments)
         lines = (
             _json_lines(entries)
-            if json or form == "jsonl"
-            else _csv_lines(definition, entries, data=data)
+            if json or target.form == "jsonl"
+            else _csv_lines(definition, entries, data=target.data)
         )
-        with _output(output) as write:
+        with _output(target.output) as write:
             _write_out(lines, write)
     return 0
 

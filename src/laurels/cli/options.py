@@ -17,6 +17,8 @@ __all__ = [
     "READING",
     "AsJson",
     "BoardName",
+    "MemberName",
+    "PageCursor",
     "PeriodLabel",
     "Url",
     "WindowName",
@@ -44,6 +46,16 @@ WindowName = Annotated[
         "--window",
         metavar="NAME",
         help="The window. Default: the board's first.",
+        rich_help_panel=READING,
+    ),
+]
+MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")]
+PageCursor = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="CURSOR",
+        help="Continue after a page, by its cursor.",
         rich_help_panel=READING,
     ),
 ]

@@ -16,7 +16,17 @@ from laurels.errors.service import Forbidden
 from laurels.wire.audit_entry import AuditEntry
 
 from .errors import Usage
-from .options import DEFAULT_URL, READING, AsJson, BoardName, PeriodLabel, Url, WindowName
+from .options import (
+    DEFAULT_URL,
+    READING,
+    AsJson,
+    BoardName,
+    MemberName,
+    PageCursor,
+    PeriodLabel,
+    Url,
+    WindowName,
+)
 from .settling import amount_text
 from .show import Side, escaped, put_json, put_line, put_table
 
@@ -54,15 +64,7 @@ def payouts(
     limit: Annotated[
         int, typer.Option("--limit", "-n", help="Number of payouts.", rich_help_panel=READING)
     ] = 100,
-    after: Annotated[
-        str | None,
-        typer.Option(
-            "--after",
-            metavar="CURSOR",
-            help="Continue after a page, by its cursor.",
-            rich_help_panel=READING,
-        ),
-    ] = None,
+    after: PageCursor = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -123,7 +125,7 @@ def confirm(
 
 def disqualify(
     board: BoardName,
-    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    member: MemberName,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")],
     window: WindowName = None,
     period: PeriodLabel = None,
