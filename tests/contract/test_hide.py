@@ -3,24 +3,19 @@ shown again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.errors import HiddenEverywhere, InvalidAt, InvalidHiding, MemberHidden
-from laurels.stores.local.sealing_thread import SealingThread
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import HIDING, Deployment, Implementation
 from tests.counts import rare
 from tests.stateful import rules
-from tests.stateful.choices import COMBINATIONS, report
-from tests.stateful.world import World
+from tests.stateful.rounds import play_round, three_boards
 
 # Events are random, so all events of a batch may be refused, and callers get a warning about that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
@@ -52,14 +47,6 @@ STEPS: tuple[rules.Rule, ...] = (
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
-
-
-@pytest.fixture
-def deployment(
-    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Deployment]:
-    with Deployment(implementation, tmp_path, clock) as deployment:
-        yield deployment
 
 
 def listed(lb: laurels.Leaderboards, board: str = "b", **ranking: object) -> list[tuple[str, int]]:
@@ -437,28 +424,11 @@ def test_every_answer_is_that_of_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
-    clock = laurels.ManualClock(NOW_MS)
-    # Periods are sealed only by the rule that does so: a thread would do it at any time.
-    unsealed = patch.object(SealingThread, "start")
-    with unsealed, Deployment(implementation, tmp_path, clock) as deployment:
-        world = World(deployment, clock, "UTC")
-        for i, combination in enumerate(rng.sample(COMBINATIONS, 3)):
-            columns, tie, rank = combination
-            if rank == "dense" and implementation.divided:
-                rank = "competition"
-            chosen = world.chosen(rng, f"b{i}", (columns, tie, rank))
-            world.create(replace(chosen, hide_zero=rng.random() < 0.2))
+    with three_boards(implementation, tmp_path, rng, lambda: rng.random() < 0.2) as world:
         for _ in range(16):
-            name = rng.choice(sorted(world.oracle.boards))
-            board = world.oracle.boards[name]
-            reports = [report(rng, board, clock.now_ms()) for _ in range(rng.randint(1, 9))]
-            world.submit_many(name, reports, None, ranks=True, all_or_nothing=False)
-            rng.choice(STEPS)(world, rng)
-            world.comparison.compare(world.lb, rng)
+            play_round(world, rng, STEPS)
             for asked in world.oracle.boards:
-                world.comparison.some_ranking(world.lb, asked, rng).every(rng)
                 world.comparison.changes(world.lb, asked, rng)
-        world.lb.check()
 
 
 def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(

@@ -6,19 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.errors import BoardInvalid
-from laurels.stores.local.sealing_thread import SealingThread
-from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.counts import rare
 from tests.stateful import rules
-from tests.stateful.choices import COMBINATIONS, report
-from tests.stateful.world import World
+from tests.stateful.rounds import play_round, three_boards
 
 # Events are random, so all events of a batch may be refused, and callers get a warning about that.
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
@@ -188,26 +184,8 @@ def test_every_answer_is_that_of_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int
 ) -> None:
     rng = Random(seed)
-    clock = laurels.ManualClock(NOW_MS)
-    # Periods are sealed only by the rule that does so: a thread would do it at any time.
-    unsealed = patch.object(SealingThread, "start")
-    with unsealed, Deployment(implementation, tmp_path, clock) as deployment:
-        world = World(deployment, clock, "UTC")
-        for i, combination in enumerate(rng.sample(COMBINATIONS, 3)):
-            columns, tie, rank = combination
-            if rank == "dense" and implementation.divided:
-                rank = "competition"
-            chosen = world.chosen(rng, f"b{i}", (columns, tie, rank))
-            world.create(replace(chosen, hide_zero=True))
+    with three_boards(implementation, tmp_path, rng, lambda: True) as world:
         for step in range(12):
-            name = rng.choice(sorted(world.oracle.boards))
-            board = world.oracle.boards[name]
-            reports = [report(rng, board, clock.now_ms()) for _ in range(rng.randint(1, 9))]
-            world.submit_many(name, reports, None, ranks=True, all_or_nothing=False)
-            rng.choice(CHANGES)(world, rng)
-            world.comparison.compare(world.lb, rng)
-            for asked in world.oracle.boards:
-                world.comparison.some_ranking(world.lb, asked, rng).every(rng)
+            name = play_round(world, rng, CHANGES)
             if step == 8:
                 world.change(replace(world.definition(name), hide_zero=False))
-        world.lb.check()
