@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
+from random import Random
 from typing import Any
 
 Row = tuple[str, Any]
@@ -49,3 +51,40 @@ def recounted(prizes: Any, ranked: Sequence[Row], reaches: Reaches = at_least) -
             elif (position if prizes.ties == "first" else group[0]) in places[prize.name]:
                 awards.append((member, prize.name, units))
     return awards
+
+
+def random_prizes(random: Random) -> dict[str, Any]:
+    """Return the definition of one to three prizes."""
+    ties = random.choice(["all", "first", "split"])
+    prizes: list[dict[str, Any]] = []
+    for number in range(random.randint(1, 3)):
+        first = random.randint(1, 5)
+        prize: dict[str, Any] = random.choice(
+            [
+                {"ranks": [first, first + random.randint(0, 4)]},
+                {"percent": random.randint(1, 100)},
+                {"at_least": random.randint(1, 6)},
+            ]
+        )
+        if ties == "split" or random.random() < 0.6:
+            prize |= {"amount": random.randint(1, 50)}
+        prizes.append({"name": f"p{number}", **prize})
+    return {"list": prizes, "ties": ties, "pay_after": "2ms"}
+
+
+def winnings(prizes: Any, ranked: Sequence[Row]) -> Counter[tuple[str, str]]:
+    """Return what the members of a whole list, best first, win by member and prize. A prize without
+    an amount counts as 1."""
+    won: Counter[tuple[str, str]] = Counter()
+    for member, prize, units in recounted(prizes, ranked):
+        won[member, prize] += 1 if units is None else units
+    return won
+
+
+def balance(owed: Iterable[tuple[str, str, int | None, bool]]) -> Counter[tuple[str, str]]:
+    """Return what payouts add up to, by member and prize. A payout has a member, a prize, its units
+    and whether they are taken back."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for member, prize, units, withdrawn in owed:
+        sums[member, prize] += (-1 if withdrawn else 1) * (1 if units is None else units)
+    return Counter({key: count for key, count in sums.items() if count})

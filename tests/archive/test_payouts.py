@@ -24,7 +24,7 @@ from laurels.stores.local.archive.segment import PeriodKey
 from laurels.stores.local.payouts.making import SealedStandings, stage_correction, stage_payouts
 from laurels.stores.local.payouts.table import PayoutTable
 from tests.conftest import Scaled
-from tests.prizes import Row, recounted
+from tests.prizes import Row, balance, random_prizes, winnings
 
 START = (0, 0)
 
@@ -193,32 +193,12 @@ def test_a_correction_that_was_interrupted_leaves_nothing_behind(table: PayoutTa
 
 
 def owed_now(table: PayoutTable) -> Counter[tuple[str, str]]:
-    """Return what the payouts that are not superseded add up to, by member and prize. A prize
-    without an amount counts as 1."""
-    sums: Counter[tuple[str, str]] = Counter()
-    for row in every(table):
-        if row.superseded is None:
-            sign = -1 if row.withdrawn else 1
-            sums[row.member, row.prize] += sign if row.units is None else row.units
-    return Counter({key: count for key, count in sums.items() if count})
-
-
-def random_prizes(random: Random) -> dict[str, Any]:
-    ties = random.choice(["all", "first", "split"])
-    prizes: list[dict[str, Any]] = []
-    for number in range(random.randint(1, 3)):
-        first = random.randint(1, 5)
-        prize: dict[str, Any] = random.choice(
-            [
-                {"ranks": [first, first + random.randint(0, 4)]},
-                {"percent": random.randint(1, 100)},
-                {"at_least": random.randint(1, 6)},
-            ]
-        )
-        if ties == "split" or random.random() < 0.6:
-            prize |= {"amount": random.randint(1, 50)}
-        prizes.append({"name": f"p{number}", **prize})
-    return {"list": prizes, "ties": ties, "pay_after": "2ms"}
+    """Return what the payouts that are not superseded add up to."""
+    return balance(
+        (row.member, row.prize, row.units, row.withdrawn)
+        for row in every(table)
+        if row.superseded is None
+    )
 
 
 def test_after_every_correction_the_payouts_add_up_to_what_is_won(scaled: Scaled) -> None:
@@ -240,10 +220,7 @@ def test_after_every_correction_the_payouts_add_up_to_what_is_won(scaled: Scaled
                 else:
                     stage_payouts(table, standings)
             publish(table, revision, now_ms)
-            won: Counter[tuple[str, str]] = Counter()
-            for member, prize, units in recounted(prizes, ranked):
-                won[member, prize] += 1 if units is None else units
-            assert owed_now(table) == won
+            assert owed_now(table) == winnings(prizes, ranked)
             for id, row in reported.items():
                 kept = table.find(id)
                 assert kept is not None

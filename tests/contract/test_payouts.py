@@ -34,7 +34,7 @@ from tests.calendar_by_scanning import HOUR
 from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import STORES, Deployment, Implementation
-from tests.prizes import Row, recounted
+from tests.prizes import Row, balance, random_prizes, winnings
 
 DAY = 24 * HOUR
 DECEMBER = NOW_MS + 12 * DAY
@@ -339,7 +339,7 @@ def test_payouts_of_random_boards_add_up_to_what_is_won(
     now_ms = NOW_MS
     for episode in range(scaled(8, 200)):
         name = f"b{episode}"
-        definition = _random_prizes(random)
+        definition = random_prizes(random)
         rows: list[Row] = [(f"m{i:02}", random.randint(0, 6)) for i in range(random.randint(1, 12))]
         window = {"name": "day", "type": "day", "prizes": definition}
         lb.create(laurels.Board(name, tie="member", windows=[window]))
@@ -351,10 +351,7 @@ def test_payouts_of_random_boards_add_up_to_what_is_won(
         prizes = prizes_of(definition)
         for _ in range(random.randint(1, 3)):
             rows.sort(key=lambda row: (-row[1], row[0]))
-            won: Counter[tuple[str, str]] = Counter()
-            for member, prize, units in recounted(prizes, rows):
-                won[member, prize] += 1 if units is None else units
-            assert _sums(lb, name) == won
+            assert _sums(lb, name) == winnings(prizes, rows)
             if random.random() < 0.7:
                 now_ms += random.randint(0, 4)
                 clock.set(now_ms)
@@ -368,33 +365,13 @@ def test_payouts_of_random_boards_add_up_to_what_is_won(
                 break
 
 
-def _random_prizes(random: Random) -> dict[str, Any]:
-    ties = random.choice(["all", "first", "split"])
-    prizes: list[dict[str, Any]] = []
-    for number in range(random.randint(1, 3)):
-        first = random.randint(1, 5)
-        prize: dict[str, Any] = random.choice(
-            [
-                {"ranks": [first, first + random.randint(0, 4)]},
-                {"percent": random.randint(1, 100)},
-                {"at_least": random.randint(1, 6)},
-            ]
-        )
-        if ties == "split" or random.random() < 0.6:
-            prize |= {"amount": random.randint(1, 50)}
-        prizes.append({"name": f"p{number}", **prize})
-    return {"list": prizes, "ties": ties, "pay_after": "2ms"}
-
-
 def _sums(lb: laurels.Leaderboards, name: str) -> Counter[tuple[str, str]]:
-    """Return what the payouts that are not superseded add up to, by member and prize. A prize
-    without an amount counts as 1."""
-    sums: Counter[tuple[str, str]] = Counter()
-    for each in lb.payouts(name, limit=1_000):
-        if each.state != "superseded":
-            sign = -1 if each.withdrawn else 1
-            sums[each.member, each.prize] += sign if each.amount is None else int(each.amount)
-    return Counter({key: count for key, count in sums.items() if count})
+    """Return what the payouts that are not superseded add up to."""
+    return balance(
+        (each.member, each.prize, None if each.amount is None else int(each.amount), each.withdrawn)
+        for each in lb.payouts(name, limit=1_000)
+        if each.state != "superseded"
+    )
 
 
 def test_confirmations_and_disqualifications_are_in_the_audit_log(
