@@ -299,8 +299,8 @@ class CalendarWindow(OracleWindow):
     def listed(self, now_ms: int) -> list[Span]:
         kept = self.kept(now_ms)
         labels = [label for label in self.counted if isinstance(label, str)]
-        held = [self._named(label) for label in labels if self.is_unsealed(label, now_ms)]
-        spans = {span.start_ms: span for span in [*held, *kept]}
+        unsealed = [self._named(label) for label in labels if self.is_unsealed(label, now_ms)]
+        spans = {span.start_ms: span for span in [*unsealed, *kept]}
         return [spans[start_ms] for start_ms in sorted(spans, reverse=True)]
 
     def resolve(self, period: str | None, now_ms: int) -> str | None:
@@ -313,8 +313,8 @@ class CalendarWindow(OracleWindow):
         span = self.cut_off(named)
         if span.start_ms > kept[0].start_ms:
             raise Refusal("period_future")
-        held = self.is_unsealed(span.label, now_ms) or span.label in self.closings.archived
-        if span not in kept and not held:
+        is_stored = self.is_unsealed(span.label, now_ms) or span.label in self.closings.archived
+        if span not in kept and not is_stored:
             raise Refusal("period_expired")
         return span.label
 

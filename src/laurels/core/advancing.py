@@ -302,8 +302,8 @@ class AdvancedBoards(Boards):
         if state.closing:
             gone = [key for key in gone if not _is_unsealed(state, key)]
             for window in () if scope else state.closing.keys() & oldest_ms.keys():
-                held = state.closing[window].closed
-                self.index.thaw(state.number, window, min([oldest_ms[window], *held]))
+                closed = state.closing[window].closed
+                self.index.thaw(state.number, window, min([oldest_ms[window], *closed]))
         self.index.drop(gone)
 
     def _watch_boundary(self, state: BoardState) -> None:

@@ -316,8 +316,8 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
     floors = floors_at(state.rules, state.floors, now_ms)
     for name, closing in state.closing.items():
         if closing.open:
-            held = state.rules.windows[name].period_of(min(closing.open))
-            floors[name] = min(floors[name], held.start_ms)
+            oldest_open = state.rules.windows[name].period_of(min(closing.open))
+            floors[name] = min(floors[name], oldest_open.start_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():
         floors[name] = rules.windows[name].period_at(now_ms).start_ms

@@ -193,8 +193,8 @@ def unsealed_periods(board: ClosingBoard, window: Window, running: Period) -> li
     closing = board.closing.get(window.name)
     if closing is None:
         return []
-    held = sorted({*closing.open, *closing.closed}, reverse=True)
-    periods = map(window.period_of, held)
+    unsealed = sorted({*closing.open, *closing.closed}, reverse=True)
+    periods = map(window.period_of, unsealed)
     return [period for period in periods if period.end_ms <= running.start_ms]
 
 

@@ -154,13 +154,13 @@ class WithoutMembers:
         ranks = self._index.ranks(self._key, self._order)
         for i, rank in enumerate(ranks):
             by_rank.setdefault(rank, []).append(self._position_at(i))
-        return [rank for rank, held in by_rank.items() if self._is_lost(rank, held)]
+        return [rank for rank, excluded in by_rank.items() if self._is_lost(rank, excluded)]
 
-    def _is_lost(self, rank: int, held: Sequence[int]) -> bool:
+    def _is_lost(self, rank: int, excluded: Sequence[int]) -> bool:
         """Return whether no entry has a stored dense rank, apart from the entries at the positions
-        `held`. These positions are in ascending order."""
-        first, last = held[0], held[-1]
-        if last - first + 1 > len(held):
+        `excluded`. These positions are in ascending order."""
+        first, last = excluded[0], excluded[-1]
+        if last - first + 1 > len(excluded):
             return False
         beside = self._index.slice(self._key, last + 1, last + 2).ranks
         if first:
