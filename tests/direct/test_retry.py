@@ -10,7 +10,8 @@ import pytest
 
 from laurels.errors import Closed
 from laurels.errors.index_server import IndexFull, IndexUnavailable
-from laurels.stores.redis.remote import CallId, PlanExpired
+from laurels.stores.redis.outdated import PlanExpired
+from laurels.stores.redis.remote import CallId
 from laurels.stores.redis.retry import REPEATS_SECONDS, Attempts, Calls, after
 
 CALL_SECONDS = 2.0

@@ -37,7 +37,8 @@ from laurels.model.rules import Op, Rules
 from laurels.model.windows.rolling import Rolling
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.redis.index.index import RedisIndex
-from laurels.stores.redis.remote import CallId, Opened, ScopesNotReady, StepNotReady
+from laurels.stores.redis.outdated import ScopesNotReady, StepNotReady
+from laurels.stores.redis.remote import CallId, Opened
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000

@@ -14,7 +14,8 @@ from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.connection.deadline import ends_in, seconds_left
 from laurels.stores.redis.index.reads import MAX_CALLS, MAX_WEIGHT, MIN_READS, Reads
-from laurels.stores.redis.remote import DefinitionOutdated, Opened, Reading
+from laurels.stores.redis.outdated import DefinitionOutdated
+from laurels.stores.redis.remote import Opened, Reading
 
 RULES = laurels.Board("b").rules()
 BOARD = Opened(1, 1, RULES)

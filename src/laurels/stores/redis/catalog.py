@@ -1,6 +1,6 @@
 """This process's copy of the board definitions and the time, and how it is updated.
 
-If the copy is out of date, the index refuses the call (`stores.redis.remote`). The caller then
+If the copy is out of date, the index refuses the call (`outdated.py`). The caller then
 updates the copy and tries again.
 """
 
@@ -41,19 +41,18 @@ from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .deletions import ServerDeletions, StoredDeletions
-from .refreshing import Place, refreshed_of
-from .registry import Registry
-from .remote import (
+from .outdated import (
     DefinitionOutdated,
-    FollowedIndex,
-    Opened,
     PassesNotReady,
     PlanExpired,
     RefreshChanged,
-    RefreshStates,
     ScopesNotReady,
     StepNotReady,
 )
+from .protocols import FollowedIndex
+from .refreshing import Place, refreshed_of
+from .registry import Registry
+from .remote import Opened, RefreshStates
 
 ATTEMPTS = 100
 AT_ONCE = 6

@@ -34,7 +34,8 @@ from laurels.errors import NotReady, UnknownBoard
 from laurels.model.validation import quoted
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
-from .remote import DefinitionOutdated, ShardChanges
+from .outdated import DefinitionOutdated
+from .remote import ShardChanges
 from .retry import read_only
 
 _MAX_SEQUENCE = 2**53 - 1

@@ -34,7 +34,8 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog, opened_as
-from .remote import DefinitionOutdated, Opened
+from .outdated import DefinitionOutdated
+from .remote import Opened
 from .tracking import ServerContents, TrackedServerBoard, pulled, release
 
 

@@ -17,8 +17,9 @@ from laurels.core.changes.deleted import MAX_DELETED, Deletion, Deletions, delet
 from laurels.stores.intake.deleted_positions import SinkMove
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+from .protocols import FollowedIndex
 from .registry import Registry
-from .remote import FollowedIndex, Opened
+from .remote import Opened
 
 
 class StoredDeletions(Protocol):

@@ -26,9 +26,9 @@ from .deletions import StoredDeletions
 from .follow import Follower
 from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
+from .protocols import FollowedIndex
 from .query_runner import QueryRunner
 from .registry import Registry
-from .remote import FollowedIndex
 from .retry import Calls
 from .statistics import BoardStatistics
 from .tracking import ServerContents

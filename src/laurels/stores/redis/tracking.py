@@ -9,7 +9,8 @@ from laurels.errors.copies import BoardChanging
 from laurels.stores.redis.connection.deadline import ends_in
 
 from .catalog import BoardCatalog
-from .remote import DefinitionOutdated, Opened, Tracking, TrackingLost
+from .outdated import DefinitionOutdated, TrackingLost
+from .remote import Opened, Tracking
 
 T = TypeVar("T")
 

@@ -46,7 +46,8 @@ from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECOND
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog, opened_as
-from .remote import DefinitionOutdated, Opened, PlanExpired, PositionWrite, StepNotReady
+from .outdated import DefinitionOutdated, PlanExpired, StepNotReady
+from .remote import Opened, PositionWrite
 from .retry import Attempts, Calls, after
 
 MAX_CALL_MEMBERS = 1_000

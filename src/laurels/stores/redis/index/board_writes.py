@@ -9,7 +9,8 @@ from msgspec import UNSET, UnsetType
 from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
 from laurels.core.lifecycle import Due
 from laurels.core.record import MendRanking
-from laurels.stores.redis.remote import DefinitionOutdated, Opened, PositionWrite
+from laurels.stores.redis.outdated import DefinitionOutdated
+from laurels.stores.redis.remote import Opened, PositionWrite
 
 from .batches import encode_positions
 from .calls import BEGIN, END

@@ -9,16 +9,16 @@ from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.intake.member_writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
-from laurels.stores.redis.remote import (
+from laurels.stores.redis.outdated import (
     DefinitionOutdated,
     FeedConflict,
-    Opened,
     PassesNotReady,
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
     TrackingLost,
 )
+from laurels.stores.redis.remote import Opened
 from laurels.stores.redis.scripts import Script
 from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock

@@ -16,7 +16,8 @@ from laurels.core.contents import (
     rows_of,
 )
 from laurels.core.ranking_key import RankingKey
-from laurels.stores.redis.remote import Opened, PassesNotReady
+from laurels.stores.redis.outdated import PassesNotReady
+from laurels.stores.redis.remote import Opened
 
 from .calls import BEGIN, END, ShardCalls
 from .coding import as_text, unpack_rows, unpack_scores

@@ -18,7 +18,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from laurels.core.lifecycle import next_boundary
 from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
-from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardIndex
+from laurels.stores.redis.outdated import FeedConflict
+from laurels.stores.redis.protocols import ShardIndex
+from laurels.stores.redis.remote import Opened, Reading
 
 from .feed import FeedPlace, Pending
 from .merged_feed import merge_feeds, next_runs

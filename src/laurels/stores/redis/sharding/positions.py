@@ -33,7 +33,8 @@ from msgspec import Struct
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.errors import NotReady, PositionDiffers, PositionMoved, ShardsDiffer
 from laurels.model.validation import quoted
-from laurels.stores.redis.remote import Opened, PositionWrite, ShardIndex
+from laurels.stores.redis.protocols import ShardIndex
+from laurels.stores.redis.remote import Opened, PositionWrite
 
 from .shards import gather, shard_of
 

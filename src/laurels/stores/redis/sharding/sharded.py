@@ -27,6 +27,7 @@ from laurels.errors import NotReady, PositionMoved
 from laurels.model.batch import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
+from laurels.stores.redis.protocols import ShardIndex
 from laurels.stores.redis.remote import (
     Applied,
     CallId,
@@ -35,7 +36,6 @@ from laurels.stores.redis.remote import (
     Reading,
     RefreshStates,
     ShardChanges,
-    ShardIndex,
 )
 
 from .counting import Counting, MemberRanks

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch.packing import pack, split_texts, unpack
-from laurels.stores.redis.remote import (
+from laurels.stores.redis.outdated import (
     DefinitionOutdated,
-    Opened,
     PassesNotReady,
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
 )
+from laurels.stores.redis.remote import Opened
 
 REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady, PassesNotReady)
 """The errors by which a shard refuses a call without changing anything; the call is repeated."""

@@ -1,0 +1,59 @@
+"""The errors by which a call tells that what the caller knows is outdated. The server has changed
+nothing; the caller reads what is new, and repeats the call."""
+
+from collections.abc import Iterable
+
+from laurels.model.labels import ALL
+from laurels.stores.redis.sharding.feed import FeedPlace
+
+
+class DefinitionOutdated(Exception):  # noqa: N818 (names the state, as the following ones do)
+    """The board has another definition version on the server, or does not exist there. The caller
+    has to read the definitions again."""
+
+
+class PlanExpired(Exception):  # noqa: N818
+    """A period or step in the caller's plan has ended. The caller has to plan again, for
+    `now_ms`."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__(f"the plan has expired at the server's time {now_ms}")
+        self.now_ms = now_ms
+
+
+class StepNotReady(Exception):  # noqa: N818
+    """A rolling window is not at the running step. The caller has to rotate it in the scopes of
+    `scopes`, and then to repeat the call. "" is the scope of all events."""
+
+    def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
+        self.scopes = tuple(dict.fromkeys(scopes))
+        super().__init__(f"{len(self.scopes)} scopes are stale")
+
+
+class ScopesNotReady(StepNotReady):
+    """A list of scopes would contain stale scopes, which may be empty by now. The caller has to
+    advance these scopes, and then to ask again."""
+
+
+class PassesNotReady(Exception):  # noqa: N818
+    """The members of a ranking cannot be visited before a pass has moved all of them into the
+    layout with a head. The caller has to continue the passes, and then to ask again."""
+
+
+class TrackingLost(Exception):  # noqa: N818
+    """The changes of a board that is copied to another store are no longer tracked, because the
+    server was replaced or another copy was begun. The caller has to begin the copy again."""
+
+
+class FeedConflict(Exception):  # noqa: N818
+    """Other processes have counted entries of the feeds meanwhile. `places` has for each feed the
+    entry that was counted last; the caller has to continue after it."""
+
+    def __init__(self, places: Iterable[FeedPlace]) -> None:
+        self.places = list(places)
+        super().__init__(f"the feeds are counted up to {self.places}")
+
+
+class RefreshChanged(Exception):  # noqa: N818
+    """A refreshed window is not in the state that the caller expected. The caller has to repeat the
+    query."""

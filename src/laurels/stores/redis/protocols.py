@@ -1,0 +1,308 @@
+"""The protocols of an index on a server, with the rankings of boards that several processes share.
+
+Every call is a coroutine and one atomic step on the server, so callers never see an incomplete
+change. A process's copy of a definition, and plans made from it, may be outdated. The server then
+refuses the call without changing anything (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`),
+and the caller repeats the call with a new plan.
+"""
+
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+from msgspec import UNSET, UnsetType
+
+from laurels.core.changes.blocks import WriteBlock
+from laurels.core.index import Offset
+from laurels.core.lifecycle import Due, RollingState
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import RankingKey
+from laurels.core.record import MendRanking
+from laurels.core.requests import ReadRequest
+from laurels.core.stats import BoardLayout
+from laurels.model.batch import Batch
+from laurels.model.rules import Rules
+from laurels.stores.redis.sharding.feed import FeedPlace, Pending
+
+from .remote import Applied, CallId, Opened, PositionWrite, Reading, RefreshStates, ShardChanges
+
+
+class RemoteIndex(Protocol):
+    """An index on a server, which has all rankings of all boards. `due_ms` is the time at which a
+    plan or query expires."""
+
+    async def open(
+        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
+    ) -> None:
+        """Register a board or its changed definition. Repeating the call has no effect. If the
+        board keeps changes, `recorded` is added to them, here and in other methods. With a
+        `restart_tag` all earlier changes are removed, since the board kept no changes for some
+        time."""
+
+    async def close(self, board: Opened) -> None:
+        """Remove a board with all its data, except the changes that `end_changes` keeps. Repeating
+        the call has no effect."""
+
+    async def forget_changes(self, board: Opened) -> None:
+        """Remove the changes of a deleted board."""
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+    ) -> Applied:
+        """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
+        scores and ranks are reported.
+
+        If a call is repeated with the same id within a minute, the index counts nothing again, and
+        returns the first answer.
+        """
+
+    def read(
+        self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+    ) -> Awaitable[Reading]:
+        """Return the results of all requests, from one state."""
+
+    async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
+        """Rotate a rolling window to the running step. Do at most the work of about `limit`
+        members; return False if more is needed."""
+
+    async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
+        """Prepare about `limit` members for a window's next step. Return how many members are
+        left."""
+
+    async def advance_head(self, board: Opened, limit: int) -> int:
+        """Continue the passes that refill the head of a board and renew its grids, by about `limit`
+        members. Return approximately how many members are left. Any number of processes may call
+        this at the same time, and any of them may stop at any point."""
+
+    async def remove(
+        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+    ) -> bool:
+        """Remove a member and its data from every ranking except those by a label. Return whether
+        the member was in any ranking. On a board with scopes the removal takes several steps. Other
+        callers may see a part of the removal, and after an error the caller has to repeat it."""
+
+    async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
+        """Replace entries of a ranking. Return how many were replaced. Repeating the call has no
+        effect."""
+
+    async def set_data(
+        self,
+        board: Opened,
+        member: bytes,
+        data: bytes | None,
+        recorded: WriteBlock | None = None,
+        before: bytes | UnsetType | None = UNSET,
+    ) -> None: ...
+
+    async def set_position(
+        self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
+    ) -> None:
+        """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
+
+    async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
+        """Store the sequence number of the newest block of each shard that a registered sink has
+        confirmed. None means that the sink is no longer registered."""
+
+    async def changes_lost(self, board: Opened) -> int:
+        """Return how many changes were removed before a registered sink had confirmed them."""
+
+    async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
+        """Return the newest sequence number of a change to any board, and the numbers of the boards
+        that have changes after the sequence number `after`. Some of these boards may be missing.
+        None in place of the numbers means that they cannot be determined: `after` is None or too
+        old, or the server has lost its list."""
+
+    async def ensure_current(self, board: Opened) -> None:
+        """Raise DefinitionOutdated unless the board exists with this version of its definition.
+        Call it after reads that do not check the version themselves."""
+
+    async def position(self, board: Opened, source: str) -> str | None:
+        """Return the position of a source. Raises ShardsDiffer."""
+
+    async def positions(self, board: Opened) -> dict[str, str]:
+        """Return the positions of all sources."""
+
+    async def time(self, board: Opened) -> int | None:
+        """Return the time of the board's latest write; None if there was no write."""
+
+    async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
+        """Return the keys of the rankings of all events. Rankings without members are included only
+        with `empty`. Rankings in scopes are never included."""
+
+    async def advance_scopes(
+        self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
+    ) -> bool:
+        """Rotate the rolling windows of scopes. With `full` also drop the scopes' expired periods,
+        and prepare their next steps. Do at most the work of about `limit` members; return False if
+        more is needed."""
+
+    async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
+        """Advance stale scopes until this has cost as much as `limit` members of a pass. Return
+        whether no stale scope is left."""
+
+    async def refresh(
+        self, board: Opened, window: str, *, now_ms: int, due_ms: int
+    ) -> tuple[int, RefreshStates]:
+        """Continue the refresh of a window in every shard in which it is due. Return approximately
+        how many members are left, which is 0 when the refresh is done, and the refresh states of
+        all windows. Any number of processes may call this at the same time, and any of them may
+        stop at any point."""
+
+    async def scope_count(self, board: Opened, form: str) -> int:
+        """Return the number of scopes of a form (`RankingSpec.name`), including empty scopes that
+        no sweep has removed yet."""
+
+    async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
+        """Return up to `limit` scopes of a form that follow the scope `after`."""
+
+    async def audit_scopes(self, board: Opened, *, repair: bool) -> tuple[int, int]:
+        """Audit every ranking of every scope. Return the number of rankings, and the number of
+        entries in them. On a board in several shards a ranking counts once for each shard."""
+
+    async def forget(self, board: Opened, now_ms: int) -> None:
+        """Remove a share of the event ids that are no longer remembered at `now_ms`."""
+
+    async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
+        """Set the expiry of rankings of periods, so that the server removes rankings that can no
+        longer be read or written. Has no effect unless the store uses the server's clock."""
+
+    async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
+        """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
+
+    async def expire_all(self, board: Opened, now_ms: int) -> None:
+        """Set the expiry of all keys of a board to the time at which the board is removed. If the
+        board is never removed, set it to a very late time. Has no effect unless the store uses the
+        server's clock."""
+
+    async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
+
+    def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
+        """Return whether the rankings in the present layout stay valid when the rules of a board
+        change."""
+
+    def layout(self, rules: Rules) -> BoardLayout:
+        """Return the layout of a board with these rules, and advice on how to get a cheaper
+        layout."""
+
+    def unverified(self, rules: Rules) -> list[str]:
+        """Return sentences about data that `audit` cannot check on a board with these rules."""
+
+    async def offset(self, board: Opened) -> Offset:
+        """Return the number of changes of a board. The call is cheap enough for polling."""
+
+    async def remembered(self, board: Opened, now_ms: int) -> int:
+        """Return how many event ids the board remembers at `now_ms`."""
+
+    async def nbytes(self, board: Opened, key: RankingKey) -> int:
+        """Return the approximate number of bytes of memory that a ranking takes."""
+
+    async def audit(self, board: Opened, key: RankingKey, *, repair: bool) -> int:
+        """Compare a ranking with the data it is derived from, and with `repair` correct it. Return
+        the number of its entries. Raises CheckFailed, which names the first member that differs."""
+
+
+class FollowedIndex(RemoteIndex, Protocol):
+    """An index for boards in several shards, whose rankings by a label follow the shards' feeds."""
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Applied:
+        """Count a batch as planned. `places` are the positions of its events in the whole call.
+        They are needed if an earlier attempt has counted other events of the call, since rankings
+        by a label count the events of a call in order."""
+
+    async def read_changes(
+        self, board: Opened, after: Sequence[int], limit: int, *, deleted: bool = False
+    ) -> list[ShardChanges]:
+        """Return, for each shard, the block with the sequence number in `after`, if it is still
+        kept, and the blocks after it. Stop when the blocks after it have more than `limit` changes.
+        With `deleted`, raise DefinitionOutdated if `end_changes` was not called yet."""
+
+    async def end_changes(self, board: Opened, recorded: WriteBlock, until_ms: int) -> None:
+        """End the changes of a board that is deleted: refuse all further writes, record the
+        deletion, and keep the changes until `until_ms`. Repeating the call has no effect."""
+
+    async def feed(self, board: Opened, now_ms: int) -> bool:
+        """Count in the label replica all events that the shards had counted before this call.
+        Return False if some events are left. Any number of processes may call this at the same
+        time."""
+
+    async def changes(self, board: Opened) -> int:
+        """Return the number of changes of a board, including its rankings by a label. The call is
+        cheap enough for polling."""
+
+    async def left_out(self, board: Opened) -> int:
+        """Return the number of events that are counted in rankings of members only: in a ranking by
+        a label, each would have taken a total out of range."""
+
+
+class ShardIndex(RemoteIndex, Protocol):
+    """An index that stores each shard of a board, and its label replica, as a separate board."""
+
+    async def read_changes(
+        self, board: Opened, after: int, limit: int, *, deleted: bool = False
+    ) -> ShardChanges:
+        """Return the block with the sequence number `after`, if it is still kept, and the blocks
+        after it. Stop when the blocks after it have more than `limit` changes. With `deleted`,
+        raise DefinitionOutdated if the changes of the board have not ended yet."""
+
+    async def end_changes(self, board: Opened, recorded: WriteBlock | None, until_ms: int) -> None:
+        """End the changes of a shard that is deleted. One shard records the deletion."""
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+        feed: bytes | None = None,
+        positions: PositionWrite | None = None,
+    ) -> Applied:
+        """Count a batch as planned. The same call appends `feed` to the shard's feed, and stores
+        `positions` instead of the batch's position. Raises PositionMoved."""
+
+    async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
+        """Return the next entries of a shard's feed after the entry `after`. Delete this entry and
+        all earlier ones."""
+
+    async def follow(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        *,
+        due_ms: int,
+        spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
+        baselines: Sequence[Sequence[int] | bool] | None,
+    ) -> None:
+        """Count a batch made from entries of feeds, and store which entries are counted, both in
+        one atomic call. `spans` has an item for each shard with entries in the batch: (shard, the
+        entry before them, the last one of them). Raises FeedConflict if another process has counted
+        any of the entries."""
+
+    async def followed(self, board: Opened) -> list[FeedPlace]:
+        """Return which entry of each feed was counted last."""
+
+    async def left_out(self, board: Opened) -> int:
+        """Return how many events from feeds were not counted because a total would have been out of
+        range."""
