@@ -152,7 +152,7 @@ def test_every_rank_is_within_its_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
-    monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)
+    monkeypatch.setattr("laurels.stores.redis.sharding.merged_reads.NEAR", near)
     rng = Random(f"{layout} {way} {rank} {shards}")
     hides = way == "nearly all are zero"
     pair = Pair(lb, clock, definition_of(layout, rank, shards, hide_zero=hides))
@@ -221,7 +221,7 @@ def test_deep_positions_of_a_long_head_are_found(
     """If no known bound is near a position, the position is searched for in the heads of the
     shards. It is found even if one shard has all of the best members."""
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
-    monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)
+    monkeypatch.setattr("laurels.stores.redis.sharding.merged_reads.NEAR", near)
     head, members = 2_000, [f"m{i:05}" for i in range(9_000)]
     score = {
         member: i if shard_of(member.encode(), 3) else 10_000 + i

@@ -158,7 +158,7 @@ def test_every_read_is_answered_as_by_one_shard(
     server: Server, seed: int, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
-    monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)
+    monkeypatch.setattr("laurels.stores.redis.sharding.merged_reads.NEAR", near)
     rng = Random(seed)
     rules = board_of(rng).rules()
     members = rng.choice([1, 5, 40, 300])
