@@ -14,7 +14,8 @@ from laurels.model.labels import is_by
 from laurels.stores.redis.remote import Opened, Reading, RefreshStates
 
 from .counting import MemberRanks
-from .merging import NEAR, merged, next_of
+from .merged_requests import merged, next_of
+from .merging import NEAR
 from .seeking import seek
 from .shards import gather, shards
 from .upkeep import ShardedUpkeep

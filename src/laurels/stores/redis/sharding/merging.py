@@ -19,11 +19,9 @@ member's rank are the sums of its bounds in all shards.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil, sqrt
-from typing import NamedTuple, Protocol
-
-from msgspec.structs import replace
+from typing import NamedTuple
 
 from laurels.core.index import Located, Slice
 from laurels.core.requests import (
@@ -31,17 +29,15 @@ from laurels.core.requests import (
     AtBound,
     AtMember,
     End,
-    Listing,
     ReadRequest,
     ReadResult,
     Span,
     Start,
-    Walk,
     extent,
 )
-from laurels.errors import InvalidCursor
 from laurels.model.rules import Rules
 
+from .coverage import Coverage
 from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
@@ -66,144 +62,6 @@ class Pivot(NamedTuple):
     before: int
     after: int
     shared: bool = False
-
-
-class Coverage:
-    """What is known of the order of the whole board: `total` is the number of its entries. The
-    entries at the first `certain` positions are known for certain; if `certain` is None, all
-    entries are. The first `listed` entries can be listed."""
-
-    def __init__(self, parts: Sequence[ReadResult], head: int) -> None:
-        self.total = sum(part.total for part in parts)
-        self.certain: int | None = None
-        self.grid_age: int | None = None
-        self.listed = min(self.total, head or self.total)
-        if any(part.certain is not None for part in parts):
-            cut = [part for part in parts if certain_in(part) < part.total]
-            self.certain = min(map(certain_in, cut), default=self.total)
-            self.listed = min(self.listed, self.certain)
-            ages = [part.grid_age for part in cut if part.grid_age is not None]
-            self.grid_age = sum(ages) if len(ages) == len(cut) else None
-
-    def lists(self, position: int) -> bool:
-        """Return whether the position of an anchor is exact, and not after the end of the entries
-        that can be listed."""
-        if self.certain is not None and self.certain < self.total and position >= self.certain:
-            return False
-        return position <= self.listed
-
-
-def certain_in(part: ReadResult) -> int:
-    """Return how many of its first entries a shard knows for certain."""
-    return part.total if part.certain is None else part.certain
-
-
-class Merged(Protocol):
-    """A request for a board in several shards, which takes several rounds of reads. `far` has the
-    spans for which a pivot has to be searched for: by index of the span, the positions at which it
-    begins and ends."""
-
-    request: ReadRequest
-    far: dict[int, tuple[int, int]]
-
-    def of_shard(self, shard: int) -> ReadRequest:
-        """Return this round's request for a shard."""
-
-    def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer if the results of this round suffice. Otherwise set the requests of the
-        next round, and return None."""
-
-    def near(self, span: int, place: Anchor, position: int) -> None:
-        """Use a place as the pivot of a span in `far`. A search has found that place."""
-
-
-def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
-    """Return a request for a board in `count` shards. A lenient request accepts the places of
-    members from the second round on, even if they have changed since the previous round."""
-    if request.scopes is not None:
-        return _Listed(request, request.scopes)
-    if request.tally:
-        return _Cells(request, count)
-    if request.walk is not None:
-        return _Walked(request, request.walk, count)
-    return Merging(request, rules, count, lenient=lenient)
-
-
-def next_of(parts: Iterable[Sequence[str]], limit: int) -> list[str]:
-    """Merge the next scopes of each shard into the next `limit` scopes of the board, each of them
-    once."""
-    return sorted({scope for part in parts for scope in part})[:limit]
-
-
-class _Listed:
-    """A request for a list of scopes. A scope may be in any number of shards."""
-
-    def __init__(self, request: ReadRequest, listing: Listing) -> None:
-        self.request = request
-        self.far: dict[int, tuple[int, int]] = {}
-        self._limit = listing.limit
-
-    def of_shard(self, shard: int) -> ReadRequest:
-        return self.request
-
-    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
-        scopes = next_of([part.scopes for part in parts], self._limit)
-        return ReadResult(0, [], [], None, None, scopes)
-
-    def near(self, span: int, place: Anchor, position: int) -> None:
-        raise AssertionError("there are no spans")
-
-
-class _Cells:
-    """A request for the cells of members. A cell is in the shard of its member."""
-
-    def __init__(self, request: ReadRequest, count: int) -> None:
-        self.request = request
-        self.far: dict[int, tuple[int, int]] = {}
-        self._homes = [shard_of(member.encode(), count) for member in request.members]
-
-    def of_shard(self, shard: int) -> ReadRequest:
-        return self.request
-
-    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
-        of_members = [parts[shard].located for shard in self._homes]
-        rows = [(i, located) for i, located in enumerate(of_members) if located is not None]
-        positions = [located.positions[i] for i, located in rows]
-        width = max([len(located.words) for _, located in rows], default=0)
-        words = [
-            array("q", [located.words[place][i] for i, located in rows]) for place in range(width)
-        ]
-        return ReadResult(0, [], [], Located(positions, positions, words), None)
-
-    def near(self, span: int, place: Anchor, position: int) -> None:
-        raise AssertionError("there are no spans")
-
-
-class _Walked:
-    """A request that visits the members of one shard after the other. The cursor of a walk is the
-    number of a shard, and a cursor in this shard."""
-
-    def __init__(self, request: ReadRequest, walk: Walk, count: int) -> None:
-        self.request = request
-        self.far: dict[int, tuple[int, int]] = {}
-        shard, colon, after = (walk.after or "0:").partition(":")
-        if not (colon and shard.isascii() and shard.isdecimal() and int(shard) < count):
-            raise InvalidCursor("expected a cursor of this ranking")
-        self._shard, self._count = int(shard), count
-        self._own = replace(request, walk=replace(walk, after=after))
-
-    def of_shard(self, shard: int) -> ReadRequest:
-        return self._own if shard == self._shard else ReadRequest(self.request.key)
-
-    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
-        own, following = parts[self._shard], self._shard + 1
-        walked = f"{following}:" if following < self._count else ""
-        if own.walked:
-            walked = f"{self._shard}:{own.walked}"
-        return replace(own, total=sum(part.total for part in parts), walked=walked)
-
-    def near(self, span: int, place: Anchor, position: int) -> None:
-        raise AssertionError("there are no spans")
 
 
 class Merging:

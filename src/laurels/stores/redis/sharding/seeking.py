@@ -16,7 +16,7 @@ from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult,
 from laurels.errors import NotReady
 from laurels.model.validation import quoted
 
-from .merging import certain_in
+from .coverage import certain_in
 
 Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
 """A function that sends requests to each shard, and returns the results of each."""
