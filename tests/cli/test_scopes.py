@@ -13,7 +13,7 @@ from laurels import config
 from laurels.cli.ranking import Ranking
 from laurels.cli.screen import picture
 from laurels.stores.http import feed
-from laurels.stores.local.index import memory
+from laurels.stores.local.index import ranked_reads
 from tests.internals import local, wire_of
 from tests.redis.servers import Server
 from tests.serving import Served
@@ -244,7 +244,7 @@ def whole(lb: laurels.Leaderboards) -> int:
 
 
 def test_stats_include_the_memory_of_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MEASURED", 50)
+    monkeypatch.setattr(ranked_reads, "MEASURED", 50)
     windows = ["all", "day", "3h=rolling:3h/1h"]
     with laurels.open("memory:") as lb:
         lb.create(laurels.Board("b", windows=windows, scopes=[[], ["room"]], rank_by="room"))
