@@ -10,6 +10,14 @@ from tests.growing.patch import Insertion, patched, run
 from tests.redis.servers import Server
 
 QUERY: list[Insertion] = [
+    ("from typing import Any\n", "from collections.abc import Sequence\n"),
+    (
+        "from .payout_queries import",
+        """from .index import Offset
+from .read_plan import final
+from .requests import ReadResult
+""",
+    ),
     (
         "QUERIES: tuple[type[Query[Any]], ...] = (\n",
         '''class LeadAnswer(Struct, frozen=True):
@@ -42,7 +50,10 @@ class Lead(RankingQuery[LeadAnswer], frozen=True, kw_only=True):
     ("    Top,\n    Around,\n    StandingOf,\n    RankOf,\n", "    Lead,\n"),
 ]
 VERB: list[Insertion] = [
-    ("    Around,\n", "    Lead,\n    LeadAnswer,\n"),
+    (
+        "from laurels.core.queries import AtRank",
+        "from laurels.core.queries import Lead, LeadAnswer\n",
+    ),
     (
         "    def scopes(\n",
         '''    def lead(

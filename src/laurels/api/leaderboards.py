@@ -32,24 +32,20 @@ from laurels.core.commands import (
 )
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
+from laurels.core.member_queries import (
+    Around,
+    Card,
+    EntriesOf,
+    NeededFor,
+    RankOf,
+    RanksOf,
+    StandingOf,
+    StandingsOf,
+)
 from laurels.core.mending import RankingEntries, StoredEntry
 from laurels.core.payout_queries import PayoutsOf
 from laurels.core.payouts import Payout, PayoutPage, PayoutState, Revision
-from laurels.core.queries import (
-    Around,
-    AtRank,
-    Card,
-    Count,
-    EntriesOf,
-    NeededFor,
-    Range,
-    RankOf,
-    RanksOf,
-    ScoreAtPercentile,
-    StandingOf,
-    StandingsOf,
-    Top,
-)
+from laurels.core.queries import AtRank, Count, Range, ScoreAtPercentile, Top
 from laurels.core.query_members import checked_members, ensure_member
 from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
