@@ -56,12 +56,12 @@ UNION: list[Insertion] = [
     ("Calendar | Rolling | Decay", "Since | "),
 ]
 FORM: list[Insertion] = [
-    ("from functools import partial\n", "from datetime import date, datetime\n"),
-    ("from laurels.timeline.zones import zone_names", "from laurels.timeline.zones import zone\n"),
-    ("from .weighing import MAX_HALF_LIFE_MS", "from .since import Since\n"),
+    ("from typing import Literal", "from datetime import datetime\n"),
+    ("\nfrom .all import All\n", "from laurels.timeline.zones import zone\n"),
+    ("\nType = Literal", "from .since import Since\n"),
     ('"rolling", "decay"] | Unit\n', '"since", '),
-    ('"rolling", "decay")\nMIN_REFRESH_MS', '"since", '),
-    ('"half_life")\nT = TypeVar', '"start", '),
+    ('"rolling", "decay")\nOPTIONS', '"since", '),
+    ('"half_life")\n', '"start", '),
     ("    refresh_ms: int | None = None\n", "    start: str | None = None\n"),
     ("self.half_life\n        return f", "self.start or "),
     (
@@ -77,6 +77,9 @@ FORM: list[Insertion] = [
             options.insert(0, self.start)
 """,
     ),
+]
+PARSING: list[Insertion] = [
+    ("from functools import partial\n", "from datetime import date\n"),
     (
         "    for option in options:\n",
         """    if match["type"] == "since":
@@ -112,6 +115,7 @@ CHANGES = {
     "model/windows/since.py": KIND,
     "model/windows/kinds.py": UNION,
     "model/windows/forms.py": FORM,
+    "model/windows/parsing.py": PARSING,
 }
 
 PROGRAM = """

@@ -11,7 +11,8 @@ from tests.calendar_by_scanning import zone as scanned_zone
 
 from laurels.errors import BoardInvalid
 from laurels.model.board import Board
-from laurels.model.windows.forms import WindowDefaults, parse_window
+from laurels.model.windows.forms import WindowDefaults
+from laurels.model.windows.parsing import parse_window
 from laurels.model.windows.rolling import Rolling
 
 HOUR, DAY = 3_600_000, 86_400_000

@@ -15,8 +15,9 @@ from laurels.model.durations import MAX_DURATION_MS, duration_ms, duration_text
 from laurels.model.windows.all import All
 from laurels.model.windows.calendar import UNITS, WEEKDAYS, Calendar
 from laurels.model.windows.decay import Decay
-from laurels.model.windows.forms import TYPES, WindowDefaults, WindowForm, parse_window
+from laurels.model.windows.forms import TYPES, WindowDefaults, WindowForm
 from laurels.model.windows.kinds import Window
+from laurels.model.windows.parsing import parse_window
 from laurels.model.windows.rolling import Rolling
 from laurels.model.windows.weighing import MAX_HALF_LIFE_MS
 

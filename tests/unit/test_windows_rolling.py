@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from laurels.errors import UnknownPeriod
-from laurels.model.windows.forms import WindowDefaults, parse_window
+from laurels.model.windows.forms import WindowDefaults
+from laurels.model.windows.parsing import parse_window
 from laurels.model.windows.rolling import Rolling
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS

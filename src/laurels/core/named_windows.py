@@ -6,8 +6,8 @@ from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
 from laurels.model.labels import label_names
 from laurels.model.rules import RankingSpec, Rules
 from laurels.model.validation import safe_repr
-from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
+from laurels.model.windows.parsing import is_text_of
 from laurels.timeline.calendar import Period
 
 from .closing import WindowClosing

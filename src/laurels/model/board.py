@@ -22,11 +22,8 @@ from laurels.errors import (
     JsonTooDeep,
 )
 from laurels.model.windows.calendar import Weekday
-from laurels.model.windows.forms import (
-    WindowDefaults,
-    parse_window,
-    stored_window,
-)
+from laurels.model.windows.forms import WindowDefaults
+from laurels.model.windows.parsing import parse_window, stored_window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone
 

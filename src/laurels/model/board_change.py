@@ -7,7 +7,8 @@ from msgspec.structs import asdict, replace
 
 from laurels.errors import UnsafeChange
 from laurels.model.validation import quoted
-from laurels.model.windows.forms import WindowForm, parse_window
+from laurels.model.windows.forms import WindowForm
+from laurels.model.windows.parsing import parse_window
 
 from .board import Board
 from .board_times import instant_text

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 from laurels.errors import BoardInvalid, InvalidName
-from laurels.model.windows.forms import WindowForm, keep_of, parse_window, tz_of, week_start_of
+from laurels.model.windows.forms import WindowForm
+from laurels.model.windows.parsing import keep_of, parse_window, tz_of, week_start_of
 from laurels.timeline.zones import Zone, zone
 
 from .board_times import instant_of, instant_text

@@ -10,7 +10,8 @@ from laurels.errors import InvalidJson
 from laurels.errors.sources import SourceUnreadable
 from laurels.model.exact_json import decode_json
 from laurels.model.validation import safe_repr
-from laurels.model.windows.forms import WindowForm, parse_window
+from laurels.model.windows.forms import WindowForm
+from laurels.model.windows.parsing import parse_window
 
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max", "measure")
 
