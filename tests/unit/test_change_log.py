@@ -12,7 +12,7 @@ import laurels
 from laurels.core.changes import deleted
 from laurels.core.changes.answers import is_own
 from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged, StorageFailed
-from laurels.stores.local.changes import log
+from laurels.stores.local.changes import board_changes, log
 from laurels.stores.local.changes.file import ChangeFile
 
 NOW_MS = 1_800_000_000_000
@@ -21,9 +21,9 @@ HOUR = 3_600_000
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "TAIL", 3)
-    monkeypatch.setattr(log, "ROW_CHANGES", 4)
-    monkeypatch.setattr(log, "ROW_BLOCKS", 2)
+    monkeypatch.setattr(board_changes, "TAIL", 3)
+    monkeypatch.setattr(board_changes, "ROW_CHANGES", 4)
+    monkeypatch.setattr(board_changes, "ROW_BLOCKS", 2)
 
 
 def boards(folder: Path, clock: laurels.ManualClock, **fields: object) -> laurels.Leaderboards:
@@ -101,14 +101,14 @@ def test_few_blocks_stay_in_memory_once_they_are_written(tmp_path: Path) -> None
             lb.submit("b", f"m{i}", 1)
         write_behind(lb)
         (kept,) = local(lb)._changes._boards.values()
-        assert len(kept.recent) == log.TAIL
+        assert len(kept.recent) == board_changes.TAIL
         assert len(ids(lb)) == 41
 
 
 def test_a_write_is_due_when_memory_holds_many_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "WRITE_BEHIND", 10 * (log.BLOCK_COST + 1))
+    monkeypatch.setattr(log, "WRITE_BEHIND", 10 * (board_changes.BLOCK_COST + 1))
     with boards(tmp_path, laurels.ManualClock(NOW_MS)) as lb:
         changes = local(lb)._changes
         changes._due_at = log.WRITE_BEHIND

@@ -8,92 +8,29 @@ which of them had been written to the file.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-
-from msgspec import Struct, field
+from collections.abc import Callable, Iterable, Sequence
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes.answers import ChangePage
-from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
+from laurels.core.changes.blocks import RecordedBlock
 from laurels.core.changes.confirmed import least_confirmed
 from laurels.core.changes.cursor import NOW, UNKNOWN_TAG, BlockPlace, decode_cursor
 from laurels.core.changes.deleted import Deletion, removal_tag
-from laurels.core.changes.pages import (
-    ChangeContext,
-    ensure_cursor,
-    ensure_kept,
-    make_page,
-    place_at,
-    sent_before,
-    start_of,
-)
+from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, place_at
 from laurels.errors import LaurelsError
 
 from .base import ChangeRows, StoredRow
+from .board_changes import BoardChanges, cost_of, follow_each_other, rows_of, trim
+from .change_read import ChangeRead
 from .latest import LatestChanges
 
 WRITE_BEHIND = 100_000
 """Blocks in memory are written to the file when their total cost reaches this. The cost of a block
 is the number of its changes plus `BLOCK_COST`, since even a block with a single event takes some 3
 KB."""
-BLOCK_COST = 20
-TAIL = 16
-"""The number of a board's newest blocks that stay in memory after they were written, for readers
-that follow the board."""
-TAIL_CHANGES = 10_000
-"""If the newest blocks of a board have this many changes together, fewer than `TAIL` written blocks
-stay in memory: older ones are dropped."""
 WARNED_AT = 0.5
 """A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
-ROW_CHANGES = 5_000
-ROW_BLOCKS = 500
 
 _log = logging.getLogger("laurels")
-
-
-class _BoardChanges(Struct):
-    """The blocks of one board. Blocks up to `written` are in rows of the file, and `recent` has the
-    newest blocks in memory. There is no gap between the file and `recent`. The blocks up to `floor`
-    were removed, and the oldest kept block follows it. `stored` is the value of `floor` that is in
-    the file."""
-
-    floor: BlockPlace
-    written: BlockPlace
-    stored: BlockPlace | None = None
-    rows: list[StoredRow] = field(default_factory=list)
-    recent: list[RecordedBlock] = field(default_factory=list)
-    totals: list[int] = field(default_factory=list)
-    """For each block in memory, the running total `total` after it: the changes for sinks in this
-    block and in all blocks that this process recorded before it."""
-    total: int = 0
-    written_total: int = 0
-    unwritten: int = 0
-    lost: int = 0
-    """The number of changes that this process has removed although a registered sink had not
-    confirmed them."""
-    is_warned: bool = False
-    """Whether a warning was logged that unconfirmed changes will soon be removed."""
-
-    @property
-    def first_recent(self) -> int:
-        """The sequence number of the oldest block in memory. If no block is in memory, the sequence
-        number of the next block to be recorded."""
-        return self.recent[0].sequence if self.recent else self.written.sequence + 1
-
-    def sent_from(self, sequence: int) -> int:
-        """Return the number of changes for sinks in the block `sequence` and all later blocks. The
-        block `sequence` has to be in memory, or be the next one to be recorded."""
-        at = sequence - self.first_recent
-        if at < len(self.recent):
-            return self.total - self.totals[at] + self.recent[at].sent
-        return 0
-
-    def sent_from_row(self, sequence: int) -> int:
-        """Like `sent_from`, for a block that is only in the file. The earlier blocks in the row of
-        this block are counted, too. O(rows)."""
-        rows = sum([row.count for row in self.rows if row.last >= sequence])
-        return rows + self.total - self.written_total
 
 
 class ChangeLog:
@@ -102,7 +39,7 @@ class ChangeLog:
 
     def __init__(self, file: ChangeRows) -> None:
         self._file = file
-        self._boards: dict[int, _BoardChanges] = {}
+        self._boards: dict[int, BoardChanges] = {}
         self._floors: dict[int, BlockPlace] = {}
         self._forgotten: list[int] = []
         self._unwritten = 0
@@ -120,16 +57,16 @@ class ChangeLog:
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
-    def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
+    def _open(self, number: int, now: BlockPlace) -> BoardChanges:
         """Begin recording a board, with its blocks in the file. If these blocks have a gap or end
         before `now`, drop them and begin without blocks."""
         floor = self._floors.pop(number, None)
-        kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
+        kept = self._boards[number] = BoardChanges(floor or now, now, floor)
         if floor is None:
             return kept
         rows = self._file.rows(number)
         end = BlockPlace(rows[-1].last, rows[-1].tag) if rows else floor
-        if not _follow_each_other(floor, rows) or end.sequence < now.sequence:
+        if not follow_each_other(floor, rows) or end.sequence < now.sequence:
             return self._start_over(number, now)
         kept.rows, kept.written = rows, end
         return kept
@@ -157,7 +94,7 @@ class ChangeLog:
             kept = self._open(state.number, now)
         if kept.floor.sequence < now.sequence:  # otherwise the log is being folded again
             self._unwritten -= kept.unwritten
-            self._boards[state.number] = _BoardChanges(now, now, kept.stored, lost=kept.lost)
+            self._boards[state.number] = BoardChanges(now, now, kept.stored, lost=kept.lost)
 
     def forget(self, board: int) -> None:
         self.latest.forget(board)
@@ -180,10 +117,10 @@ class ChangeLog:
         for number in set(self._file.boards()) - by_number.keys():
             self._file.forget(number)
 
-    def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
+    def _start_over(self, number: int, now: BlockPlace) -> BoardChanges:
         """Drop all blocks of a board, since those in the file differ from the log. The next block
         follows the place `now`."""
-        kept = self._boards[number] = _BoardChanges(now, now, now)
+        kept = self._boards[number] = BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
         return kept
@@ -279,7 +216,7 @@ class ChangeLog:
             }
         for number in forgotten:
             self._file.forget(number)
-        made = {number: list(_rows_of(blocks)) for number, blocks in pending.items()}
+        made = {number: list(rows_of(blocks)) for number, blocks in pending.items()}
         with lock:
             floors = {
                 number: self._new_floor(kept, *now_of[number])
@@ -301,7 +238,7 @@ class ChangeLog:
             for number, floor in floors.items():
                 if number in self._boards:
                     self._boards[number].stored = floor
-                    _trim(self._boards[number], floor)
+                    trim(self._boards[number], floor)
 
     def _note_written(
         self, number: int, blocks: Sequence[RecordedBlock], rows: list[StoredRow]
@@ -319,7 +256,7 @@ class ChangeLog:
         kept.written_total = kept.totals[last]
         kept.rows += rows
 
-    def _new_floor(self, kept: _BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
+    def _new_floor(self, kept: BoardChanges, state: BoardState, now_ms: int) -> BlockPlace:
         """Return the new `floor`: the blocks up to it need not be kept.
 
         A block is kept if it has one of the newest `changes_max` changes, and is either younger
@@ -362,7 +299,7 @@ class ChangeLog:
         kept.is_warned = is_warned
         return floor
 
-    def _note_lost(self, kept: _BoardChanges, board: str, lost: int) -> None:
+    def _note_lost(self, kept: BoardChanges, board: str, lost: int) -> None:
         kept.lost += lost
         _log.warning(
             "%s: %d changes exceeded changes_max and were removed before a sink had sent them",
@@ -394,108 +331,3 @@ class ChangeLog:
 
 States = Iterable[tuple[BoardState, int]]
 """The boards of a store, each with its current time."""
-
-
-class ChangeRead(Struct, frozen=True):
-    """The data from which a page of changes is made without a lock: the blocks in memory, and the
-    file with older blocks."""
-
-    context: ChangeContext
-    number: int
-    place: BlockPlace
-    newest: BlockPlace
-    limit: int
-    recent: Sequence[RecordedBlock]
-    file: ChangeRows | None
-    waiting: int
-    """The number of changes for sinks in the first block that `_blocks` yields and in all later
-    blocks of the board."""
-    is_deleted: bool = False
-
-    def page(self) -> ChangePage:
-        """Return the page. Raises CursorDiverged if the block of the cursor has another tag than
-        the cursor, ChangesExpired if the block was removed meanwhile."""
-        blocks, waiting = self._blocks(), self.waiting
-        first: list[Block] = []
-        for block in blocks:
-            if block.sequence >= self.place.sequence:
-                first = [block]
-                break
-            waiting -= block.sent
-        if first and first[0].sequence == self.place.sequence:
-            waiting -= sent_before(first[0], start_of(first[0], self.place))
-        rest = ((0, block) for block in chain(first, blocks))
-        return make_page(
-            [self.context],
-            [self.place],
-            [self.newest],
-            rest,
-            self.limit,
-            waiting,
-            deleted=self.is_deleted,
-        )
-
-    def _blocks(self) -> Iterator[Block]:
-        """Yield the block of the cursor, if it is available, and all later blocks. Earlier blocks
-        may precede it if they are in the same row of the file."""
-        until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
-        if self.file is not None:
-            for blocks in self.file.read(self.number, self.place.sequence):
-                for block in blocks:
-                    if block.sequence >= until:
-                        break
-                    yield block
-        for recent in self.recent:
-            if recent.sequence >= self.place.sequence:
-                yield recent.block() if isinstance(recent, CountedBatch) else recent
-
-
-def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
-    """Return whether the rows have every block after `floor`, without a gap."""
-    last = floor.sequence
-    for row in rows:
-        if row.first > last + 1:
-            return False
-        last = row.last
-    return True
-
-
-def _rows_of(
-    blocks: Sequence[RecordedBlock],
-) -> Iterator[tuple[StoredRow, list[Block]]]:
-    """Group blocks into rows of the file."""
-    left = iter(blocks)
-    while some := list(islice(left, 1)):
-        count = some[0].count
-        while count < ROW_CHANGES and len(some) < ROW_BLOCKS:
-            more = next(left, None)
-            if more is None:
-                break
-            some.append(more)
-            count += more.count
-        last, sent = some[-1], sum([block.sent for block in some])
-        row = StoredRow(some[0].sequence, last.sequence, last.tag, sent, last.now_ms)
-        yield row, [block.block() if isinstance(block, CountedBatch) else block for block in some]
-
-
-def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
-    """Drop the blocks up to a floor. Also drop, from memory only, written blocks that are not among
-    the newest."""
-    if floor.sequence > kept.floor.sequence:
-        kept.floor = floor
-        kept.rows = [row for row in kept.rows if row.last > floor.sequence]
-    changes, tail = 0, 0
-    while tail < min(TAIL, len(kept.recent)) and changes < TAIL_CHANGES:
-        tail += 1
-        changes += kept.recent[-tail].count
-    written = max(0, kept.written.sequence + 1 - kept.first_recent)
-    expired = max(0, floor.sequence + 1 - kept.first_recent)
-    gone = max(expired, min(written, len(kept.recent) - tail))
-    if gone > 0:
-        del kept.recent[:gone]
-        del kept.totals[:gone]
-
-
-def cost_of(block: RecordedBlock) -> int:
-    """Return the approximate memory of a block, in units of one change of a large batch."""
-    return BLOCK_COST + block.count
