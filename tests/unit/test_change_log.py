@@ -330,3 +330,6 @@ def test_a_sink_lagging_by_half_of_changes_max_is_logged_once(
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
         assert warned(1) == []
         assert len(warned(12)) == 1
+        assert warned(30) == [
+            "b: 23 changes exceeded changes_max and were removed before a sink had sent them"
+        ]

@@ -303,6 +303,8 @@ class ChangeLog:
         kept.lost += lost
         _log.warning(
             "%s: %d changes exceeded changes_max and were removed before a sink had sent them",
+            board,
+            lost,
         )
 
     def lost(self, board: int) -> int:
