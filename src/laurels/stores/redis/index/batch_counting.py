@@ -15,9 +15,10 @@ from laurels.timeline.clock import Clock
 from .batches import encode_batch, encode_positions, positions_of
 from .calls import ShardCalls, decode_answer
 from .changes import encode_batch_changes
-from .coding import as_text, decode_applied, encode_zeros
+from .coding import as_text, decode_applied
 from .head import HEAD_WRITES
 from .names import entry_id, feed_place
+from .read_coding import encode_zeros
 
 COUNT = script_of(
     "count",

@@ -20,8 +20,9 @@ from laurels.stores.redis.outdated import PassesNotReady
 from laurels.stores.redis.remote import Opened
 
 from .calls import BEGIN, END, ShardCalls
-from .coding import as_text, unpack_rows, unpack_scores
+from .coding import as_text
 from .names import key_of, name_of, scoped_name
+from .read_coding import unpack_rows, unpack_scores
 
 _WRITTEN = 1_000
 """The maximum number of rows that one call writes."""

@@ -13,14 +13,9 @@ from laurels.timeline.clock import Clock
 
 from .calls import ShardCalls, decode_answer
 from .changes import decode_changes
-from .coding import (
-    AnswerReader,
-    decode_refresh_states,
-    decode_results,
-    encode_read,
-    encode_rolling,
-)
+from .coding import decode_refresh_states, encode_rolling
 from .head import HEAD_READS
+from .read_coding import AnswerReader, decode_results, encode_read
 from .reads import Reads
 
 _READ = script_of("read", "shard", "zeros", *HEAD_READS, "refresh_state")
