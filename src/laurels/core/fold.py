@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from laurels.core.changes.blocks import (
-    CountedBatch,
+from laurels.core.changes.counted_batch import CountedBatch
+from laurels.core.changes.record_blocks import (
     close_block,
     confirm_block,
     disqualify_block,

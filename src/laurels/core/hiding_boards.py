@@ -1,6 +1,7 @@
 """Boards with members that are hidden, on one board or on all."""
 
-from laurels.core.changes.blocks import ChangeRecorder, hiding_block
+from laurels.core.changes.record_blocks import hiding_block
+from laurels.core.changes.recorder import ChangeRecorder
 
 from . import record as records
 from .board_state import BoardState

@@ -4,8 +4,10 @@ import heapq
 
 from msgspec.structs import replace
 
-from laurels.core.changes.blocks import ChangeRecorder, MendBlock, WriteBlock, write_block
+from laurels.core.changes.blocks import MendBlock, WriteBlock
 from laurels.core.changes.deleted import Deletion, Deletions, removal_tag
+from laurels.core.changes.record_blocks import write_block
+from laurels.core.changes.recorder import ChangeRecorder
 
 from . import record as records
 from .advancing import AdvancedBoards

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from laurels.core.changes.blocks import ChangeRecorder
 from laurels.core.changes.deleted import deletion_of
+from laurels.core.changes.recorder import ChangeRecorder
 from laurels.model.board import Board
 
 from . import record as records

@@ -18,8 +18,8 @@ from laurels.core import record as records
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState, record_of, redefine
 from laurels.core.changes.answers import SINK_PREFIX
-from laurels.core.changes.blocks import position_block, write_block
 from laurels.core.changes.confirmed import confirmed_sequences
+from laurels.core.changes.record_blocks import position_block, write_block
 from laurels.core.fold import Folded
 from laurels.core.index import Offset
 from laurels.core.plan import plan_expiry

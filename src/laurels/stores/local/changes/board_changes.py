@@ -5,8 +5,10 @@ from itertools import islice
 
 from msgspec import Struct, field
 
-from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
+from laurels.core.changes.blocks import Block
+from laurels.core.changes.counted_batch import CountedBatch
 from laurels.core.changes.cursor import BlockPlace
+from laurels.core.changes.recorder import RecordedBlock
 
 from .base import StoredRow
 

@@ -6,9 +6,11 @@ from itertools import chain
 from msgspec import Struct
 
 from laurels.core.changes.answers import ChangePage
-from laurels.core.changes.blocks import Block, CountedBatch, RecordedBlock
+from laurels.core.changes.blocks import Block
+from laurels.core.changes.counted_batch import CountedBatch
 from laurels.core.changes.cursor import BlockPlace
 from laurels.core.changes.pages import ChangeContext, make_page, sent_before, start_of
+from laurels.core.changes.recorder import RecordedBlock
 
 from .base import ChangeRows
 

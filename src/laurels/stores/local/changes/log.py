@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes.blocks import RecordedBlock
 from laurels.core.changes.confirmed import least_confirmed
 from laurels.core.changes.cursor import NOW, UNKNOWN_TAG, BlockPlace, decode_cursor
 from laurels.core.changes.deleted import Deletion, removal_tag
 from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, place_at
+from laurels.core.changes.recorder import RecordedBlock
 from laurels.errors import LaurelsError
 
 from .base import ChangeRows, StoredRow

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from laurels.core import record as records
 from laurels.core.board_state import BoardState
-from laurels.core.changes.blocks import ChangeRecorder
+from laurels.core.changes.recorder import ChangeRecorder
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.payouts import PayoutBook

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from laurels.core.changes.blocks import MendBlock, WriteBlock, mend_block
+from laurels.core.changes.blocks import MendBlock, WriteBlock
+from laurels.core.changes.record_blocks import mend_block
 from laurels.core.lifecycle import Due
 from laurels.core.record import MendRanking
 from laurels.stores.redis.outdated import DefinitionOutdated

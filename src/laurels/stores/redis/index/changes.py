@@ -12,11 +12,10 @@ from laurels.core.changes.blocks import (
     EventBlock,
     MendBlock,
     WriteBlock,
-    begin_block,
-    complete_block,
     decode_blocks,
     encode_blocks,
 )
+from laurels.core.changes.counted_batch import begin_block, complete_block
 from laurels.core.changes.cursor import BlockPlace
 from laurels.core.plan import Plan
 from laurels.model.batch import Batch

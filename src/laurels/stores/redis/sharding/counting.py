@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from laurels.core.changes.blocks import WriteBlock, position_block
+from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.record_blocks import position_block
 from laurels.core.index import COUNTED, Offset, Outcome, Outcomes, Scores, changes
 from laurels.core.plan import Plan
 from laurels.core.record import Position
