@@ -7,8 +7,6 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Literal, overload
 
-from msgspec import Struct
-
 from laurels.errors import (
     BatchRefused,
     BoardEnded,
@@ -19,19 +17,17 @@ from laurels.errors import (
     TotalOutOfRange,
 )
 from laurels.model.answer import Answer, Plain, plain
-from laurels.model.batch import Batch
 from laurels.model.board_times import instant_text
 from laurels.model.labels import labels_of
 from laurels.model.rules import RankingSpec, Rules
-from laurels.model.scale import scale_of
 from laurels.model.score import Score
 from laurels.model.validation import quoted
 
-from .fold import Folded
-from .index import Offset, Outcome, Scores
+from .index import Offset, Outcome
 from .plan import Plan
 from .rank import Rank
-from .standing import range_text, ranks_or_none
+from .receipt_segment import ReceiptSegment
+from .standing import range_text
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]
 
@@ -71,66 +67,6 @@ class Receipt(Answer, frozen=True):
     reason: str | None = None
     message: str | None = None
     labels: dict[str, str] | None = None
-
-
-class Ranks(Struct, frozen=True):
-    """The ranks of a batch's members before and after its commit, counted from 0; -1 for a member
-    that is not ranked.
-
-    If ranks are estimated, `before` and `after` have the lowest possible ranks, and `highs` has the
-    highest possible ranks before and after.
-    """
-
-    before: Sequence[int]
-    after: Sequence[int]
-    highs: tuple[Sequence[int], Sequence[int]] | None = None
-
-
-Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
-"""A member, its scores before and after, its ranks before and after."""
-
-
-class ReceiptSegment:
-    """A counted batch of submitted events, and the ranks that were requested. For each event of the
-    segment, `places` has its position among all accepted events. It is None if the segment's events
-    directly follow those of the previous segment."""
-
-    def __init__(
-        self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
-    ) -> None:
-        self.folded = folded
-        self.ranks = ranks
-        self.places = places
-        self._rows: list[Row] | None = None
-        self._late: dict[str, int] | None = None
-
-    def rows(self, rules: Rules, window: str) -> list[Row]:
-        """Return the scores and ranks of each event, as shown when the batch was counted. The
-        result is cached, so every call must pass the same rules and window."""
-        if self._rows is None:
-            batch, outcomes = self.folded.batch, self.folded.outcomes
-            before: Sequence[Rank | None] = [None] * batch.size
-            after = before
-            if (ranks := self.ranks) is not None:
-                least, most = (None, None) if ranks.highs is None else ranks.highs
-                before = ranks_or_none(ranks.before, least)
-                after = ranks_or_none(ranks.after, most)
-            columns = (
-                list(map(bytes.decode, batch.member_list())),
-                _scores(rules, window, batch, outcomes.before),
-                _scores(rules, window, batch, outcomes.after),
-                before,
-                after,
-            )
-            self._rows = list(zip(*columns, strict=True))
-        return self._rows
-
-    @property
-    def late(self) -> dict[str, int]:
-        """The number of events that each window refused as too late, by the window's name."""
-        if self._late is None:  # `cached_property` takes a lock, which costs more than all this
-            self._late = dict(self.folded.plan.late_by_window(self.folded.batch.size))
-        return self._late
 
 
 class Receipts(Plain, Sequence[Receipt]):
@@ -409,20 +345,3 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
     for at, place in enumerate(chain.from_iterable(places)):
         order[place] = at
     return order
-
-
-def _scores(
-    rules: Rules, window: str, batch: Batch, stored: Scores | None
-) -> Sequence[Score | None]:
-    """Convert the `stored` words of events to scores, each as shown when its event was accepted;
-    None for an event without an entry."""
-    if stored is None:
-        return [None] * batch.size
-    if batch.nows is None or rules.weighing(window) is None:
-        scores = scale_of(rules, window, batch.now_ms).scores(stored.words)
-    else:
-        each = zip(batch.nows, zip(*stored.words, strict=True), strict=True)
-        scores = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
-    if 0 not in stored.present:
-        return scores
-    return [score if ranked else None for ranked, score in zip(stored.present, scores, strict=True)]

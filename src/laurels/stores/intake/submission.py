@@ -13,7 +13,8 @@ from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
 from laurels.core.plan import Plan, split_points
 from laurels.core.ranking_key import RankingKey
-from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
+from laurels.core.receipt import Receipts
+from laurels.core.receipt_segment import Ranks, ReceiptSegment
 from laurels.core.requests import ReadRequest, listed_by
 from laurels.core.stream_time import judged_at
 from laurels.core.zeros import zeros_of

@@ -23,7 +23,7 @@ from laurels.core.changes.record_blocks import position_block, write_block
 from laurels.core.fold import Folded
 from laurels.core.index import Offset
 from laurels.core.plan import plan_expiry
-from laurels.core.receipt import Ranks
+from laurels.core.receipt_segment import Ranks
 from laurels.errors import (
     BatchTooLarge,
     BoardInvalid,
