@@ -12,7 +12,8 @@ import pytest
 from laurels.errors.service import Forbidden, InvalidKey, UnknownKey
 from laurels.model.board_patterns import covers_all, matches
 from laurels.server.auth import access
-from laurels.server.auth.access import MIN_ADMIN_KEY, Keys
+from laurels.server.auth.access import Keys
+from laurels.server.auth.admitting import MIN_ADMIN_KEY
 from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -11,28 +11,19 @@ key is made on the machine itself or LAURELS_ADMIN_KEY is set.
 """
 
 import base64
-import hashlib
-import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from threading import Lock
 
 from msgspec.structs import replace
 
 from laurels.errors import LaurelsError
-from laurels.errors.service import (
-    Forbidden,
-    InvalidKey,
-    KeyExists,
-    KeysUnavailable,
-    Unauthorized,
-    UnknownKey,
-)
+from laurels.errors.service import Forbidden, InvalidKey, KeyExists, UnknownKey
 from laurels.model.board_patterns import ALL_BOARDS, covers_all, parse_patterns
 from laurels.model.validation import quoted, safe_repr
-from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
+from laurels.wire.keys import Edit, Key, KeySet, SigningSecret
 
-from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
+from .admitting import Callers, sha256_of
+from .caller import LEVEL, OPERATOR, Caller
 from .key_fields import (
     MAX_KEY_SECONDS,
     parse_own_name,
@@ -44,154 +35,19 @@ from .key_fields import (
     subject_of,
 )
 from .submission_rule import SubmissionRule
-from .tokens import MAX_TOKEN_SECONDS, TOKEN_PREFIX, Claims, sign, verify
+from .tokens import MAX_TOKEN_SECONDS, Claims, sign
 
 KEY_PREFIX = "lk_"
-MIN_ADMIN_KEY = 20
 MAX_KEYS = 10_000
 MAX_MADE_KEYS = 1_000
 """The maximum number of keys that a key limited to some boards may make, including the keys that
 are made by these keys."""
 FIRST_KEY = "admin"
-_REMEMBERED = 10_000
 
 
-class Keys:
-    """The keys of one deployment, as last read from their store.
-
-    If `is_open` is true, callers without a key may do everything. `default_rate` is the rate of
-    keys that have no rate of their own; 0 means no limit.
-    """
-
-    def __init__(
-        self,
-        store: KeyStore,
-        admin_key: str | None,
-        random: Callable[[int], bytes],
-        now_ms: Callable[[], int],
-        *,
-        open: bool = False,
-        default_rate: float = 0.0,
-    ) -> None:
-        self._store = store
-        self._random = random
-        self.now_ms = now_ms
-        self._default_rate = default_rate
-        self._admin = _administrator(admin_key)
-        self._stored = KeySet()
-        self._by_sha256: dict[str, Caller] = {}
-        self._by_id: dict[str, Caller] = {}
-        self._signing: dict[str, SigningSecret] = {}
-        self._seen: dict[str, Caller] = {}
-        self._used: set[str] = set()
-        self._changing = Lock()
-        self.is_open = open
-        self.is_stale = False
-        """Whether reading the keys has failed for so long that a key may have been revoked since
-        the last successful read."""
-        self.version = 0
-        """A number that grows whenever a key or token that was accepted may have become invalid."""
-        self._take(store.read())
-        if self._stored.keys:
-            with suppress(LaurelsError):  # on failure, the next change of keys repeats this call
-                store.set_needs_keys()
-
-    # Callers
-
-    @property
-    def can_anyone_enter(self) -> bool:
-        """Whether any caller at all can be admitted."""
-        return self.is_open or self._admin is not None or bool(self._stored.keys)
-
-    def take(self, stored: KeySet) -> None:
-        """Replace the keys by the stored keys, which another process may have changed."""
-        if stored != self._stored:
-            self._take(stored)
-
-    def _take(self, stored: KeySet) -> None:
-        by_sha256: dict[str, Caller] = {}
-        for key in stored.keys:
-            by_sha256[key.sha256] = caller_of(key, key.expires_ms)
-            if key.previous_sha256 is not None:
-                ends = [ms for ms in (key.expires_ms, key.previous_until_ms) if ms is not None]
-                by_sha256[key.previous_sha256] = caller_of(key, min(ends, default=None))
-        self._by_sha256 = by_sha256
-        self._by_id = {key.id: caller_of(key, key.expires_ms) for key in stored.keys}
-        self._signing = {secret.id: secret for secret in stored.signing}
-        self._stored = stored
-        # This is a new dictionary, since another thread may still be adding a caller to the old
-        # dictionary.
-        self._seen = {}
-        self.version += 1
-
-    def caller(self, secret: str | None, *, is_use: bool = True) -> Caller:
-        """Return the caller that presents a key or token. With `is_use` this counts as a use of the
-        key. Raise Unauthorized, KeysUnavailable."""
-        if secret is None:
-            if self.is_open:
-                return ANYBODY
-            raise Unauthorized("the request has no key")
-        seen = self._seen
-        caller = seen.get(secret)
-        if caller is None:
-            caller = self._identified(secret)
-            if len(seen) >= _REMEMBERED:
-                seen.clear()
-            seen[secret] = caller
-        if caller.until_ms is not None and caller.until_ms <= self.now_ms():
-            what = "key" if caller.subject is None else "token"
-            raise Unauthorized(f"the {what} has expired")
-        if self.is_stale and caller.key_id != self._admin_id:
-            raise KeysUnavailable("the keys could not be read for some time")
-        if is_use:
-            self._used.add(caller.key_id)
-        return caller
-
-    @property
-    def _admin_id(self) -> str | None:
-        return None if self._admin is None else self._admin[1].key_id
-
-    def _identified(self, secret: str) -> Caller:
-        if secret.startswith(TOKEN_PREFIX):
-            return self._holder(verify(secret, self._signing))
-        sha256 = _sha256(secret)
-        if self._admin is not None and hmac.compare_digest(sha256, self._admin[0]):
-            return self._admin[1]
-        caller = self._by_sha256.get(sha256)
-        if caller is None:
-            raise Unauthorized("the key is not known")
-        return caller
-
-    def _holder(self, claims: Claims) -> Caller:
-        """Return the caller that presents a token. Raise Unauthorized if the key that issued the
-        token is gone, or if the token permits more than this key permits now."""
-        issuer = self._issuer(claims.iss)
-        level = LEVEL["read" if claims.submission is None else "write"]
-        if level > issuer.level or not covers_all(issuer.boards, claims.boards):
-            raise Unauthorized("the token permits more than the key that issued it")
-        ends = [ms for ms in (claims.until_ms, issuer.until_ms) if ms is not None]
-        name = f"{issuer.name}/{claims.sub}"
-        return Caller(
-            name,
-            LEVEL["read"] if claims.submission is None else 0,
-            claims.boards,
-            claims.rate,
-            min(ends),
-            issuer.key_id,
-            claims.sub,
-            claims.submission,
-            (Bucket(name, claims.rate), *issuer.buckets),
-        )
-
-    def _issuer(self, key_id: str) -> Caller:
-        if self._admin is not None and key_id == self._admin[1].key_id:
-            return self._admin[1]
-        if self.is_open and key_id == ANYBODY.key_id:
-            return ANYBODY
-        issuer = self._by_id.get(key_id)
-        if issuer is None:
-            raise Unauthorized("the key that issued the token is gone")
-        return issuer
+class Keys(Callers):
+    """The keys of one deployment, as last read from their store, with the methods that manage them
+    and issue tokens."""
 
     # Methods that manage the keys
 
@@ -250,7 +106,7 @@ class Keys:
             scope=parse_scope(scope),
             boards=parse_patterns(boards),
             created_ms=now_ms,
-            sha256=_sha256(secret),
+            sha256=sha256_of(secret),
             rate=by.most_rate(self._default_rate) if rate is None else parse_rate(rate),
             id=self._random(8).hex(),
             issuer=by.key_id,
@@ -296,7 +152,7 @@ class Keys:
             return stored.replacing(
                 replace(
                     key,
-                    sha256=_sha256(secret),
+                    sha256=sha256_of(secret),
                     previous_sha256=key.sha256,
                     previous_until_ms=self.now_ms() + grace_ms,
                 )
@@ -402,27 +258,3 @@ def _ensure_room(stored: KeySet, name: str) -> None:
                     f"the key {quoted(maker.name)} has made {MAX_MADE_KEYS:,} keys already, the "
                     "maximum"
                 )
-
-
-def _administrator(admin_key: str | None) -> tuple[str, Caller] | None:
-    """Return the hash of LAURELS_ADMIN_KEY and its caller, or None if it is not set."""
-    if not admin_key:
-        return None
-    if len(admin_key) < MIN_ADMIN_KEY:
-        raise InvalidKey(
-            f"expected LAURELS_ADMIN_KEY to have at least {MIN_ADMIN_KEY} characters, got "
-            f"{len(admin_key)}: `openssl rand -hex 32` makes one"
-        )
-    sha256 = _sha256(admin_key)
-    name = "LAURELS_ADMIN_KEY"
-    caller = Caller(
-        name,
-        LEVEL["admin"],
-        key_id=_sha256(f"id:{sha256}")[:16],
-        buckets=(Bucket(name, None),),
-    )
-    return sha256, caller
-
-
-def _sha256(secret: str) -> str:
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
