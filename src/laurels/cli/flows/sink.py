@@ -11,14 +11,14 @@ import typer
 
 import laurels
 from laurels.api.aio import AsyncLeaderboards
-from laurels.cli.option_groups import OptionGroup, command
-from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
+from laurels.cli.option_groups import command
+from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.ledger.views import drop_view, make_view
 from laurels.flows.listing import list_flows
-from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_secret
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.positions import ensure_sink_name, remove_positions
@@ -33,12 +33,19 @@ from laurels.wire.flow_wait import FlowWait
 
 from .listing import put_listed
 from .reports import report_of, wait_text
+from .sink_options import (
+    TO_VARIABLE,
+    Boards,
+    Parked,
+    RunOptions,
+    SendingOptions,
+    SinkName,
+    To,
+    ToKnown,
+)
 
 T = TypeVar("T")
 NEGATIVE = 1
-TO_VARIABLE = "LAURELS_TO"
-"""The environment variable with the target of a sink. A target may contain a password, and command
-lines are visible to other users of a machine."""
 
 app = typer.Typer(help="Changes of boards, sent to other systems.", rich_markup_mode=None)
 
@@ -49,132 +56,6 @@ _COLUMNS: Sequence[tuple[str, Side]] = (
     ("seconds behind", "right"),
     ("limit used", "right"),
 )
-
-SinkName = Annotated[str, typer.Argument(metavar="NAME", help="The sink's name.")]
-To = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        envvar=TO_VARIABLE,
-        show_envvar=True,
-        metavar="TARGET",
-        help="postgresql://, mysql://, sqlite:///FILE, redis://HOST/0/KEY, nats://HOST/SUBJECT, "
-        "https://..., a file, or - for standard output.",
-        rich_help_panel=CONNECTION,
-    ),
-]
-ToKnown = Annotated[
-    str | None,
-    typer.Option(
-        "--to",
-        envvar=TO_VARIABLE,
-        show_envvar=True,
-        metavar="TARGET",
-        help="The target, if it stores the sink's position.",
-        rich_help_panel=CONNECTION,
-    ),
-]
-Boards = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--boards",
-        metavar="PATTERN",
-        help="Name or pattern of boards; may be repeated. Default: all boards that keep changes.",
-        rich_help_panel=READING,
-    ),
-]
-Parked = Annotated[
-    Path | None,
-    typer.Option(
-        "--parked",
-        metavar="FILE",
-        help="File for changes that the target refuses. Default: NAME.parked.jsonl.",
-        rich_help_panel=READING,
-    ),
-]
-
-
-class SendingOptions(OptionGroup, frozen=True):
-    """Options for the content and the delivery of changes."""
-
-    fields: Annotated[
-        str | None,
-        typer.Option(
-            "--fields",
-            metavar="MAPPING",
-            help="Fields to send: KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score.",
-            rich_help_panel="What to send",
-        ),
-    ] = None
-    secret: Annotated[
-        str | None,
-        typer.Option(
-            "--secret",
-            envvar="LAURELS_WEBHOOK_SECRET",
-            show_envvar=True,
-            metavar="TEXT",
-            help="Key that signs the requests of a webhook. Command lines are visible to other "
-            "users of this machine: use the variable or --secret-file.",
-            rich_help_panel="Webhook",
-        ),
-    ] = None
-    secret_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--secret-file",
-            metavar="FILE",
-            help="File with the key of --secret.",
-            rich_help_panel="Webhook",
-        ),
-    ] = None
-    allow_private: Annotated[
-        bool,
-        typer.Option(
-            "--allow-private",
-            help="Allow a webhook in a private network.",
-            rich_help_panel="Webhook",
-        ),
-    ] = False
-    authorities: Annotated[
-        str | None,
-        typer.Option(
-            "--authorities",
-            metavar="FILE",
-            help="File with certificate authorities, instead of the system's.",
-            rich_help_panel="Webhook",
-        ),
-    ] = None
-
-    def target(self) -> DeliveryOptions:
-        """Return the options that the target needs."""
-        secret = webhook_secret(self.secret, self.secret_file)
-        return DeliveryOptions(self.fields, secret, self.allow_private, self.authorities)
-
-
-class RunOptions(OptionGroup, frozen=True):
-    """Options for the start and the end of a run."""
-
-    initial: Annotated[
-        bool,
-        typer.Option("--initial", help="Begin with every current entry.", rich_help_panel=READING),
-    ] = False
-    until_end: Annotated[
-        bool,
-        typer.Option(
-            "--until-end", help="Exit when everything has been sent.", rich_help_panel=READING
-        ),
-    ] = False
-    tries: Annotated[
-        int,
-        typer.Option(
-            "--tries",
-            metavar="N",
-            min=1,
-            help="Number of attempts after which refused changes are parked.",
-            rich_help_panel=READING,
-        ),
-    ] = 5
-    parked: Parked = None
 
 
 @command(app, "run")
