@@ -10,7 +10,7 @@ from tests.cli.running import Shell
 
 from .sourcing import FOUR_FIELDS, SourceProcess, four_fields, written
 
-TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
+TELLING = "from laurels.cli.flows import source_run\nsource_run.PROGRESS_SECONDS = 0.0"
 
 
 @pytest.fixture

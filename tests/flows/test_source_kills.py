@@ -30,7 +30,7 @@ each run."""
 FEW = [("file", "folder"), ("redis", "shards"), ("nats", "shards")]
 """The pairs of a stream and a store that every run tests; `make torture` tests all pairs."""
 
-TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
+TELLING = "from laurels.cli.flows import source_run\nsource_run.PROGRESS_SECONDS = 0.0"
 """Code that makes a source print a line for each batch. When a test reads the line, the source has
 already continued."""
 
