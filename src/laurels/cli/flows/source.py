@@ -142,16 +142,7 @@ def status(
     if json:
         put_json({"source": name, "boards": rows, "wait": wait})
     else:
-        put_table(
-            [
-                ("board", "left"),
-                ("stream", "left"),
-                ("position", "right"),
-                ("counted until", "left"),
-            ],
-            [tuple(row.values()) for row in rows],
-            title=name,
-        )
+        put_table(_POSITION_COLUMNS, [tuple(row.values()) for row in rows], title=name)
     if wait is not None:
         complain(f"{name} has counted nothing {wait_text(wait, _now_ms())}")
     return 0
