@@ -19,9 +19,10 @@ from laurels.model.validation import is_unicode
 from .csv_rows import CsvRows
 from .json_rows import JsonRows, looks_like_json
 from .lines import Lines, opened_source
+from .progress import Tally
 from .reading import Mapping, Reject, SourceRow
 from .rejects import RejectsFile
-from .source import ImportSettings, SourceImport, Tally
+from .source import ImportSettings, SourceImport
 
 if TYPE_CHECKING:
     from rich.progress import Progress

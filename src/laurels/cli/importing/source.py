@@ -18,11 +18,8 @@ can be run again later.
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -30,75 +27,19 @@ from msgspec import Struct
 import laurels
 from laurels.cli.errors import SourceChanged, Usage
 from laurels.cli.interrupts import Interrupts
-from laurels.errors import AtInFuture, BatchRefused, LaurelsError
-from laurels.errors.sources import SourceUnreadable
-from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.errors import BatchRefused
+from laurels.timeline.instants import MAX_MS
 
 from .id_budget import IdBudget
 from .lateness import CommitSizes, LateEvents
 from .lines import Lines
-from .reading import Reject, SourceRow, in_time_order, rejected
+from .progress import Section, SourcePosition, Tally, Watcher
+from .reading import Reject, SourceRow, in_time_order
 from .rejects import RejectsFile
+from .source_rows import divided, refused, rows_until_error, stopped, time_of
 
 MAX_EXAMPLES = 5
 """The maximum number of rejects that are shown to the user; the rejects file has all of them."""
-
-
-class Section(Struct, frozen=True, omit_defaults=True):
-    """A part of a source that is counted in one or more commits. Of its `size` events, `applied`
-    are already counted.
-
-    The part begins after `line`, at `offset`. It is counted in the order of the source if
-    `as_written` is true, otherwise in time order. Events later than `latest_ms` are rejected.
-    """
-
-    line: int
-    offset: int
-    applied: int
-    size: int
-    as_written: bool = False
-    latest_ms: int = MAX_MS
-
-
-class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """How far a source is counted. All lines before `offset` are counted, unless they end with an
-    interrupted `section`: of this section only the first `applied` events are counted."""
-
-    line: int
-    offset: int
-    digest: str
-    section: Section | None = None
-
-
-class Tally(Struct):
-    """The counts of the lines of one source in this run.
-
-    `late` has, for each window, the number of events that were too late for it, even if other
-    windows counted them. `left` is the number of events that a paused replay leaves to the next
-    run.
-    """
-
-    left: int = 0
-    resumed_after: int = 0
-    lines: int = 0
-    applied: int = 0
-    unchanged: int = 0
-    duplicates: int = 0
-    late: Counter[str] = msgspec.field(default_factory=Counter)
-    reasons: Counter[str] = msgspec.field(default_factory=Counter)
-    first_rejects: list[Reject] = msgspec.field(default_factory=list)
-
-    @property
-    def rejected(self) -> int:
-        return self.reasons.total()
-
-
-class Watcher(Protocol):
-    """Receives the progress of an import."""
-
-    def read(self, lines: int) -> None: ...
-
-    def replayed(self, events: int, of: int) -> None: ...
 
 
 class ImportSettings(Struct, frozen=True):
@@ -162,7 +103,7 @@ class SourceImport:
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
-        self._late.add(_rows_until_error(rows, self._latest_ms()))
+        self._late.add(rows_until_error(rows, self._latest_ms()))
         self._ensure_none_late(self._late)
         self._late_ok = True
 
@@ -174,7 +115,7 @@ class SourceImport:
         while rows_read := list(islice(rows, self._batch)):
             self.tally.lines += len(rows_read)
             latest_ms = self._latest_ms()
-            accepted, rejects = _divided(rows_read, latest_ms)
+            accepted, rejects = divided(rows_read, latest_ms)
             self._reject(rejects)
             self._ensure_in_time(accepted)
             section = Section(line, offset, 0, len(accepted), True, latest_ms)
@@ -237,7 +178,7 @@ class SourceImport:
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
         if section.as_written:
-            rows, _ = _divided(self._rows, section.latest_ms)
+            rows, _ = divided(self._rows, section.latest_ms)
         else:
             rows, _ = self._read_section(section.latest_ms)
         self._lines.end = None
@@ -292,7 +233,7 @@ class SourceImport:
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
         """Read the rest of the section. Return its events in time order, and rejects for the lines
         that have no valid event, no time, or a time after `latest_ms`."""
-        rows, rejects = _divided(self._watched(), latest_ms)
+        rows, rejects = divided(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
 
@@ -317,7 +258,7 @@ class SourceImport:
         """
         stop = len(rows)
         if not section.as_written:
-            stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
+            stop = bisect_right(rows, self._until_ms, section.applied, key=time_of)
         self.tally.left = len(rows) - stop
 
         def position(applied: int) -> SourcePosition:
@@ -357,7 +298,7 @@ class SourceImport:
             self.tally.duplicates += receipts.duplicates
             self.tally.late.update(receipts.late)
             if receipts.refused:
-                self._reject(_refused(rows, receipts))
+                self._reject(refused(rows, receipts))
 
     def _submitted(
         self, rows: Sequence[SourceRow], stored: tuple[str, str] | None, *, may_be_full: bool
@@ -371,7 +312,7 @@ class SourceImport:
             except BatchRefused as refused:
                 error = refused.receipts.error(0)
                 if error is not None and error.retryable:
-                    raise _stopped(rows[0], error, resumed=stored is not None) from refused
+                    raise stopped(rows[0], error, resumed=stored is not None) from refused
         return self._lb.submit_many(self._board, events, position=stored)
 
     def _reject(self, rejects: Sequence[Reject]) -> None:
@@ -379,66 +320,3 @@ class SourceImport:
         tally.reasons.update(reject.code for reject in rejects)
         tally.first_rejects += rejects[: MAX_EXAMPLES - len(tally.first_rejects)]
         self._rejects.write(rejects)
-
-
-def _divided(
-    rows_read: Iterable[SourceRow | Reject], latest_ms: int
-) -> tuple[list[SourceRow], list[Reject]]:
-    """Return the rows with events up to `latest_ms`, and the rejects of all other lines."""
-    rows: list[SourceRow] = []
-    rejects: list[Reject] = []
-    for row in rows_read:
-        if isinstance(row, Reject):
-            rejects.append(row)
-        elif _is_ahead(row, latest_ms):
-            rejects.append(rejected(row.line, _in_future(row), row.raw))
-        else:
-            rows.append(row)
-    return rows, rejects
-
-
-def _rows_until_error(
-    rows_read: Iterable[SourceRow | Reject], latest_ms: int
-) -> Iterator[SourceRow]:
-    """Yield the rows with events up to `latest_ms`, until the end of the source or a read error.
-
-    A read error is not raised here: the import itself raises it, after it has counted the rows
-    before it.
-    """
-    with suppress(SourceUnreadable):
-        for row in rows_read:
-            if not isinstance(row, Reject) and not _is_ahead(row, latest_ms):
-                yield row
-
-
-def _is_ahead(row: SourceRow, latest_ms: int) -> bool:
-    return latest_ms < (row.event[2] or MIN_MS) < MAX_MS
-
-
-def _time_of(row: SourceRow) -> int:
-    return MIN_MS if row.event[2] is None else row.event[2]
-
-
-def _in_future(row: SourceRow) -> AtInFuture:
-    return AtInFuture(
-        f"`at` = {row.event[2]} ms is ahead of this machine's clock (--allow-future accepts it)"
-    )
-
-
-def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
-    """Return the error that ends an import before a row that the board may accept later."""
-    again = "repeat the import later" if resumed else "import the remaining lines later"
-    error.what = (
-        f"line {row.line:,}: {error.what}: only the lines before it are counted; "
-        f"{again}, or import into a board created with a larger --dedupe-max"
-    )
-    return error
-
-
-def _refused(rows: Sequence[SourceRow], receipts: laurels.Receipts) -> list[Reject]:
-    """Return rejects for the rows that the board refused, with its reasons."""
-    return [
-        Reject(row.line, receipt.reason or "", receipt.message or "", row.raw)
-        for row, receipt in zip(rows, receipts, strict=True)
-        if receipt.status == "refused"
-    ]
