@@ -15,8 +15,8 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.registered_boards import opened_as
 from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import remote

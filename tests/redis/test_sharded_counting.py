@@ -14,8 +14,8 @@ from laurels import config
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
-from laurels.stores.redis.catalog import opened_as
 from laurels.stores.redis.outdated import DefinitionOutdated, PlanExpired, StepNotReady
+from laurels.stores.redis.registered_boards import opened_as
 from laurels.stores.redis.remote import Opened
 from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of

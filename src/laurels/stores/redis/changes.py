@@ -33,8 +33,9 @@ from laurels.core.changes.pages import (
 from laurels.errors import NotReady, UnknownBoard
 from laurels.model.validation import quoted
 
-from .catalog import ATTEMPTS, BoardCatalog, opened_as
+from .catalog import ATTEMPTS, BoardCatalog
 from .outdated import DefinitionOutdated
+from .registered_boards import opened_as
 from .remote import ShardChanges
 from .retry import read_only
 

@@ -33,8 +33,9 @@ from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
 
-from .catalog import BoardCatalog, opened_as
+from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
+from .registered_boards import opened_as
 from .remote import Opened
 from .tracking import ServerContents, TrackedServerBoard, pulled, release
 

@@ -17,7 +17,8 @@ from laurels.model.labels import is_by
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .catalog import BoardCatalog, opened_as
+from .catalog import BoardCatalog
+from .registered_boards import opened_as
 from .remote import Opened
 from .retry import read_only
 

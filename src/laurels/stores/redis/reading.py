@@ -19,7 +19,7 @@ from laurels.model.validation import quoted
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
 
-from .catalog import opened_as
+from .registered_boards import opened_as
 from .retry import read_only
 from .state import RedisState
 

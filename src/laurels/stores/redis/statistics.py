@@ -22,8 +22,9 @@ from laurels.errors import (
 )
 from laurels.timeline.instants import MIN_MS
 
-from .catalog import BoardCatalog, opened_as
+from .catalog import BoardCatalog
 from .changes import ChangeReader
+from .registered_boards import opened_as
 from .retry import read_only
 
 MEASURED = 10

@@ -45,8 +45,9 @@ from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .catalog import ATTEMPTS, BoardCatalog, opened_as
+from .catalog import ATTEMPTS, BoardCatalog
 from .outdated import DefinitionOutdated, PlanExpired, StepNotReady
+from .registered_boards import opened_as
 from .remote import Opened, PositionWrite
 from .retry import Attempts, Calls, after
 

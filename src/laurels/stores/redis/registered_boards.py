@@ -1,0 +1,122 @@
+"""This process's copy of the board definitions and of the time."""
+
+from contextlib import suppress
+
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.changes.deleted import Deletion
+from laurels.errors.placement import BoardMoving
+from laurels.stores.intake.tags import new_tag
+from laurels.timeline.clock import Clock, EventClock
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .deletions import ServerDeletions, StoredDeletions
+from .protocols import FollowedIndex
+from .registry import Registry
+from .remote import Opened
+
+
+class RegisteredBoards:
+    """This process's copy of the boards, the index that stores their rankings, and the time."""
+
+    def __init__(
+        self, index: FollowedIndex, registry: Registry, clock: Clock, stored: StoredDeletions
+    ) -> None:
+        self.index = index
+        self.registry = registry
+        self.clock = clock
+        self.event_time = isinstance(clock, EventClock)
+        """Whether the store uses event time, so that a board's time is the latest `at` of its
+        events."""
+        registry.boards.event_time = self.event_time
+        self.latest_ms = MIN_MS
+        """The latest time so far. `now` never returns an earlier time."""
+        self.deletions = ServerDeletions(
+            index, registry, stored, self.now, event_time=self.event_time
+        )
+
+    @property
+    def boards(self) -> Boards:
+        return self.registry.boards
+
+    async def find_board(self, board: str) -> BoardState:
+        """Return the board of that name. If it is unknown, first read the definitions again."""
+        self.set_gone()
+        if board not in self.boards.boards:
+            await self.load()
+        return self.boards.named(board)
+
+    async def load(self) -> bool:
+        """Read the definitions; return whether any has changed since they were last read."""
+        changed = await self.registry.load()
+        self.set_gone()
+        return changed
+
+    def set_gone(self) -> None:
+        """Remove from this process's copy the boards that are no longer retained."""
+        if self.boards.next_removal_ms < MAX_MS:
+            self.registry.set_gone(self.now())
+
+    async def remove_gone(self) -> None:
+        """Remove from the server the data of boards that are no longer retained. Skip boards that
+        another process has already removed."""
+        self.set_gone()
+        await self.deletions.forget_expired()
+        if not self.registry.gone:
+            return
+        for name, state in list(self.registry.gone.items()):
+            if self.registry.gone.get(name) is state:
+                with suppress(BoardMoving):  # it is removed after the move
+                    await self.deletions.delete(state, state.rules.gone_ms, new_tag())
+        await self.remove_deleted()
+
+    async def reload_board(self, state: BoardState) -> None:
+        """Read the definitions again, and register this board on the server if it still exists."""
+        await self.registry.load()
+        before = self.boards.find_by_number(state.number)
+        if before is None:
+            return
+        await self.index.open(opened_as(before))
+        await self.registry.load()
+        if self.boards.find_by_number(state.number) is None:  # the board was deleted meanwhile
+            await self.deletions.close(opened_as(before))
+
+    async def remove_deleted(self) -> None:
+        """Remove the remaining data of deleted boards, except changes that are kept."""
+        await self.deletions.remove_deleted()
+
+    async def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
+        """Return the deleted board with this name and unique id; None if there is none, or if its
+        changes are no longer kept."""
+        await self.remove_gone()
+        return None if uid is None else await self.deletions.find(board, uid)
+
+    def now(self) -> int:
+        """Return the later of the clock's time and the latest time so far."""
+        self.latest_ms = max(self.latest_ms, self.clock.now_ms())
+        return self.latest_ms
+
+    def time_of(self, state: BoardState) -> int:
+        """Return the current time of a board. In event time this is the latest `at` that this
+        process knows of."""
+        return state.now_ms if self.event_time else self.now()
+
+    def _time_of_number(self, number: int) -> int:
+        state = self.boards.find_by_number(number)
+        return self.latest_ms if state is None else self.time_of(state)
+
+    def note_time(self, state: BoardState, now_ms: int) -> None:
+        """Record that a board has reached a time."""
+        state.now_ms = max(state.now_ms, now_ms)
+        self.latest_ms = max(self.latest_ms, now_ms)
+        if isinstance(self.clock, EventClock):
+            self.clock.observe(now_ms)
+
+    async def read_time(self, state: BoardState) -> None:
+        """Read the time that a board has reached by events of other processes."""
+        if (now_ms := await self.index.time(opened_as(state))) is not None:
+            self.note_time(state, now_ms)
+
+
+def opened_as(state: BoardState) -> Opened:
+    """Return a board with its version and rules, in the form that calls of the index take."""
+    return Opened(state.number, state.version, state.rules, uid=state.uid)
