@@ -15,7 +15,7 @@ from laurels.errors import BatchTooLarge
 from laurels.model.batch import Batch, batch_of
 from laurels.model.event import EventReader
 from laurels.model.rules import Rules
-from laurels.stores.redis import writes
+from laurels.stores.redis import dividing
 
 LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
 
@@ -33,8 +33,8 @@ def batch(
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writes, "MAX_CALL_MEMBERS", 6)
-    monkeypatch.setattr(writes, "CALL_EVENTS", 20)
+    monkeypatch.setattr(dividing, "MAX_CALL_MEMBERS", 6)
+    monkeypatch.setattr(dividing, "CALL_EVENTS", 20)
 
 
 @example(members=[*range(30)] * 4, by_label=False, ids=False)
@@ -44,7 +44,7 @@ def test_each_event_is_in_one_call_and_events_of_a_member_stay_in_order(
 ) -> None:
     whole, rules = batch(LABEL if by_label else laurels.Board("b"), members, ids=ids)
     most = 2 if by_label else 6
-    calls = writes._calls(whole, rules)
+    calls = dividing.calls_of(whole, rules)
     assert sorted(place for places, _ in calls for place in places) == list(range(len(members)))
     for places, call in calls:
         assert [int(member[1:]) for member in call.member_list()] == [members[i] for i in places]
@@ -68,8 +68,8 @@ def test_each_event_is_in_one_call_and_events_of_a_member_stay_in_order(
 
 def test_a_batch_that_is_counted_as_a_whole_is_one_call_or_refused() -> None:
     whole, rules = batch(laurels.Board("b"), range(20), atomic=True)
-    assert [(list(places), call) for places, call in writes._calls(whole, rules)] == [
+    assert [(list(places), call) for places, call in dividing.calls_of(whole, rules)] == [
         (list(range(20)), whole)
     ]
     with pytest.raises(BatchTooLarge, match="at most 20"):
-        writes._calls(*batch(laurels.Board("b"), range(21), atomic=True))
+        dividing.calls_of(*batch(laurels.Board("b"), range(21), atomic=True))

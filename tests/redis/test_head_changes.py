@@ -19,7 +19,7 @@ from laurels.errors import InvalidCursor
 from laurels.flows.copying.copying import copy_board
 from laurels.flows.ledger.reconcile import BoardReconciler
 from laurels.sql.databases import dialect_of
-from laurels.stores.redis import writes
+from laurels.stores.redis import record_writes
 from laurels.stores.redis.index import contents
 from laurels.stores.redis.index.calls import ShardCalls
 from tests.changes import all_changes, assert_changes
@@ -126,7 +126,7 @@ def test_entries_are_complete_while_a_head_is_added_and_removed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only a part of the members is moved into another layout when the head is changed."""
-    monkeypatch.setattr(writes, "MAX_MEMBERS", 60)
+    monkeypatch.setattr(record_writes, "MAX_MEMBERS", 60)
     pair = Pair(lb, clock, definition_of("packed", shards))
     pair.change(0)
     crowd = Crowd(pair, "wide", Random(3), 900)
@@ -147,7 +147,7 @@ def test_a_board_whose_members_are_being_moved_is_copied(
     shards: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(writes, "MAX_MEMBERS", 60)
+    monkeypatch.setattr(record_writes, "MAX_MEMBERS", 60)
     monkeypatch.setattr(contents, "_MOVE_LIMIT", 50)
     pair = Pair(lb, clock, definition_of("prefixed", shards))
     pair.change(0)

@@ -25,7 +25,7 @@ from laurels.cli.show import readable
 from laurels.cli.times import time_reader
 from laurels.errors.sources import SourceUnreadable
 from laurels.model.event import AHEAD_MS, MAX_BATCH
-from laurels.stores.redis.writes import MAX_CALL_MEMBERS
+from laurels.stores.redis.dividing import MAX_CALL_MEMBERS
 from laurels.timeline.instants import MAX_MS
 
 from .file_import import STDIN, FileResult, Request, import_file

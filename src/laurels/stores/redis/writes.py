@@ -1,9 +1,7 @@
 """Carries out writes: plans each from this process's copy of the definitions, and sends it to the
 index.
 
-If the index refuses the plan as outdated, the write is planned again. A write that changes a
-definition first stores the new definition. This fails if another process has changed the definition
-meanwhile (`registry`).
+If the index refuses the plan as outdated, the write is planned again.
 """
 
 from collections.abc import Sequence
@@ -14,55 +12,39 @@ from typing import Any
 
 import msgspec
 
-from laurels.core import record as records
-from laurels.core.board_record import BoardRecord
-from laurels.core.board_state import BoardState, record_of, redefine
+from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.changes.confirmed import confirmed_sequences
-from laurels.core.changes.record_blocks import position_block, write_block
+from laurels.core.changes.record_blocks import position_block
 from laurels.core.fold import Folded
 from laurels.core.index import Offset
 from laurels.core.plan import plan_expiry
 from laurels.core.receipt_segment import Ranks
-from laurels.errors import (
-    BatchTooLarge,
-    BoardInvalid,
-    LaurelsError,
-    NotReady,
-    PartlyCounted,
-    Unavailable,
-)
+from laurels.errors import LaurelsError, NotReady, PartlyCounted
 from laurels.model.batch import Batch
-from laurels.model.board import Board
-from laurels.model.rules import Rules
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_unarchived
-from laurels.stores.intake.member_writes import DataChange
 from laurels.stores.intake.mending import Mending, parts_of_mend
-from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
-from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog
+from .dividing import MAX_CALL_MEMBERS, calls_of
 from .outdated import DefinitionOutdated, PlanExpired, StepNotReady
+from .record_writes import RecordWrites
 from .registered_boards import opened_as
-from .remote import Opened, PositionWrite
+from .remote import PositionWrite
 from .retry import Attempts, Calls, after
 
-MAX_CALL_MEMBERS = 1_000
-"""The maximum number of members in one call."""
-CALL_EVENTS = 10_000
 SWEEP = 200
 """The number of members that a sweep processes after each submission."""
 
 
-class Writer:
+class Writer(RecordWrites):
     """Carries out writes."""
 
     def __init__(self, catalog: BoardCatalog, calls: Calls) -> None:
-        self._catalog = catalog
+        super().__init__(catalog)
         self._calls = calls
         self.paced = False
         """Whether a background task does the due work. If not, submissions do it."""
@@ -136,7 +118,7 @@ class Writer:
             await self._catalog.retry_outdated(write.board.board.name, position)
         first, counted = 0, False
         for batch in write.batches:
-            for share, call in _calls(batch, write.board.rules):
+            for share, call in calls_of(batch, write.board.rules):
                 places = [first + i for i in share] if first else share
                 attempts = self._calls.next(write.board.number)
                 with (
@@ -242,191 +224,6 @@ class Writer:
             f"the board {quoted(write.name)} kept changing while its entries were replaced"
         )
 
-    async def _record(self, write: Single) -> bool:
-        """Carry out a write of one record. Return whether there was anything to do. If another
-        process has changed the definitions, propose the record again. If the write is invalid
-        according to an outdated copy of the definitions, validate it again with the current
-        ones."""
-        reread = False
-        for _ in range(ATTEMPTS):
-            self._catalog.set_gone()
-            try:
-                proposed = write.records(self._catalog.boards, self._catalog.now())
-                if not proposed or await self._done(write, proposed[0]):
-                    return bool(proposed)
-            except DefinitionOutdated:
-                await self._catalog.load()
-            except Unavailable:
-                raise
-            except LaurelsError:
-                if reread or not await self._catalog.load():
-                    raise
-                reread = True
-        raise NotReady("the definitions of boards kept changing during this write")
-
-    async def _done(self, write: Single, record: records.Record) -> bool:
-        """Carry out a record. Return False if it has to be proposed again."""
-        match record:
-            case records.Create():
-                return await self._create(record)
-            case records.Redefine():
-                return await self._change(record)
-            case records.Delete():
-                state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
-                if self._catalog.event_time:
-                    await self._catalog.read_time(state)
-                    deleted_ms = max(deleted_ms, state.now_ms)
-                if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
-                    return False
-                await self._catalog.remove_deleted()
-            case records.Remove():
-                state = self._catalog.boards.by_number(record.board)
-                await self._catalog.pass_boundary(state, record.now_ms)
-                current = self._catalog.boards.find_current(state)
-                if current is None:
-                    return False
-                opened = opened_as(current)
-                due = self._catalog.due_work(
-                    current, max(record.now_ms, self._catalog.time_of(current))
-                )
-                block = write_block(record, "remove", record.member)
-                write.settle(await self._catalog.index.remove(opened, record.member, due, block))
-                self._note_passes_due(current)
-            case records.MemberData():
-                opened = opened_as(self._catalog.boards.by_number(record.board))
-                block = write_block(record, "data", record.member, record.data)
-                assert isinstance(write, DataChange)
-                await self._catalog.index.set_data(
-                    opened, record.member, record.data, block, write.expected
-                )
-        return True
-
-    def _note_passes_due(self, state: BoardState) -> None:
-        """Record that a pass may be due, since a write may have taken members out of the head of a
-        board. The answer to this write does not say whether one is due."""
-        if state.rules.head:
-            self._catalog.note_passes_due(state)
-
-    async def _create(self, record: records.Create) -> bool:
-        board = Board.from_json(record.definition)
-        ensure_unarchived(board)
-        await self._catalog.remove_gone()
-        kept = BoardRecord(
-            number=record.board,
-            definition=record.definition,
-            version=record.version,
-            created_ms=record.now_ms,
-            floors={},
-            positions={},
-            due_ms=MIN_MS,
-            uid=record.uid,
-        )
-        if not await self._catalog.registry.create(kept, board.name):
-            return False
-        opened = Opened(record.board, record.version, board.rules(), uid=record.uid)
-        block = write_block(record, "create", None, record.definition)
-        await self._catalog.index.open(opened, block)
-        return True
-
-    async def _change(self, record: records.Redefine) -> bool:
-        state = self._catalog.boards.by_number(record.board)
-        changed = msgspec.structs.replace(state)
-        board = Board.from_json(record.definition)
-        ensure_unarchived(board)
-        if not self._catalog.index.keeps_layout(state.rules, board.rules()):
-            raise BoardInvalid(
-                "with these windows the board would need another layout on the index server: "
-                "create another board with them"
-            )
-        now_ms = self._catalog.now()
-        await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)
-        redefine(changed, board, record.version, record.now_ms)
-        if not await self._catalog.registry.change(state, record_of(changed)):
-            return False
-        block = write_block(record, "change", None, record.definition)
-        restarts = board.rules().changes_ms > 0 and not state.rules.changes_ms
-        await self._catalog.index.open(
-            opened_as(changed), block, restart_tag=record.tag if restarts else 0
-        )
-        if _expires_later_or_earlier(state.rules, changed.rules):
-            await self._catalog.index.expire_all(opened_as(changed), now_ms)
-        if (board.head, board.hide_zero) != (state.rules.head, state.rules.hide_zero):
-            self._catalog.note_passes_due(changed)
-            await self._catalog.advance_head(changed, MAX_MEMBERS)
-        return True
-
 
 def _created_again(name: str) -> NotReady:
     return NotReady(f"the board {quoted(name)} was created again meanwhile; send the events again")
-
-
-def _expires_later_or_earlier(before: Rules, after: Rules) -> bool:
-    """Return whether the keys of a board expire at another time by other rules."""
-    if before.gone_ms != after.gone_ms:
-        return True
-    return after.gone_ms < MAX_MS and before.changes_ms != after.changes_ms
-
-
-def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
-    """Divide a batch into the calls that count it, each with the positions of its events.
-
-    A long call would block the server for all clients, so a large batch is sent in several calls. A
-    batch that is all-or-nothing or has a position must be sent in one call. The cost of a call
-    depends mostly on the number of members in each scope, so this number is limited. The number of
-    events of a member is not limited.
-    """
-    scopes = len(rules.scopes) + len(rules.rank_by)
-    most = MAX_CALL_MEMBERS // scopes
-    whole = range(batch.size)
-    if batch.size <= most:
-        return [(whole, batch)]
-    if batch.atomic or batch.position is not None:
-        if batch.size > CALL_EVENTS // scopes:
-            raise BatchTooLarge(
-                f"expected at most {CALL_EVENTS // scopes:,} events in a batch that is all or "
-                f"nothing or has a position, on an index server"
-                + (f" where each event counts in {scopes} scopes" if scopes > 1 else "")
-                + f", got {batch.size:,}"
-            )
-        return [(whole, batch)]
-    slots: dict[bytes, int] = {}
-    event_members = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
-    ordered = rules.rank_by or batch.ids is not None
-    shares = (
-        _in_order(event_members, most)
-        if ordered
-        else _by_member(event_members, -(-len(slots) // most))
-    )
-    pieces = [
-        share[first : first + CALL_EVENTS]
-        for share in shares
-        for first in range(0, len(share), CALL_EVENTS)
-    ]
-    if len(pieces) == 1:
-        return [(whole, batch)]
-    return list(zip(pieces, batch.taken(pieces), strict=True))
-
-
-def _by_member(event_members: Sequence[int], count: int) -> list[list[int]]:
-    """Divide the positions of events into `count` shares by their members, so that all events of a
-    member are counted together. The order of different members' events may change, since it does
-    not affect the results."""
-    shares: list[list[int]] = [[] for _ in range(count)]
-    for place, member in enumerate(event_members):
-        shares[member % count].append(place)
-    return shares
-
-
-def _in_order(event_members: Sequence[int], most: int) -> list[range]:
-    """Divide the positions of events into shares of at most `most` members, keeping their order.
-    The order matters on a board that ranks labels, since events of several members change the same
-    label's score. It also matters for events with ids: if there is not room for all ids, those of
-    the first events are remembered."""
-    shares: list[range] = []
-    first, seen = 0, set[int]()
-    for place, member in enumerate(event_members):
-        if member not in seen and len(seen) == most:
-            shares.append(range(first, place))
-            first, seen = place, set()
-        seen.add(member)
-    return [*shares, range(first, len(event_members))]

@@ -1,0 +1,152 @@
+"""Carries out the writes of one record, such as a change of a definition.
+
+A write that changes a definition first stores the new definition. This fails if another process has
+changed the definition meanwhile (`registry`).
+"""
+
+import msgspec
+
+from laurels.core import record as records
+from laurels.core.board_record import BoardRecord
+from laurels.core.board_state import BoardState, record_of, redefine
+from laurels.core.changes.record_blocks import write_block
+from laurels.errors import BoardInvalid, LaurelsError, NotReady, Unavailable
+from laurels.model.board import Board
+from laurels.model.rules import Rules
+from laurels.stores.intake.copies import ensure_unarchived
+from laurels.stores.intake.member_writes import DataChange
+from laurels.stores.intake.shares import MAX_MEMBERS
+from laurels.stores.intake.writes import Single
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .catalog import ATTEMPTS, BoardCatalog
+from .outdated import DefinitionOutdated
+from .registered_boards import opened_as
+from .remote import Opened
+
+
+class RecordWrites:
+    """Carries out writes of one record."""
+
+    def __init__(self, catalog: BoardCatalog) -> None:
+        self._catalog = catalog
+
+    def _note_passes_due(self, state: BoardState) -> None:
+        """Record that a pass may be due, since a write may have taken members out of the head of a
+        board. The answer to this write does not say whether one is due."""
+        if state.rules.head:
+            self._catalog.note_passes_due(state)
+
+    async def _record(self, write: Single) -> bool:
+        """Carry out a write of one record. Return whether there was anything to do. If another
+        process has changed the definitions, propose the record again. If the write is invalid
+        according to an outdated copy of the definitions, validate it again with the current
+        ones."""
+        reread = False
+        for _ in range(ATTEMPTS):
+            self._catalog.set_gone()
+            try:
+                proposed = write.records(self._catalog.boards, self._catalog.now())
+                if not proposed or await self._done(write, proposed[0]):
+                    return bool(proposed)
+            except DefinitionOutdated:
+                await self._catalog.load()
+            except Unavailable:
+                raise
+            except LaurelsError:
+                if reread or not await self._catalog.load():
+                    raise
+                reread = True
+        raise NotReady("the definitions of boards kept changing during this write")
+
+    async def _done(self, write: Single, record: records.Record) -> bool:
+        """Carry out a record. Return False if it has to be proposed again."""
+        match record:
+            case records.Create():
+                return await self._create(record)
+            case records.Redefine():
+                return await self._change(record)
+            case records.Delete():
+                state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
+                if self._catalog.event_time:
+                    await self._catalog.read_time(state)
+                    deleted_ms = max(deleted_ms, state.now_ms)
+                if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
+                    return False
+                await self._catalog.remove_deleted()
+            case records.Remove():
+                state = self._catalog.boards.by_number(record.board)
+                await self._catalog.pass_boundary(state, record.now_ms)
+                current = self._catalog.boards.find_current(state)
+                if current is None:
+                    return False
+                opened = opened_as(current)
+                due = self._catalog.due_work(
+                    current, max(record.now_ms, self._catalog.time_of(current))
+                )
+                block = write_block(record, "remove", record.member)
+                write.settle(await self._catalog.index.remove(opened, record.member, due, block))
+                self._note_passes_due(current)
+            case records.MemberData():
+                opened = opened_as(self._catalog.boards.by_number(record.board))
+                block = write_block(record, "data", record.member, record.data)
+                assert isinstance(write, DataChange)
+                await self._catalog.index.set_data(
+                    opened, record.member, record.data, block, write.expected
+                )
+        return True
+
+    async def _create(self, record: records.Create) -> bool:
+        board = Board.from_json(record.definition)
+        ensure_unarchived(board)
+        await self._catalog.remove_gone()
+        kept = BoardRecord(
+            number=record.board,
+            definition=record.definition,
+            version=record.version,
+            created_ms=record.now_ms,
+            floors={},
+            positions={},
+            due_ms=MIN_MS,
+            uid=record.uid,
+        )
+        if not await self._catalog.registry.create(kept, board.name):
+            return False
+        opened = Opened(record.board, record.version, board.rules(), uid=record.uid)
+        block = write_block(record, "create", None, record.definition)
+        await self._catalog.index.open(opened, block)
+        return True
+
+    async def _change(self, record: records.Redefine) -> bool:
+        state = self._catalog.boards.by_number(record.board)
+        changed = msgspec.structs.replace(state)
+        board = Board.from_json(record.definition)
+        ensure_unarchived(board)
+        if not self._catalog.index.keeps_layout(state.rules, board.rules()):
+            raise BoardInvalid(
+                "with these windows the board would need another layout on the index server: "
+                "create another board with them"
+            )
+        now_ms = self._catalog.now()
+        await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)
+        redefine(changed, board, record.version, record.now_ms)
+        if not await self._catalog.registry.change(state, record_of(changed)):
+            return False
+        block = write_block(record, "change", None, record.definition)
+        restarts = board.rules().changes_ms > 0 and not state.rules.changes_ms
+        await self._catalog.index.open(
+            opened_as(changed), block, restart_tag=record.tag if restarts else 0
+        )
+        if _expires_later_or_earlier(state.rules, changed.rules):
+            await self._catalog.index.expire_all(opened_as(changed), now_ms)
+        if (board.head, board.hide_zero) != (state.rules.head, state.rules.hide_zero):
+            self._catalog.note_passes_due(changed)
+            await self._catalog.advance_head(changed, MAX_MEMBERS)
+        return True
+
+
+def _expires_later_or_earlier(before: Rules, after: Rules) -> bool:
+    """Return whether the keys of a board expire at another time by other rules."""
+    if before.gone_ms != after.gone_ms:
+        return True
+    return after.gone_ms < MAX_MS and before.changes_ms != after.changes_ms
