@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.sealed_contents import DigestOfPieces, SealedPiece, SealedRevision
 from laurels.core.standing import AsOf
-from laurels.errors import BeyondHead, InvalidLimit, NotSealed, PeriodExpired, UnknownWindow
+from laurels.errors import (
+    BeyondHead,
+    InvalidCursor,
+    InvalidLimit,
+    NotSealed,
+    PeriodExpired,
+    UnknownRevision,
+    UnknownWindow,
+)
 from tests.contract.deployments import STORES, Deployment
 
 HOUR = 3_600_000
@@ -223,3 +232,50 @@ def test_sealed_periods_are_the_same_after_a_restart_and_a_rebuild(
     assert deployment.lb.archived("b") == listed
     assert deployment.lb.verify("b", window="day", period=TODAY).verified
     deployment.lb.check()
+
+
+@pytest.mark.parametrize("limit", [1, 7, 600, 10_000])
+def test_a_period_is_read_in_pieces_that_prove_its_digest(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, limit: int
+) -> None:
+    filled(lb, clock)
+    clock.advance(2 * DAY)
+    lb.seal()
+    [sealed] = lb.archived("b")
+    digest, after = DigestOfPieces(), None
+    pieces: list[SealedPiece] = []
+    while True:
+        page = lb.archive_pieces("b", "day", TODAY, after=after, limit=limit)
+        pieces += page.pieces
+        if (after := page.next) is None:
+            break
+        if len(pieces) > 1_000:  # the rest at once
+            limit = 10_000
+    revision, *rest = pieces
+    assert isinstance(revision, SealedRevision)
+    assert (revision.window, revision.revision) == ("day", 0)
+    assert revision.seal.sealed_ms == sealed.sealed_ms
+    for piece in rest:
+        assert not isinstance(piece, SealedRevision)
+        digest.add(piece)
+    assert digest.digest().hex() == revision.seal.digest.hex() == sealed.digest
+    assert digest.entries == revision.seal.entries == sealed.entries
+
+
+def test_pieces_are_refused_where_there_are_none(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    filled(lb, clock)
+    with pytest.raises(NotSealed):
+        lb.archive_pieces("b", "day", TODAY)
+    clock.advance(2 * DAY)
+    lb.seal()
+    with pytest.raises(UnknownRevision):
+        lb.archive_pieces("b", "day", TODAY, revision=1)
+    with pytest.raises(UnknownRevision):
+        lb.archive_pieces("b", "day", TODAY, revision=-1)
+    for after in ("", "x", '["",-1]', "[5,5]", '["\\ud800",0]', '["",1e400]'):
+        with pytest.raises(InvalidCursor):
+            lb.archive_pieces("b", "day", TODAY, after=after)
+    assert lb.archive_pieces("b", "day", TODAY, after='["zzz",0]').pieces == []
+    assert lb.archive_pieces("b", "day", TODAY, after='["",99999999]').next is not None

@@ -210,6 +210,8 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.archived("b") == []
     with pytest.raises(NotSealed):
         lb.verify("b")
+    with pytest.raises(NotSealed):
+        lb.archive_pieces("b")
     assert lb.clock_status().now_ms == NOW_MS
     with pytest.raises(InvalidClock):
         lb.accept_clock()

@@ -197,6 +197,7 @@ class AsyncLeaderboards:
     snapshot = _awaited(Leaderboards.snapshot)
     seal = _awaited(Leaderboards.seal)
     archived = _awaited(Leaderboards.archived)
+    archive_pieces = _awaited(Leaderboards.archive_pieces)
     verify = _awaited(Leaderboards.verify)
     clock_status = _awaited(Leaderboards.clock_status)
     accept_clock = _awaited(Leaderboards.accept_clock)

@@ -7,6 +7,7 @@ from typing import Any, Self, overload
 
 from msgspec import UNSET
 
+from laurels.core.archive_pieces import ArchivePieces, SealedPage
 from laurels.core.archived import Archived, SealedInfo, VerifiedPeriod
 from laurels.core.between import Bound
 from laurels.core.board_queries import HiddenOn, Periods, Scopes, scope_after
@@ -943,6 +944,27 @@ class Leaderboards:
         """Return the periods in the archive, of all windows of a board or of one, newest first; at
         most 10,000. Queries with `period=` read their standings. O(archived periods)."""
         return self._ask(board, Archived(window=window, limit=limit, offset=offset))
+
+    def archive_pieces(
+        self,
+        board: str,
+        window: str | None = None,
+        period: str | None = None,
+        *,
+        revision: int = 0,
+        after: str | None = None,
+        limit: int = 1_000,
+    ) -> SealedPage:
+        """Return a revision of a sealed period as it is archived, in pages of up to 10,000 entries:
+        the words of the entries of all rankings, and the secrets of their salts. `after` is the
+        `next` of the previous page. Raises NotSealed, UnknownRevision, ArchiveDamaged; a service
+        requires a key that administers. O(limit)."""
+        return self._ask(
+            board,
+            ArchivePieces(
+                window=window, period=period, revision=revision, after=after, limit=limit
+            ),
+        )
 
     def verify(
         self, board: str, *, window: str | None = None, period: str | None = None

@@ -14,6 +14,7 @@ from laurels.errors import InvalidLimit, InvalidOffset, InvalidRank
 from laurels.errors.service import RankNotHeld
 from laurels.model.score import Score
 
+from .archive_pieces import ArchivePieces
 from .archived import Archived
 from .between import Bound, Percentile, percentile_share
 from .board_queries import HiddenOn, Periods, Scopes
@@ -187,6 +188,7 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     Scopes,
     HiddenOn,
     Archived,
+    ArchivePieces,
     Settle,
     PayoutsOf,
 )

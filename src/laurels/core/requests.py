@@ -22,6 +22,7 @@ from .hidden import Exclusion
 from .index import Index, Located, RankingIndex, Slice
 from .interval import WithoutInterval
 from .ranking_key import RankingKey
+from .sealed_contents import SealedPart, SealedPiece
 
 
 class Start(Struct, frozen=True, tag="start"):
@@ -112,7 +113,8 @@ class ReadRequest(Struct, frozen=True, gc=False):
     the result is that of the ranking without the entries whose score is 0, with `hidden` it is that
     without the hidden members. With a `walk` the request only reads members in any order, into a
     slice with all stored words. With a `revision` that revision of a sealed period is read,
-    otherwise the newest one."""
+    otherwise the newest one. With `sealed` and a `revision` the request only reads pieces of a
+    sealed period, of all scopes."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -128,6 +130,7 @@ class ReadRequest(Struct, frozen=True, gc=False):
     zeros: Zeros | None = None
     hidden: Exclusion | None = None
     revision: int | None = None
+    sealed: SealedPart | None = None
 
 
 class ReadResult(Struct, frozen=True, gc=False):
@@ -143,7 +146,7 @@ class ReadResult(Struct, frozen=True, gc=False):
     the least possible ones. `grid_age` is the number of changes since the bounds of estimates were
     as narrow as possible; it is None if nothing is estimated. `walked` is the text with which the
     next request continues a walk, empty at the end of the walk. Positions and ranks in the slice of
-    a walk have no meaning.
+    a walk have no meaning. `sealed` are the pieces of a sealed period.
     """
 
     total: int
@@ -156,6 +159,7 @@ class ReadResult(Struct, frozen=True, gc=False):
     grid_age: int | None = None
     highs: list[int] | None = None
     walked: str = ""
+    sealed: Sequence[SealedPiece] = ()
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:

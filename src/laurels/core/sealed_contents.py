@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.model.rules import RankStyle
@@ -28,6 +29,13 @@ class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
     instance: int
     revision: int
     seal: SealedPeriod
+
+    def described_by(self, newest: SealedPeriod) -> "SealedRevision":
+        """Return this revision with its own entries and digest, and everything else as in the seal
+        of the newest revision."""
+        own = self.seal
+        seal = replace(newest, entries=own.entries, digest=own.digest, revision=self.revision)
+        return replace(self, seal=seal)
 
 
 class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
@@ -72,6 +80,20 @@ class SealedRows(Struct, frozen=True, array_like=True, tag="entries"):
 
 
 SealedPiece = SealedRevision | SealedRanking | SealedRows
+
+
+class SealedPart(Struct, frozen=True, array_like=True):
+    """A part of a sealed period: about `limit` entries, from the one at `position` of a scope on,
+    and on with the scopes after it. A ranking counts as one more entry."""
+
+    scope: str
+    position: int
+    limit: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this part begins with the revision."""
+        return not self.scope and not self.position
 
 
 def sealed_rows(members: Sequence[bytes], words: Sequence[Sequence[int]]) -> SealedRows:

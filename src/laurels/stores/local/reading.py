@@ -143,6 +143,9 @@ class LocalReads(LocalState):
             result = in_memory.get(request)
             if result is not None:
                 return result
+            if request.sealed is not None:
+                pieces = periods[_period_of(request)].part(request.sealed)
+                return ReadResult(0, [], [], None, None, sealed=pieces)
             return find_in(reader, replace(request, zeros=None, hidden=None))
 
         return plan.run(read, offset)

@@ -18,11 +18,20 @@ from typing import BinaryIO, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
+from laurels.core.closing import SealedPeriod
 from laurels.core.digest import PeriodDigest, Salts, entry_hashes
-from laurels.core.sealed_contents import SealedRanking, SealedRows, sealed_rows
+from laurels.core.sealed_contents import (
+    SealedPart,
+    SealedPiece,
+    SealedRanking,
+    SealedRevision,
+    SealedRows,
+    sealed_rows,
+)
 from laurels.errors import ArchiveDamaged, FormatTooNew
+from laurels.model.labels import ALL
 
-from .blocks import checked, verified
+from .blocks import BLOCK_ENTRIES, checked, verified
 from .ranking import ArchivedRanking
 from .ranking_form import FrozenRanking, RankingWriter, read_directory
 
@@ -234,20 +243,45 @@ class ArchivedPeriod:
                     self._opened[scope] = found
         return found
 
-    def rankings(self) -> Iterator[RankingRecord]:
-        """Yield the records of all rankings, in the order of their scopes."""
+    def rankings(self, scope: str = ALL) -> Iterator[RankingRecord]:
+        """Yield the records of the rankings, in the order of their scopes, from a scope on."""
         if self.record.lists is None:
-            yield from self.record.rankings
-        for _, place in self._all_lists():
-            yield from self._rankings(place)
+            yield from [each for each in self.record.rankings if each.scope >= scope]
+        lists = self._all_lists()
+        for _, place in lists[max(0, self._list_of(scope)) :]:
+            yield from [each for each in self._rankings(place) if each.scope >= scope]
 
-    def pieces(self) -> Iterator[SealedRanking | SealedRows]:
-        """Yield the rankings and all entries, from which the digest can be computed."""
-        for record in self.rankings():
+    def pieces(self, scope: str = ALL, position: int = 0) -> Iterator[SealedRanking | SealedRows]:
+        """Yield the rankings and all entries, from which the digest can be computed, from an entry
+        of a scope on."""
+        for record in self.rankings(scope):
             ranking = self._open(record)
-            yield ranking.form(record.scope, record.secrets)
-            for block in ranking.blocks():
-                yield sealed_rows(block.members, block.words)
+            start = position if record.scope == scope else 0
+            if not start:
+                yield ranking.form(record.scope, record.secrets)
+            while start < record.total:
+                part = ranking.slice(start, start + BLOCK_ENTRIES - start % BLOCK_ENTRIES)
+                start += len(part.members)
+                yield sealed_rows([member.encode() for member in part.members], part.words)
+
+    def part(self, part: SealedPart) -> list[SealedPiece]:
+        """Return the pieces of a part of the period."""
+        pieces: list[SealedPiece] = []
+        room = part.limit
+        for piece in self.pieces(part.scope, part.position):
+            size = piece.size if isinstance(piece, SealedRows) else 1
+            if pieces and size > room and not isinstance(pieces[-1], SealedRanking):
+                break  # a page that ended with a ranking would be where it began
+            pieces.append(piece)
+            room -= size
+        return [self.revision(), *pieces] if part.is_first else pieces
+
+    def revision(self) -> SealedRevision:
+        """Return the description of this revision. Of its seal the archive has only the entries and
+        the digest."""
+        key, entries, digest = self.record.key, self.record.entries, self.record.digest
+        seal = SealedPeriod(0, entries, digest, key.revision)
+        return SealedRevision(key.uid, key.window, key.instance, key.revision, seal)
 
     def computed_digest(self) -> bytes:
         """Return the digest that the stored entries have, read from all of them."""
@@ -270,9 +304,12 @@ class ArchivedPeriod:
         """Return the list of rankings that has a scope, if there is such a scope."""
         if self.record.lists is None:
             return self.record.rankings
-        lists = self._all_lists()
-        at = bisect_right(lists, scope, key=lambda each: each[0]) - 1
-        return [] if at < 0 else self._rankings(lists[at][1])
+        at = self._list_of(scope)
+        return [] if at < 0 else self._rankings(self._all_lists()[at][1])
+
+    def _list_of(self, scope: str) -> int:
+        """Return the number of the list that has a scope, -1 if none can have it."""
+        return bisect_right(self._all_lists(), scope, key=lambda each: each[0]) - 1
 
     def _all_lists(self) -> list[tuple[str, Place]]:
         if self._lists is None:
