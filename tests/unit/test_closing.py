@@ -3,7 +3,9 @@ restart, and after changes of the clock."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -243,6 +245,7 @@ def test_boards_are_closed_in_shares(clock: laurels.ManualClock) -> None:
     with (
         patch.object(SealingThread, "start"),
         patch("laurels.stores.local.committing.CLOSED_BOARDS", 3),
+        patch("laurels.stores.local.committing.CLOSINGS", 2),
         laurels.open("memory:", clock=clock) as lb,
     ):
         for i in range(10):
@@ -255,5 +258,38 @@ def test_boards_are_closed_in_shares(clock: laurels.ManualClock) -> None:
         shares = []
         while store.pace(10_000)[0]:
             shares.append(len(unsealed))
-        assert shares == [3, 6, 9, 10]
+        assert shares == [6, 10]
         assert lb.seal() == laurels.Sealed(0, 10)
+
+
+def test_the_sealing_thread_rests_between_pieces_of_its_work() -> None:
+    """Each reading of the clock takes 0.3 ms here, so 1 ms has passed at every fourth piece."""
+    rests: list[float] = []
+    seconds = count(0, 0.0003)
+    sealing = SealingThread(lambda: next(seconds), lambda: rests.append(1))
+
+    def seal(pause: Callable[[], None]) -> None:
+        for _ in range(40):
+            pause()
+
+    sealing.start(seal)
+    sealing.wait()
+    assert len(rests) == 10
+
+
+def test_sealed_periods_are_nothing_for_the_garbage_collector(clock: laurels.ManualClock) -> None:
+    """When many boards close at one midnight, it would otherwise stop all threads for long."""
+    boards = 200
+    with (
+        patch.object(SealingThread, "start"),
+        laurels.open("memory:", clock=clock) as lb,
+    ):
+        for i in range(boards):
+            lb.create(laurels.Board(f"b{i}", windows=["hour:archive=forever"]))
+            lb.submit(f"b{i}", "ann", 1)
+        gc.collect()
+        before = len(gc.get_objects())
+        clock.set(NOW_MS + HOUR)
+        assert lb.seal() == laurels.Sealed(boards, boards)
+        gc.collect()
+        assert len(gc.get_objects()) - before < 2 * boards

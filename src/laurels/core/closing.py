@@ -8,6 +8,9 @@ scopes. Later they are written to the archive, and the record `seal` says so.
 A write has the due periods of its board closed first, and a read answers as if they were closed. So
 it does not matter for any answer when the record is written. A period in which nothing was counted
 is closed without a record.
+
+What is kept of each period is never part of a reference cycle, so the garbage collector does not
+track it (`gc=False`): when many boards close at one midnight, it would stop all threads for long.
 """
 
 from collections.abc import Mapping
@@ -28,7 +31,7 @@ from .stream_time import Finality, finality, passed_times
 PeriodState = Literal["open", "grace", "final", "closed", "sealed"]
 
 
-class ClosedPeriod(Struct, frozen=True, array_like=True):
+class ClosedPeriod(Struct, frozen=True, array_like=True, gc=False):
     """A period that was closed at `closed_ms` and is not sealed yet. `definition` is that of the
     board at this time, if it has changed since; otherwise it is empty. With `hide_zero` the
     definition does not rank members whose score is 0. `hidden` are the members that were hidden
@@ -40,7 +43,7 @@ class ClosedPeriod(Struct, frozen=True, array_like=True):
     definition: bytes = b""
 
 
-class SealedPeriod(Struct, frozen=True, array_like=True):
+class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     """A period whose standings are in the archive: the number of entries in all scopes, and their
     digest. `revision` counts the corrections. `hide_zero` and `hidden` are as in `ClosedPeriod`,
     and `prizes` are those of the definition at its closing, as text; empty if there were none."""

@@ -34,8 +34,11 @@ from laurels.timeline.clock import EventClock
 
 from .reading import LocalReads
 
-CLOSED_BOARDS = 100
-"""The maximum number of boards whose periods are closed in one commit without a write to them."""
+CLOSED_BOARDS = 25
+"""The maximum number of boards whose periods are closed in one commit without a write to them, so
+that other writes wait for about a millisecond."""
+CLOSINGS = 4
+"""The maximum number of such commits in one share of the due work."""
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
 """The accepted writes of a commit, each with the tickets from which it was made."""
 
@@ -67,8 +70,9 @@ class LocalCommits(LocalReads):
             has_ended = bool(self._fold.ended_hidings())
         if ready or has_ended:  # every commit writes the ends of hidings that are due
             self.commit(Task(self._refresh))
-        if closes:
-            self.commit(Task(self._close_share))
+        for _ in range(CLOSINGS if closes else 0):
+            if not self.commit(Task(self._close_share)):
+                break
         if self._fold.closings.unsealed:
             self.start_sealing()
         return max(left, int(ready or closes)), until_ms

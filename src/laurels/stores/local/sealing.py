@@ -6,7 +6,7 @@ between the two, the periods are closed but not sealed, and are written again: w
 of a period is used only once the period is sealed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from laurels.core import record as records
@@ -26,8 +26,9 @@ BOARDS = 250
 """The maximum number of boards whose periods are closed in one commit of `seal`."""
 PERIODS = 500
 """The maximum number of periods that are written to the archive together."""
-SEALS = 50
-"""The maximum number of periods that are sealed in one commit, so that no reader waits for long."""
+SEALS = 20
+"""The maximum number of periods that are sealed in one commit, so that readers and other writes
+wait for about two milliseconds."""
 ENTRIES = 1_000_000
 """The number of entries after which no further period is written together with others."""
 
@@ -74,21 +75,23 @@ class LocalSealing(LocalUpkeep):
             while self._seal_some(state.number):
                 pass
 
-    def _seal_all(self) -> int:
-        """Seal all closed periods; return their number."""
+    def _seal_all(self, pause: Callable[[], None] = lambda: None) -> int:
+        """Seal all closed periods; return their number. `pause` is called between pieces of the
+        work."""
         sealed = 0
-        while done := self._seal_some():
+        while done := self._seal_some(pause=pause):
             sealed += done
         return sealed
 
-    def _seal_some(self, board: int | None = None) -> int:
+    def _seal_some(self, board: int | None = None, pause: Callable[[], None] = lambda: None) -> int:
         """Seal some closed periods, of one board if `board` is its number. Return how many."""
         with self.reading():
             chosen = self._chosen(board)
         if not chosen:
             return 0
         rankings = FrozenRankings(lambda: self._fold.index, self.reading)
-        written = self.archive.write([(each.key, rankings.of(each)) for each in chosen])
+        periods = [(each.key, rankings.of(each)) for each in chosen]
+        written = self.archive.write(periods, pause)
         with self.reading():
             now_ms = self.advanced_fold().now_ms
         drafts = [
@@ -100,6 +103,7 @@ class LocalSealing(LocalUpkeep):
         for start in range(0, len(chosen), SEALS):
             part = slice(start, start + SEALS)
             self.commit(Several(partial(_seals, chosen[part], written[part])))
+            pause()
         with self.reading():
             trimmed, self._fold.closings.trimmed = self._fold.closings.trimmed, []
         self.archive.drop(

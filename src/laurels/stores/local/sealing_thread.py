@@ -9,21 +9,27 @@ from laurels.errors import Closed
 
 RETRY_SECONDS = 10.0
 """How long after a failure sealing is tried again."""
+WORK_SECONDS = 0.001
+"""How long the thread works between two rests."""
 
 _log = logging.getLogger("laurels")
 
 
 class SealingThread:
-    """Runs the sealing in a thread, one at a time. `stopwatch` returns seconds."""
+    """Runs the sealing in a thread, one at a time. `stopwatch` returns seconds, and `rest` lets
+    other threads run by sleeping for a moment."""
 
-    def __init__(self, stopwatch: Callable[[], float]) -> None:
+    def __init__(self, stopwatch: Callable[[], float], rest: Callable[[], None]) -> None:
         self._lock = threading.Lock()
         self._stopwatch = stopwatch
+        self._rest = rest
         self._failed_at: float | None = None
 
-    def start(self, seal: Callable[[], object]) -> None:
+    def start(self, seal: Callable[[Callable[[], None]], object]) -> None:
         """Run `seal` in a new thread. Do nothing while another one runs, or shortly after one
-        failed."""
+        failed. `seal` has to call its argument between pieces of its work, which sleeps for a
+        moment whenever the thread has worked for WORK_SECONDS. Otherwise readers and writers would
+        wait up to 5 ms each time that they need the interpreter lock."""
         if self._failed_at is not None and self._stopwatch() - self._failed_at < RETRY_SECONDS:
             return
         if not self._lock.acquire(blocking=False):
@@ -31,7 +37,7 @@ class SealingThread:
 
         def run() -> None:
             try:
-                seal()
+                seal(self._pauses())
                 self._failed_at = None
             except Closed:
                 pass
@@ -56,6 +62,18 @@ class SealingThread:
         """Wait until nothing is being sealed."""
         with self._lock:
             pass
+
+    def _pauses(self) -> Callable[[], None]:
+        """Return a function that rests if the last rest was WORK_SECONDS ago."""
+        rested = self._stopwatch()
+
+        def pause() -> None:
+            nonlocal rested
+            if self._stopwatch() - rested >= WORK_SECONDS:
+                self._rest()
+                rested = self._stopwatch()
+
+        return pause
 
     def _failed(self, error: Exception) -> None:
         self._failed_at = self._stopwatch()

@@ -91,7 +91,7 @@ class LocalState(Paced):
         self.archive = Archive(MemorySegments(), new_secret) if archive is None else archive
         self._on_close.append(self.archive.close)
         self.before_seal: list[Callable[[Sequence[SealDraft]], None]] = []
-        self._sealing = SealingThread(stopwatch)
+        self._sealing = SealingThread(stopwatch, rest)
         self.payouts = PayoutTable(None) if payouts is None else payouts
         self._on_close.append(self.payouts.close)
         recovered = recover(log, self._snapshots(), new_index, self._changes, self.payouts)

@@ -10,7 +10,10 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
 
 from laurels.errors import ArchiveDamaged, StorageFailed
 
@@ -34,11 +37,22 @@ OPENED = 64
 _log = logging.getLogger("laurels")
 
 
-class _Entry(NamedTuple):
-    """A period of the catalogue, and the number of its segment."""
+class _Entry(Struct, frozen=True, gc=False):
+    """A period of the catalogue: the number of its segment, and its record and the length of its
+    part there. The record is kept encoded, which takes less memory, and which the garbage collector
+    need not look at."""
 
     segment: int
-    record: PeriodRecord
+    length: int
+    encoded: bytes
+
+    @property
+    def record(self) -> PeriodRecord:
+        return _records.decode(self.encoded)
+
+
+_records = msgspec.msgpack.Decoder(PeriodRecord)
+"""Decodes what `read_catalogue` has checked."""
 
 
 class Archive:
@@ -63,19 +77,22 @@ class Archive:
                 _log.warning("a segment of the archive is left out: %s", error)
 
     def write(
-        self, periods: Iterable[tuple[PeriodKey, Iterable[FrozenRanking]]]
+        self,
+        periods: Iterable[tuple[PeriodKey, Iterable[FrozenRanking]]],
+        pause: Callable[[], None] = lambda: None,
     ) -> list[WrittenPeriod]:
         """Write periods into one segment, which is durable when this returns. The rankings of a
         period are in ascending order of their scopes, without empty ones. A period that is in the
-        archive already is replaced."""
+        archive already is replaced. `pause` is called between pieces of the work of one to three
+        milliseconds."""
         written: list[WrittenPeriod] = []
 
         def write(writer: SegmentWriter) -> None:
             written.extend([writer.add(key, rankings) for key, rankings in periods])
 
         with self._writing:
-            self._add(write)
-            self._tidy()
+            self._add(write, pause)
+            self._tidy(pause)
         return written
 
     def open(self, key: PeriodKey) -> ArchivedPeriod | None:
@@ -116,57 +133,63 @@ class Archive:
     def _load(self, number: int) -> None:
         """Add the periods of a segment to the catalogue."""
         segment = self._segments.open(number)
-        records = read_catalogue(segment)
+        entries = {
+            record.key: _Entry(number, record.length, msgspec.msgpack.encode(record))
+            for record in read_catalogue(segment)
+        }
         with self._lock:
             self._sizes[number] = segment.nbytes
-            for record in records:
-                self._periods[record.key] = _Entry(number, record)
-                self._opened.pop(record.key, None)
+            self._periods |= entries
+            for key in [key for key in self._opened if key in entries]:
+                del self._opened[key]
 
-    def _add(self, write: Callable[[SegmentWriter], None]) -> None:
+    def _add(self, write: Callable[[SegmentWriter], None], pause: Callable[[], None]) -> None:
         """Write a new segment, and add its periods to the catalogue."""
         self._newest += 1
         number = self._newest
 
         def write_file(file: BinaryIO) -> None:
-            writer = SegmentWriter(file, self._secret)
+            writer = SegmentWriter(file, self._secret, pause)
             write(writer)
             writer.finish()
 
         self._segments.write(number, write_file)
         self._load(number)
 
-    def _tidy(self) -> None:
+    def _tidy(self, pause: Callable[[], None]) -> None:
         """Join small segments if there are many, and write those anew of which most is no longer
         wanted. If that fails, the segments stay as they are."""
         try:
-            self._join_some()
+            self._join_some(pause)
         except (ArchiveDamaged, StorageFailed) as error:
             _log.warning("segments of the archive could not be joined: %s", error)
 
-    def _join_some(self) -> None:
+    def _join_some(self, pause: Callable[[], None]) -> None:
         wanted = dict.fromkeys(self._sizes, 0)
-        for number, record in self._periods.values():
-            wanted[number] += max(1, record.length)
+        for entry in self._periods.values():
+            wanted[entry.segment] += max(1, entry.length)
         for number in [number for number, nbytes in wanted.items() if not nbytes]:
             self._remove([number])
         waste = {number for number, size in self._sizes.items() if 2 * wanted[number] < size}
         small = {number for number, size in self._sizes.items() if size <= SMALL_BYTES}
         for number in waste - small:
-            self._join([number])
+            self._join([number], pause)
         if len(small) >= MANY_SMALL:
-            self._join(small)
+            self._join(small, pause)
 
-    def _join(self, numbers: Collection[int]) -> None:
+    def _join(self, numbers: Collection[int], pause: Callable[[], None]) -> None:
         """Copy the wanted periods of segments into a new one, and remove these segments."""
         entries = [entry for entry in self._periods.values() if entry.segment in numbers]
         if entries:
-            self._add(lambda writer: self._copy(writer, entries))
+            self._add(lambda writer: self._copy(writer, entries, pause), pause)
         self._remove(numbers)
 
-    def _copy(self, writer: SegmentWriter, entries: Iterable[_Entry]) -> None:
-        for number, record in entries:
-            writer.copy(self._segments.open(number), record)
+    def _copy(
+        self, writer: SegmentWriter, entries: Iterable[_Entry], pause: Callable[[], None]
+    ) -> None:
+        for entry in entries:
+            writer.copy(self._segments.open(entry.segment), entry.record)
+            pause()
 
     def _remove(self, numbers: Iterable[int]) -> None:
         for number in [*numbers]:

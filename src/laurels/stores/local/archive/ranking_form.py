@@ -63,13 +63,20 @@ class RankingDirectory(Struct, frozen=True):
 
 class RankingWriter:
     """Writes one ranking: `write` appends to the segment and returns where that is, counted from
-    where the period begins."""
+    where the period begins. `pause` is called after each block and each page."""
 
-    def __init__(self, ranking: FrozenRanking, key: bytes, write: Callable[[bytes], int]) -> None:
+    def __init__(
+        self,
+        ranking: FrozenRanking,
+        key: bytes,
+        write: Callable[[bytes], int],
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
         if ranking.total > MAX_ENTRIES:
             raise ValueError(f"expected at most {MAX_ENTRIES:,} entries, got {ranking.total:,}")
         self._ranking = ranking
         self._write = write
+        self._pause = pause
         self._index = MemberIndex(key, ranking.total) if ranking.total > BLOCK_ENTRIES else None
         self._starts: list[int] = []
         self._firsts: list[tuple[int, ...]] = []
@@ -91,6 +98,7 @@ class RankingWriter:
             self._add(members, words)
             of_block = salts.slice(start, self._total)
             digest.add(entry_hashes([salt or b"" for salt in of_block], words, members))
+            self._pause()
         return self._finish()
 
     def _add(self, members: list[bytes], words: list[Sequence[int]]) -> None:
@@ -132,6 +140,7 @@ class RankingWriter:
                 start = self._write(body)
                 pages.append(start)
                 end = start + len(body)
+                self._pause()
             pages.append(end)
         directory = checked(self._directory(pages))
         return self._write(directory), len(directory)

@@ -124,10 +124,17 @@ class SegmentBytes(Protocol):
 
 
 class SegmentWriter:
-    """Writes periods to a file. `secret` returns so many random bytes."""
+    """Writes periods to a file. `secret` returns so many random bytes; `pause` is called between
+    pieces of the work."""
 
-    def __init__(self, file: BinaryIO, secret: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        secret: Callable[[int], bytes],
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
         self._file = file
+        self._pause = pause
         self._secret = secret
         self._at = file.write(_MAGIC + _VERSION.pack(FORMAT))
         self._start = self._crc = 0
@@ -143,7 +150,7 @@ class SegmentWriter:
         entries = 0
         for ranking in rankings:
             root = self._secret(16)
-            writer = RankingWriter(ranking, hash_key, self._append)
+            writer = RankingWriter(ranking, hash_key, self._append, self._pause)
             place = Place(*writer.run(Salts.of(root), digest))
             listed.append(RankingRecord(ranking.scope, ranking.total, place, [(0, 0, root)]))
             entries += ranking.total
