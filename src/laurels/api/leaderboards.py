@@ -942,7 +942,8 @@ class Leaderboards:
         self, board: str, window: str | None = None, *, limit: int = 1_000, offset: int = 0
     ) -> list[SealedInfo]:
         """Return the periods in the archive, of all windows of a board or of one, newest first; at
-        most 10,000. Queries with `period=` read their standings. O(archived periods)."""
+        most 10,000. Beyond an offset of 10,000 one window has to be named. Queries with `period=`
+        read their standings. O(limit), and a fast scan of the archived periods."""
         return self._ask(board, Archived(window=window, limit=limit, offset=offset))
 
     def archive_pieces(

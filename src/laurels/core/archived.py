@@ -1,17 +1,27 @@
 """The archive as users see it: which periods it has, and whether their standings are those that
 were sealed."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from laurels.errors import InvalidLimit, InvalidOffset
 from laurels.model.answer import Answer
+from laurels.model.windows.kinds import Window
+from laurels.timeline.calendar import Period
 
+from .closing import SealedPeriod
 from .index import Offset
 from .named_windows import window_named
 from .query import Query
 from .query_context import QueryContext
 from .read_plan import MAX_LIMIT, ReadPlan
 from .requests import ReadResult
+
+MAX_MERGED = 10_000
+"""The greatest offset in the periods of several windows, whose ends have to be compared."""
+_COST = 20
+"""What it costs to tell of one period, compared with an entry of a list."""
 
 
 class SealedInfo(Answer, frozen=True):
@@ -64,35 +74,63 @@ class Archived(Query[list[SealedInfo]], frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        return self.limit
+        return self.offset + _COST * self.limit
 
     def plan(self, now: QueryContext) -> ReadPlan[list[SealedInfo]]:
+        """Return the plan. Only as many periods as are needed are taken from each window, in the
+        order of their instances, which is that of their ends. What they are called is computed by
+        `finish`, when the store does not hold its lock."""
         rules, closings = now.state.rules, now.state.closing
         windows = list(rules.windows.values())
         if self.window is not None:
             windows = [window_named(rules, self.window)]
-        sealed = [
-            (window.period_of(instance), window, seal)
-            for window in windows
-            if (closing := closings.get(window.name)) is not None
-            for instance, seal in closing.sealed.items()
-        ]
-        sealed.sort(key=lambda each: each[0].end_ms, reverse=True)
-        shown = [
-            SealedInfo(
-                window.name,
-                period.label,
-                window.counts_from(period),
-                period.end_ms,
-                seal.sealed_ms,
-                seal.revision,
-                seal.entries,
-                seal.digest.hex(),
+        windows = [each for each in windows if each.name in closings]
+        if len(windows) > 1 and self.offset > MAX_MERGED:
+            raise InvalidOffset(
+                f"expected an offset of at most {MAX_MERGED:,} in the periods of all windows, got "
+                f"{self.offset}; name a window"
             )
-            for period, window, seal in sealed[self.offset : self.offset + self.limit]
+        skipped = self.offset if len(windows) == 1 else 0
+        newest = [
+            (window, _newest(closings[window.name].sealed, skipped, self.offset + self.limit))
+            for window in windows
         ]
 
         def finish(_: Sequence[ReadResult], __: Offset) -> list[SealedInfo]:
-            return shown
+            merged = heapq.merge(*[_periods(*each) for each in newest], key=_end, reverse=True)
+            shown = islice(merged, self.offset - skipped, self.offset - skipped + self.limit)
+            return [_info(*each) for each in shown]
 
         return ReadPlan((), finish)
+
+
+_Sealed = tuple[Window, Period, SealedPeriod]
+
+
+def _newest(
+    sealed: Mapping[int, SealedPeriod], start: int, stop: int
+) -> list[tuple[int, SealedPeriod]]:
+    """Return the periods from `start` to `stop` (exclusive), the newest first."""
+    return [(each, sealed[each]) for each in sorted(sealed, reverse=True)[start:stop]]
+
+
+def _periods(window: Window, newest: Sequence[tuple[int, SealedPeriod]]) -> Iterator[_Sealed]:
+    for instance, seal in newest:
+        yield window, window.period_of(instance), seal
+
+
+def _end(sealed: _Sealed) -> int:
+    return sealed[1].end_ms
+
+
+def _info(window: Window, period: Period, seal: SealedPeriod) -> SealedInfo:
+    return SealedInfo(
+        window.name,
+        period.label,
+        window.counts_from(period),
+        period.end_ms,
+        seal.sealed_ms,
+        seal.revision,
+        seal.entries,
+        seal.digest.hex(),
+    )

@@ -125,11 +125,12 @@ class LocalReads(LocalState):
     def _ask_once(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query, or raise NotReady if much of a pass has to be done before
         it. Blocks of the archive are read without the lock, since they do not change. They have no
-        entries that were left out of the ranking when the period was closed."""
+        entries that were left out of the ranking when the period was closed. An answer for which
+        nothing has to be read is computed without the lock, too."""
         with self.reading():
             plan, archived = self._planned(board, query)
             index, offset = self._fold.index, self._fold.offset
-            if not archived:
+            if plan.requests and not archived:
                 return plan.run_local(index, offset)
             in_memory = {
                 request: find(index, request)
