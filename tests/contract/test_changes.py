@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.changes.answers import Change, is_own
+from laurels.core.changes.answers import Change, is_left_out
 from laurels.core.changes.beginning import InitialCursor
 from laurels.errors import (
     AllEventsRefused,
@@ -525,13 +525,13 @@ def test_a_page_counts_the_waiting_changes_exactly(lb: laurels.Leaderboards) -> 
     lb.submit_many("b", [("ann", 1)], position=("sink:t", "x"))
     assert lb.changes("b", after="now").waiting == 0
     whole = lb.changes("b", limit=10_000)
-    sent = sum(not is_own(change) for change in whole)
+    sent = sum(not is_left_out(change) for change in whole)
     assert (len(whole), whole.waiting) == (sent + 6, 0)
     for limit in (1, 2, 3, 5, 60):
         seen, after, more = 0, None, True
         while more:
             page = lb.changes("b", after=after, limit=limit)
-            seen += sum(not is_own(change) for change in page)
+            seen += sum(not is_left_out(change) for change in page)
             assert page.waiting == sent - seen
             after, more = page.cursor, page.more
         assert seen == sent

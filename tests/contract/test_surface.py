@@ -35,6 +35,10 @@ VERBS = (
     "disqualify",
     "settle",
     "payouts",
+    "due_payouts",
+    "waiting_payouts",
+    "payout_positions",
+    "move_payout_position",
     "top",
     "around",
     "standing",
@@ -116,6 +120,10 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
     assert await lb.count("b", high=5) == 2
     assert len(await lb.periods("b", "day")) == 2
     assert (await lb.payouts("b")).payouts == []
+    assert (await lb.due_payouts()).payouts == []
+    assert await lb.waiting_payouts() == []
+    await lb.move_payout_position("r", None, None)
+    assert await lb.payout_positions() == {}
     with pytest.raises(NoPrizes):
         await lb.settle("b")
     with pytest.raises(UnknownPayout):

@@ -16,6 +16,7 @@ from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
+from laurels.core.due_payouts import DuePayouts
 from laurels.core.index import Index
 from laurels.core.mending import RankingEntries
 from laurels.core.query import Query
@@ -114,6 +115,10 @@ class CountingStore:
     def hidden_everywhere(self, after: str | None, limit: int) -> list[laurels.HiddenMember]:
         return self._store.hidden_everywhere(after, limit)
 
+    @property
+    def due_payouts(self) -> DuePayouts:
+        return self._store.due_payouts
+
     def hot(self) -> laurels.HotReport:
         return self._store.hot()
 
@@ -185,6 +190,10 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert [entry.member for entry in lb.export("b")] == ["bob", "cid", "ann"]
 
     assert lb.payouts("b").payouts == []
+    assert lb.due_payouts().payouts == []
+    assert lb.waiting_payouts() == []
+    lb.move_payout_position("r", None, None)
+    assert lb.payout_positions() == {}
     with pytest.raises(NoPrizes):
         lb.settle("b")
     with pytest.raises(UnknownPayout):

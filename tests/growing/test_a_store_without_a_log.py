@@ -17,6 +17,7 @@ from laurels.core.archived import VerifiedPeriod
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, DefinitionCommand
+from laurels.core.due_payouts import NoDuePayouts
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.query import Query
@@ -196,6 +197,10 @@ class UnloggedStore:
 
     def hidden_everywhere(self, after: str | None, limit: int) -> list[laurels.HiddenMember]:
         return []
+
+    @property
+    def due_payouts(self) -> NoDuePayouts:
+        return NoDuePayouts()
 
     def hot(self) -> laurels.HotReport:
         return laurels.HotReport(0.0, [], [])

@@ -10,7 +10,7 @@ from tests.internals import local
 
 import laurels
 from laurels.core.changes import deleted
-from laurels.core.changes.answers import is_own
+from laurels.core.changes.answers import is_left_out
 from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged, StorageFailed
 from laurels.stores.local.changes import board_changes, log
 from laurels.stores.local.changes.file import ChangeFile
@@ -71,12 +71,12 @@ def test_pages_continue_from_the_file_into_memory(tmp_path: Path) -> None:
 def test_pages_count_what_follows_them_in_memory_and_in_the_file(tmp_path: Path) -> None:
     def check(lb: laurels.Leaderboards) -> None:
         whole = lb.changes("b", limit=10_000)
-        sent = sum(not is_own(change) for change in whole)
+        sent = sum(not is_left_out(change) for change in whole)
         for limit in (1, 2, 4, 7):
             seen, after, more = 0, None, True
             while more:
                 page = lb.changes("b", after=after, limit=limit)
-                seen += sum(not is_own(change) for change in page)
+                seen += sum(not is_left_out(change) for change in page)
                 assert page.waiting == sent - seen
                 after, more = page.cursor, page.more
 

@@ -22,6 +22,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from laurels.core.changes.answers import ChangePage
 from laurels.core.commands import Command, SourcePosition, SubmitMany
+from laurels.core.due_payouts import DuePayouts
 from laurels.core.query import Query
 from laurels.core.receipt import Receipts
 from laurels.core.standing import Entry
@@ -112,8 +113,31 @@ class _Awaited:
     def hidden_everywhere(self, after: str | None, limit: int) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.hidden_everywhere(after, limit))
 
+    @property
+    def due_payouts(self) -> "_AwaitedDuePayouts":
+        return _AwaitedDuePayouts(self._store.due_payouts)
+
     def hot(self) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.hot())
+
+
+class _AwaitedDuePayouts:
+    """Adapts due payouts so that its methods return awaitables; they run in a thread."""
+
+    def __init__(self, due: DuePayouts) -> None:
+        self._due = due
+
+    def page(self, *arguments: Any) -> Awaitable[Any]:
+        return asyncio.to_thread(self._due.page, *arguments)
+
+    def waiting(self, *arguments: Any) -> Awaitable[Any]:
+        return asyncio.to_thread(self._due.waiting, *arguments)
+
+    def positions(self) -> Awaitable[Any]:
+        return asyncio.to_thread(self._due.positions)
+
+    def move(self, *arguments: Any) -> Awaitable[Any]:
+        return asyncio.to_thread(self._due.move, *arguments)
 
 
 def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
@@ -178,6 +202,10 @@ class AsyncLeaderboards:
     needed = _awaited(Leaderboards.needed)
     settle = _awaited(Leaderboards.settle)
     payouts = _awaited(Leaderboards.payouts)
+    due_payouts = _awaited(Leaderboards.due_payouts)
+    waiting_payouts = _awaited(Leaderboards.waiting_payouts)
+    payout_positions = _awaited(Leaderboards.payout_positions)
+    move_payout_position = _awaited(Leaderboards.move_payout_position)
     standings = _awaited(Leaderboards.standings)
     entries = _awaited(Leaderboards.entries)
     range = _awaited(Leaderboards.range)

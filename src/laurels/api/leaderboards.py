@@ -31,6 +31,7 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.due_payouts import BoardSelection, WaitingPayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.member_queries import (
@@ -592,6 +593,40 @@ class Leaderboards:
                 limit=limit,
             ),
         )
+
+    def due_payouts(
+        self,
+        *,
+        boards: Sequence[str] | None = None,
+        after: str | None = None,
+        limit: int = 1_000,
+    ) -> PayoutPage:
+        """Return the due payouts of all boards, or of those that match the patterns `boards`, in
+        the order in which they were due; also those of deleted boards and those confirmed since.
+
+        The list grows only at its end, so a program that pays continues from the `cursor` of its
+        last page. A page may have fewer payouts than `limit`, or none, while `next` is not None. At
+        most 2,000 payouts. Raises InvalidCursor, InvalidLimit, and PayoutsDiverged if the store
+        has lost data after the cursor was made. O(log n + payouts of other boards + limit).
+        """
+        return self._store.due_payouts.page(after, limit, BoardSelection(boards))
+
+    def waiting_payouts(
+        self, *, boards: Sequence[str] | None = None, after: str | None = None
+    ) -> list[WaitingPayouts]:
+        """Return how many due payouts of each board come after a cursor of `due_payouts`, by the
+        names of the boards. Raises InvalidCursor, PayoutsDiverged. O(payouts after the cursor)."""
+        return self._store.due_payouts.waiting(after, BoardSelection(boards))
+
+    def payout_positions(self) -> dict[str, str]:
+        """Return how far the readers of `due_payouts` have come: their cursors, by name."""
+        return self._store.due_payouts.positions()
+
+    def move_payout_position(self, reader: str, before: str | None, position: str | None) -> None:
+        """Store a cursor of `due_payouts` under the name of a reader, in place of the one that was
+        stored before; None is no cursor. Raises PositionMoved if another one is stored, as of a
+        second process that reads under the same name; InvalidReader, InvalidCursor."""
+        return self._store.due_payouts.move(reader, before, position)
 
     def standings(
         self,

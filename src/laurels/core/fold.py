@@ -13,6 +13,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from laurels.core.changes.counted_batch import CountedBatch
+from laurels.core.changes.payout_blocks import payout_block
 from laurels.core.changes.record_blocks import (
     close_block,
     confirm_block,
@@ -31,6 +32,7 @@ from . import record as records
 from .board_state import BoardState, redefine
 from .event_columns import logged_batch
 from .index import Outcomes
+from .payouts import DuePlace
 from .plan import Plan
 from .ranking_key import RankingKey
 from .scope_scan import SCOPES, ScopeScan
@@ -66,6 +68,9 @@ class Fold(WholeBoards):
             return self._change_everywhere(record)
         if isinstance(record, records.Confirm):
             self._confirm(record)
+            return True
+        if isinstance(record, records.EmitPayouts):
+            self._emit(record)
             return True
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
@@ -206,7 +211,9 @@ class Fold(WholeBoards):
         """Make the payouts of a period's revision visible."""
         if self.payouts is not None:
             self.payouts.publish(
-                state.uid, record.window, record.instance, record.revision, record.now_ms
+                *(state.uid, record.window, record.instance, record.revision),
+                record.now_ms,
+                record.tag,
             )
 
     def _confirm(self, record: records.Confirm) -> None:
@@ -217,6 +224,19 @@ class Fold(WholeBoards):
             self.move_time(state, record.now_ms)
             state.changes += 1
             self._record(state, confirm_block(record))
+
+    def _emit(self, record: records.EmitPayouts) -> None:
+        """Enter payouts in the list of due payouts. Boards that keep changes record them."""
+        self.now_ms = max(self.now_ms, record.now_ms)
+        after, until = DuePlace(*record.after), DuePlace(*record.until)
+        if self.payouts is not None:
+            self.payouts.emit(until)
+        for number in record.counts:
+            if (state := self.find_by_number(number)) is not None:
+                self.move_time(state, record.now_ms)
+                state.changes += 1
+                rows = [] if self.payouts is None else self.payouts.emitted(after, until, state.uid)
+                self._record(state, payout_block(record, rows))
 
     def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position

@@ -138,6 +138,30 @@ class Revision(Answer, frozen=True):
     digest: str
 
 
+class DuePlace(Struct, frozen=True, array_like=True, order=True):
+    """A place in the list: after the payout with this due time and number."""
+
+    due_ms: int
+    serial: int
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """The due time and the number."""
+        return self.due_ms, self.serial
+
+
+BEFORE_ALL = DuePlace(-(2**63), 0)
+
+
+class PayoutShare(Struct, frozen=True):
+    """Payouts that are due and not in the list yet: those after one place up to another, and how
+    many of them each board has, by its name and uid."""
+
+    after: DuePlace
+    until: DuePlace
+    counts: dict[tuple[str, str], int]
+
+
 class PayoutFilter(Struct, frozen=True):
     """Which payouts of a board are wanted; None is any. With `due_only` only those that are or were
     due."""
@@ -162,9 +186,18 @@ class PayoutBook(Protocol):
     def find(self, id: str) -> PayoutRow | None:
         """Return a payout; None if there is none of that id."""
 
-    def publish(self, uid: str, window: str, instance: int, revision: int, now_ms: int) -> None:
+    def publish(
+        self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
+    ) -> None:
         """Make the payouts of a revision visible. From `now_ms` on the time until they are due is
-        counted."""
+        counted. `tag` is the random tag of the record that does this."""
+
+    def emit(self, until: DuePlace) -> None:
+        """Enter the payouts up to a place in the list of due payouts. A second call changes
+        nothing."""
+
+    def emitted(self, after: DuePlace, until: DuePlace, uid: str) -> list[PayoutRow]:
+        """Return the payouts of a board that were emitted between two places."""
 
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
         """Record that a payout was paid. A second call changes nothing."""

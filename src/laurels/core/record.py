@@ -227,6 +227,17 @@ class Confirm(_Header, frozen=True, array_like=True, tag="confirm"):
     tag: int = 0
 
 
+class EmitPayouts(_Header, frozen=True, array_like=True, tag="emit"):
+    """The entry of payouts that are due in the list of due payouts: those after the place `after`
+    up to `until`, in the order of their due times and numbers. `counts` has how many of them belong
+    to each board that keeps changes. `board` is `EVERYWHERE`."""
+
+    after: tuple[int, int]
+    until: tuple[int, int]
+    counts: dict[int, int]
+    tag: int = 0
+
+
 class Disqualify(_OfPeriod, frozen=True, array_like=True, tag="disqualify"):
     """A new revision of a sealed period, without a member in one scope or, if `scope` is None, in
     all scopes. Its standings are in the archive, with this number of entries in all scopes and this
@@ -263,6 +274,7 @@ Record = (
     | Close
     | Seal
     | Confirm
+    | EmitPayouts
     | Disqualify
 )
 COPIES = (Adopt, Content, Adopted)
@@ -276,6 +288,7 @@ _NEW_TAGS = (
     b"\xa4seal",
     b"\xb0deleted",
     b"\xa7confirm",
+    b"\xa4emit",
     b"\xaadisqual",
 )
 

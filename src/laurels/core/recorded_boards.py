@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from laurels.core.changes.blocks import MendBlock, WriteBlock
 from laurels.core.changes.deleted import Deletion, Deletions, removal_tag
+from laurels.core.changes.payout_blocks import PayoutBlock
 from laurels.core.changes.record_blocks import write_block
 from laurels.core.changes.recorder import ChangeRecorder
 
@@ -28,7 +29,7 @@ class RecordedBoards(AdvancedBoards):
         self.entry = 0
         self.deletions = Deletions()
 
-    def _record(self, state: BoardState, block: WriteBlock | MendBlock) -> None:
+    def _record(self, state: BoardState, block: WriteBlock | MendBlock | PayoutBlock) -> None:
         """Record the changes of a write other than events, if the board keeps changes."""
         if not state.rules.changes_ms:
             return

@@ -43,3 +43,20 @@ class InvalidState(InvalidInput):
 
     code = "invalid_state"
     advice = "give pending, due, confirmed or superseded, or leave it out"
+
+
+class InvalidReader(InvalidInput):
+    """The name of a reader of due payouts is not valid text."""
+
+    code = "invalid_reader"
+    advice = "give text of 1 to 4,096 characters, the same one in each call"
+
+
+class PayoutsDiverged(Conflict):
+    """The store does not have the payout that the cursor names.
+
+    It has lost its newest data, was restored from a backup, or was rewound.
+    """
+
+    code = "payouts_diverged"
+    advice = "read the due payouts from the beginning, without a cursor, and skip the ids you know"

@@ -12,6 +12,7 @@ from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.due_payouts import DuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.index import Index, Offset
@@ -116,6 +117,10 @@ class Store(Protocol):
     def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
         """Return up to `limit` of the members that are hidden on all boards, in the order of their
         ids, after the member `after`."""
+
+    @property
+    def due_payouts(self) -> DuePayouts:
+        """The due payouts of all boards, also of deleted ones."""
 
     def hot(self) -> HotReport:
         """Return the boards and members that are asked for most, empty if nobody counts the

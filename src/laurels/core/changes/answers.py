@@ -25,6 +25,7 @@ ChangeKind = Literal[
     "hide",
     "show",
     "disqualify",
+    "payout",
     "confirm",
     "initial",
     "initial_end",
@@ -66,7 +67,8 @@ class Change(Answer, frozen=True):
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
     `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
     revision, the number of entries and the digest. For `disqualify` it has these and the reason,
-    for `confirm` the payout and the reference. `delete` is the last change of a board.
+    for `payout` the payout that is due, for `confirm` the payout's id and the reference. The last
+    change of a board is `delete`.
     """
 
     id: str
@@ -145,13 +147,15 @@ class DeletedBoard(Answer, frozen=True):
     position: str | None = None
 
 
-def is_own(change: Change) -> bool:
-    """Return whether a change only reports the new position of a sink. Sinks do not send such
-    changes."""
+def is_left_out(change: Change) -> bool:
+    """Return whether sinks leave a change out: one that only reports the new position of a sink, or
+    a payout, since sinks read payouts from the list of due payouts."""
+    if change.kind == "payout":
+        return True
     return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)
 
 
-_CONFIDENTIAL: frozenset[ChangeKind] = frozenset({"hide", "disqualify", "confirm"})
+_CONFIDENTIAL: frozenset[ChangeKind] = frozenset({"hide", "disqualify", "payout", "confirm"})
 """The kinds of changes whose `data` is only for those who administer the board."""
 
 

@@ -19,6 +19,7 @@ from laurels.errors import LogDamaged
 from laurels.model.labels import Values
 
 from .answers import SINK_PREFIX, ChangeKind
+from .payout_blocks import PayoutBlock
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
@@ -138,7 +139,7 @@ class MendBlock(Struct, frozen=True, array_like=True, tag="mend"):
         )
 
 
-Block = EventBlock | WriteBlock | MendBlock
+Block = EventBlock | WriteBlock | MendBlock | PayoutBlock
 
 
 _encoder = msgspec.msgpack.Encoder()

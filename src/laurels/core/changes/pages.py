@@ -22,6 +22,7 @@ from laurels.model.validation import quoted
 from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
 from .blocks import Block, EventBlock, MendBlock, WriteBlock
 from .cursor import UNKNOWN_TAG, BlockPlace, ChangeCursor, Edge
+from .payout_blocks import PayoutBlock, change_of_row
 
 
 class ChangeContext(Struct, frozen=True):
@@ -51,6 +52,9 @@ class ChangeContext(Struct, frozen=True):
             return [self._written(block)][start:stop]
         if isinstance(block, MendBlock):
             return self._mended(block, range(start, stop))
+        if isinstance(block, PayoutBlock):
+            rows = block.rows[start:stop]
+            return [change_of_row(row, self._id(block, start + i)) for i, row in enumerate(rows)]
         changes = self._events(block, start, min(stop, block.size))
         if block.position is not None and start < stop == block.count:
             source, position = block.position

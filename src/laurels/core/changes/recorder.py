@@ -6,8 +6,9 @@ from laurels.core.board_state import BoardState
 
 from .blocks import MendBlock, WriteBlock
 from .counted_batch import CountedBatch
+from .payout_blocks import PayoutBlock
 
-RecordedBlock = CountedBatch | WriteBlock | MendBlock
+RecordedBlock = CountedBatch | WriteBlock | MendBlock | PayoutBlock
 
 
 class ChangeRecorder(Protocol):

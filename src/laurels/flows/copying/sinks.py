@@ -8,7 +8,7 @@ the changes that this sink has not sent.
 """
 
 from laurels.api.leaderboards import Leaderboards
-from laurels.core.changes.answers import is_own
+from laurels.core.changes.answers import is_left_out
 from laurels.errors import (
     BoardDeleted,
     ChangesExpired,
@@ -47,4 +47,4 @@ def _unsent(lb: Leaderboards, board: str, position: str) -> int | None:
         return None
     if any(change.kind.startswith("initial") for change in page):
         return None
-    return sum(not is_own(change) for change in page) + page.waiting
+    return sum(not is_left_out(change) for change in page) + page.waiting

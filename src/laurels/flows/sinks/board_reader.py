@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from laurels.core.changes.answers import Change, ChangePage, DeletedBoard, is_own
+from laurels.core.changes.answers import Change, ChangePage, DeletedBoard, is_left_out
 from laurels.core.changes.beginning import is_initial, uid_of
 from laurels.core.changes.cursor import is_end
 from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
@@ -102,7 +102,7 @@ class BoardReader:
                 continue
             if page.more:
                 self._prefetched = page.cursor, asyncio.create_task(self._read_page(page.cursor))
-            changes = [change for change in page if not is_own(change)]
+            changes = [change for change in page if not is_left_out(change)]
             if changes:
                 await self._deliver(changes, page)
             self._after = page.cursor
@@ -207,7 +207,7 @@ class BoardReader:
         except LaurelsError:  # the board's own task gets the same error and handles it
             return
         if self._delivering is page:
-            unsent = sum(not is_own(change) for change in read)
+            unsent = sum(not is_left_out(change) for change in read)
             self._metrics.waiting = len(page.changes) + unsent + read.waiting
 
     async def _send_or_park(self, page: SinkPage) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.core.changes.answers import DeletedBoard, is_own
+from laurels.core.changes.answers import DeletedBoard, is_left_out
 from laurels.core.changes.beginning import is_initial, uid_of
 from laurels.core.changes.cursor import NOW, is_end
 from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
@@ -134,7 +134,7 @@ async def _status(
             page = await boards.changes(board, after=after, limit=SAMPLE)
         except (ChangesExpired, CursorDiverged):
             return SinkBoardStatus(board, "lost", position, code=SinkBehind.code)
-        waiting = [change for change in page if not is_own(change)]
+        waiting = [change for change in page if not is_left_out(change)]
         if waiting:
             break
         if not page.more:
@@ -156,7 +156,7 @@ async def _status_of_deleted(
         page = await boards.changes(deleted.name, after=position, limit=SAMPLE)
     except LaurelsError:  # the changes after the position are lost; the deletion is still sent
         page = await boards.changes(deleted.name, after=deleted.last_cursor, limit=SAMPLE)
-    waiting = [change for change in page if not is_own(change)]
+    waiting = [change for change in page if not is_left_out(change)]
     count = len(waiting) + page.waiting
     age_ms = max(0, now_ms - (waiting[0].at_ms if waiting else deleted.deleted_ms))
     return SinkBoardStatus(deleted.name, "deleted", position, count, age_ms / 1_000)

@@ -1,13 +1,119 @@
-"""Confirm payouts, and correct sealed periods."""
+"""List the due payouts of all boards, confirm payouts, and correct sealed periods."""
+
+import asyncio
 
 from msgspec import Struct
 
-from laurels.core.payouts import Payout, Revision
+from laurels.core.due_payouts import BoardSelection, WaitingPayouts
+from laurels.core.payouts import Payout, PayoutPage, Revision
+from laurels.errors.service import InvalidKey, InvalidQuery
+from laurels.model.board_patterns import parse_patterns
+from laurels.server.auth.caller import Caller
 from laurels.server.requests.context import RequestContext
-from laurels.server.routing.route import NoQuery, Routes
+from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
 ROUTES = Routes()
+
+
+class DuePayoutsQuery(Struct, forbid_unknown_fields=True):
+    """Up to `limit` due payouts after a cursor. `boards` are patterns of boards, separated by
+    commas; without them the payouts are those of all boards that the key may see."""
+
+    boards: str | None = None
+    after: str | None = None
+    limit: int = 1_000
+
+
+class WaitingPayoutsQuery(Struct, forbid_unknown_fields=True):
+    """The payouts after a cursor. `boards` are patterns of boards, separated by commas."""
+
+    boards: str | None = None
+    after: str | None = None
+
+
+class PositionsAnswer(Struct, frozen=True):
+    """Cursors by the names of the readers that stored them."""
+
+    positions: dict[str, str]
+
+
+class PositionFields(Struct, forbid_unknown_fields=True):
+    """The name of a reader, the cursor that is stored, and the one to store; null is none."""
+
+    reader: str
+    before: str | None = None
+    position: str | None = None
+
+
+@ROUTES.query("GET", "/v1/payouts", query=DuePayoutsQuery, returns=PayoutPage, scope="admin")
+async def due_payouts(context: RequestContext, query: DuePayoutsQuery) -> object:
+    """The due payouts of all boards, in the order in which they were due. The list grows only at
+    its end: continue from the `cursor` of the last page. While `next` is not null there are more,
+    even if a page has none."""
+    boards = _selected(context.caller, query.boards)
+    due = context.store.due_payouts
+    return await asyncio.to_thread(due.page, query.after, query.limit, boards)
+
+
+@ROUTES.query(
+    "GET",
+    "/v1/payouts/waiting",
+    query=WaitingPayoutsQuery,
+    returns=list[WaitingPayouts],
+    scope="admin",
+)
+async def waiting_payouts(context: RequestContext, query: WaitingPayoutsQuery) -> object:
+    """How many due payouts of each board come after a cursor, and when the first of them was
+    due."""
+    boards = _selected(context.caller, query.boards)
+    return await asyncio.to_thread(context.store.due_payouts.waiting, query.after, boards)
+
+
+@ROUTES.query("GET", "/v1/payouts/positions", returns=PositionsAnswer, scope="admin")
+async def payout_positions(context: RequestContext, _: NoQuery) -> object:
+    """The cursors that readers of the due payouts have stored. A key that is limited to some boards
+    sees its own."""
+    stored = await asyncio.to_thread(context.store.due_payouts.positions)
+    own = _own_prefix(context.caller)
+    return PositionsAnswer(
+        {name.removeprefix(own): at for name, at in stored.items() if name.startswith(own)}
+    )
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/payouts/positions",
+    "admin",
+    body=PositionFields,
+    status=NO_CONTENT,
+    audited=False,
+)
+async def move_payout_position(context: RequestContext, _: NoQuery) -> None:
+    """Store a cursor of the due payouts under the name of a reader: `{"reader": …, "before": …,
+    "position": …}`. It is refused (409) if the stored cursor is not `before`, so that of two
+    processes only one continues."""
+    document = requests.document(context.raw, context.media_type)
+    fields = requests.typed(document, PositionFields)
+    reader = _own_prefix(context.caller) + fields.reader
+    due = context.store.due_payouts
+    with context.server.admission.writing():
+        await asyncio.to_thread(due.move, reader, fields.before, fields.position)
+
+
+def _own_prefix(caller: Caller) -> str:
+    """Return what the names of a caller's readers begin with, so that a key which is limited to
+    some boards cannot move the positions of others."""
+    return "" if caller.is_unlimited else f"key/{caller.key_id}/"
+
+
+def _selected(caller: Caller, boards: str | None) -> BoardSelection:
+    """Return the boards of a query that the caller may see. Raises InvalidQuery."""
+    try:
+        patterns = None if boards is None else parse_patterns(boards.split(","))
+    except InvalidKey as error:
+        raise InvalidQuery(error.what) from error
+    return BoardSelection(patterns, None if caller.is_unlimited else caller.sees)
 
 
 class ConfirmFields(Struct, forbid_unknown_fields=True):

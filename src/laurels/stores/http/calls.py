@@ -5,7 +5,7 @@ has an id, its own or one that is derived from the batch key. If an event has no
 not repeated, and the error says that the write may have counted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -32,9 +32,10 @@ from laurels.core.commands import (
     Submit,
     SubmitMany,
 )
+from laurels.core.due_payouts import WaitingPayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
-from laurels.core.payouts import Payout, Revision
+from laurels.core.payouts import Payout, PayoutPage, Revision
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
@@ -75,6 +76,8 @@ _audit = decoder(AuditPage)
 _hot = decoder(HotReport)
 _payout = decoder(Payout)
 _revision = decoder(Revision)
+_payout_page = decoder(PayoutPage)
+_waiting_payouts = decoder(list[WaitingPayouts])
 _sinks = decoder(list[SinkReport])
 _sources = decoder(list[SourceReport])
 _stats = decoder(Stats)
@@ -289,6 +292,29 @@ def deleted_boards(source: str | None) -> Call[list[DeletedBoard]]:
 
 def changed_boards(after: str | None) -> Call[ChangedBoards]:
     return Call("GET", target("/v1/changes", after=after), _changed_boards)
+
+
+def due_payouts(boards: Sequence[str] | None, after: str | None, limit: int) -> Call[PayoutPage]:
+    path = target("/v1/payouts", boards=_patterns(boards), after=after, limit=limit)
+    return Call("GET", path, _payout_page)
+
+
+def waiting_payouts(boards: Sequence[str] | None, after: str | None) -> Call[list[WaitingPayouts]]:
+    path = target("/v1/payouts/waiting", boards=_patterns(boards), after=after)
+    return Call("GET", path, _waiting_payouts)
+
+
+def payout_positions() -> Call[dict[str, str]]:
+    return Call("GET", "/v1/payouts/positions", _positions)
+
+
+def move_payout_position(reader: str, before: str | None, position: str | None) -> Call[None]:
+    body = to_json.encode({"reader": reader, "before": before, "position": position})
+    return Call("POST", "/v1/payouts/positions", nothing, body)
+
+
+def _patterns(boards: Sequence[str] | None) -> str | None:
+    return None if boards is None else ",".join(boards)
 
 
 def sinks() -> Call[list[SinkReport]]:

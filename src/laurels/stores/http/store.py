@@ -20,6 +20,7 @@ from laurels.wire.audit_page import AuditPage
 
 from . import calls
 from .copies import RemoteCopies
+from .due_payouts import RemoteDuePayouts
 from .transport import AsyncWire, Wire
 
 T = TypeVar("T")
@@ -127,6 +128,11 @@ class RemoteStore:
 
     def hot(self) -> HotReport:
         return self.wire.answer(calls.hot())
+
+    @property
+    def due_payouts(self) -> RemoteDuePayouts:
+        """The due payouts at the service."""
+        return RemoteDuePayouts(self.wire)
 
     @property
     def copies(self) -> RemoteCopies:

@@ -26,6 +26,7 @@ from laurels.stores.intake.accept import (
 )
 from laurels.stores.intake.closing import ClosingWrite, DueClosings, close_records
 from laurels.stores.intake.commit import Committer, Write
+from laurels.stores.intake.emission import emission_record
 from laurels.stores.intake.hiding import end_of_hiding
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.intake.tickets import Ticket, build_writes
@@ -39,6 +40,8 @@ CLOSED_BOARDS = 25
 that other writes wait for about a millisecond."""
 CLOSINGS = 4
 """The maximum number of such commits in one share of the due work."""
+EMITTED = 2_000
+"""The maximum number of payouts that are emitted in one commit."""
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
 """The accepted writes of a commit, each with the tickets from which it was made."""
 
@@ -60,8 +63,8 @@ class LocalCommits(LocalReads):
 
     def pace(self, limit: int) -> tuple[int, int]:
         """Do a share of the due work as `work` does. Then write the refreshes that are due and
-        ready, and the ends of hidings that are due. Must not be called under the lock or in the
-        committing thread."""
+        ready, and the ends of hidings that are due, and emit payouts that are due. Must not be
+        called under the lock or in the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._paused and bool(self._fold.refreshes.ready(self._fold.now_ms))
@@ -75,7 +78,9 @@ class LocalCommits(LocalReads):
                 break
         if self._fold.closings.unsealed:
             self.start_sealing()
-        return max(left, int(ready or closes)), until_ms
+        if emits := self._has_due_payouts():
+            self.commit(Task(self._emit_share))
+        return max(left, int(ready or closes or emits)), until_ms
 
     @abstractmethod
     def start_sealing(self) -> None:
@@ -94,6 +99,9 @@ class LocalCommits(LocalReads):
             if self._fold.hiding_ends.next_ms <= self._fold.now_ms:
                 with suppress(StorageFailed):  # the ends stay due
                     self._end_hidings()
+            if self.payouts.emission.next_ms <= self._committing_ms:
+                with suppress(StorageFailed):  # they stay due
+                    self._emit_share()
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)
                 self._run_or_disable(partial(self._log_and_fold, accepted, logged))
@@ -145,6 +153,28 @@ class LocalCommits(LocalReads):
             self._run_or_disable(partial(self._log_records, drafted))
         return len(drafted)
 
+    def _has_due_payouts(self) -> bool:
+        """Return whether payouts are due that are not emitted yet. O(1)."""
+        return not self._event_time and self.payouts.emission.next_ms <= self._now()
+
+    def emit_due(self) -> None:
+        """Emit all payouts that are due."""
+        while self._has_due_payouts():
+            self.commit(Task(self._emit_share))
+
+    def _emit_share(self) -> int:
+        """Emit some of the payouts that are due, as an entry of their own, and return their number.
+        It must be called in the committing thread."""
+        with self._lock:
+            self._advance_clock()
+            now_ms = self._now()
+            share = self.payouts.emission.share(now_ms, EMITTED)
+            if share is None or self._event_time:
+                return 0
+            drafted = emission_record(self._fold, share, now_ms)
+        self._run_or_disable(partial(self._log_records, [drafted]))
+        return sum(share.counts.values())
+
     def _end_hidings(self) -> None:
         """Write the ends of hidings that are due, as an entry of their own, before the entry of a
         commit. Periods that are due are closed first, with those hidden at their ends. The end of a
@@ -158,12 +188,15 @@ class LocalCommits(LocalReads):
             self._run_or_disable(partial(self._log_records, drafted))
 
     def _log_records(self, drafted: Sequence[records.Record]) -> None:
-        """Append records to the log as one entry, and fold them."""
+        """Append records to the log as one entry, and fold them; see `_log_and_fold`."""
         self._append([records.encode_one(record) for record in drafted])
-        with self._lock:
-            for record in drafted:
-                self._fold.apply(record)
-            self._fold.offset = self._fold.entry
+        try:
+            with self._lock:
+                for record in drafted:
+                    self._fold.apply(record)
+                self._fold.offset = self._fold.entry
+        except StorageFailed as error:
+            raise RuntimeError(f"a logged entry could not be folded: {error}") from error
 
     def _append(self, encoded: list[msgspec.Raw]) -> int:
         """Append encoded records to the log as one entry. Return the entry's offset."""

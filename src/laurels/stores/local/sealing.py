@@ -39,10 +39,13 @@ class LocalSealing(LocalUpkeep):
     durable when they return, and the same when they are called again."""
 
     def seal(self) -> Sealed:
-        """Close all periods that are due, and seal all that are closed."""
+        """Close all periods that are due, seal all that are closed, and emit all payouts that are
+        due."""
         self.ensure_usable()
         with self._sealing.exclusive():
-            return Sealed(self.close_due(), self._seal_all())
+            sealed = Sealed(self.close_due(), self._seal_all())
+        self.emit_due()
+        return sealed
 
     def close_due(self) -> int:
         """Close all periods that are due; return their number."""

@@ -19,7 +19,7 @@ from laurels.errors import (
 from laurels.model.validation import safe_repr
 from laurels.stores.intake import forks
 from laurels.stores.intake.pacing import Paced
-from laurels.stores.intake.tags import new_secret
+from laurels.stores.intake.tags import new_secret, new_tag
 from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.changes.log import ChangeLog
 from laurels.stores.local.changes.memory import MemoryChanges
@@ -98,7 +98,7 @@ class LocalState(Paced):
         self._fold = recovered.fold
         boards = self._fold.boards.values()
         self.archive.drop(unwanted(self.archive.periods(), boards))
-        self.payouts.undo_after(newest_revision(boards))
+        self.payouts.undo_after(newest_revision(boards), self._fold.now_ms, new_tag)
         self._snapshot_scheduler = SnapshotScheduler(recovered)
         for snapshot in recovered.damaged:
             snapshot.set_aside()

@@ -28,7 +28,7 @@ from laurels.core.commands import (
 from laurels.core.index import Index
 from laurels.core.named_windows import spec_named
 from laurels.core.receipt import Receipts
-from laurels.errors import PeriodsUnsealed
+from laurels.errors import PeriodsUnsealed, StorageFailed
 from laurels.stores.intake import forks
 from laurels.stores.intake.accept import (
     SubmitOptions,
@@ -54,6 +54,7 @@ from laurels.wire.audit_entry import AuditStore
 from .archive.archive import Archive
 from .copies import LocalCopies
 from .correcting import LocalCorrections
+from .payouts.due import LocalDuePayouts
 from .payouts.making import stage_drafts
 from .payouts.table import PayoutTable
 
@@ -98,6 +99,16 @@ class Service(LocalCorrections):
         if not self._event_time:  # a replayed history owes nobody anything
             self.before_seal.append(partial(stage_drafts, self.payouts, self.archive))
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
+
+    @property
+    def due_payouts(self) -> LocalDuePayouts:
+        """The list of due payouts. Unless a task of an event loop emits payouts as time passes,
+        those that are due are emitted first, as a write does."""
+        self.ensure_usable()
+        if not self.paced:
+            with suppress(StorageFailed):  # they stay due
+                self.emit_due()
+        return self.payouts.due
 
     @property
     def copies(self) -> LocalCopies:

@@ -9,6 +9,7 @@ from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
+from laurels.core.due_payouts import NoDuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.named_windows import window_named
@@ -55,6 +56,11 @@ class RedisReads(RedisState):
         """Return the boards that have changes after a cursor, by one call."""
         changed: ChangedBoards = self.run(self._changes.changed_boards(after))
         return changed
+
+    @property
+    def due_payouts(self) -> NoDuePayouts:
+        """No payouts: boards on an index server award no prizes."""
+        return NoDuePayouts()
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         """Return the deleted boards whose changes are kept, with the positions of a source."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes.answers import SINK_PREFIX, is_own
+from laurels.core.changes.answers import SINK_PREFIX, is_left_out
 from laurels.core.changes.beginning import is_initial
 from laurels.core.clock_status import clock_status
 from laurels.core.index import changes
@@ -105,7 +105,7 @@ class BoardStatistics:
             if source.startswith(SINK_PREFIX) and not is_initial(text):
                 with suppress(ChangesExpired, CursorDiverged, InvalidCursor):
                     page = await self._changes.page(state.board.name, text, 1)
-                    most = max(most, page.waiting + sum(not is_own(change) for change in page))
+                    most = max(most, page.waiting + sum(not is_left_out(change) for change in page))
         return most
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:

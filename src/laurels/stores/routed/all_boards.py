@@ -18,6 +18,7 @@ from laurels.wire.audit_page import AuditPage
 
 from .cursor import decode_cursors, encode_cursors
 from .deleted import deleted_boards
+from .due_payouts import RoutedDuePayouts
 from .merging import merged_figures, merged_reports, merged_stats
 from .placed import PlacedStore, described
 from .placed_stores import PlacedStores
@@ -65,6 +66,12 @@ class AllBoards(PlacedStores):
                 served = self._placement.number_of
                 names += [name for name in changed.boards if served(name) == number]
         return ChangedBoards(names, encode_cursors(cursors))
+
+    @property
+    def due_payouts(self) -> RoutedDuePayouts:
+        """The due payouts of all stores."""
+        self._ensure_open()
+        return RoutedDuePayouts(self._stores)
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         """Return the deleted boards of all stores that answer, in the order of their deletion."""

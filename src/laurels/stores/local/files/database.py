@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,8 @@ class Database:
     by the first call of `connection` or `transaction`. One thread at a time uses it.
 
     `schema` has the statements that create what is missing. With `synchronous="FULL"` a commit
-    survives a power cut, with "NORMAL" only the kill of the process.
+    survives a power cut, with "NORMAL" only the kill of the process. `added` has, by table, the
+    columns with their types that the file of an earlier version may lack.
     """
 
     def __init__(
@@ -28,11 +29,13 @@ class Database:
         schema: Sequence[str],
         format: int,
         synchronous: Literal["FULL", "NORMAL"],
+        added: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.path = path
         self._schema = schema
         self._format = format
         self._synchronous = synchronous
+        self._added = added or {}
         self._opened: sqlite3.Connection | None = None
 
     @property
@@ -71,6 +74,11 @@ class Database:
             raise FormatTooNew(
                 f"{self.path} is in format {version}, this version reads {self._format}"
             )
+        for table, columns in self._added.items():
+            present = {name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")}
+            for name in columns if present else ():
+                if name not in present:
+                    connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {columns[name]}")
         for statement in self._schema:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version={self._format}")

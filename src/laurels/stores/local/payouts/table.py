@@ -6,30 +6,31 @@ that loses the end of its log loses what it had not acknowledged, and nothing el
 writes is synced before a snapshot becomes valid, and folded again if it was lost before.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from sqlite3 import Connection
 
-from laurels.core.payouts import PayoutFilter, PayoutRow
-from laurels.stores.local.files.database import Database
+from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow
 
-NAME = "payouts.db"
-FORMAT = 1
-_FIELDS = PayoutRow.__struct_fields__
-_COLUMNS = ", ".join([f'"{name}"' for name in _FIELDS])
+from .due import LocalDuePayouts
+from .emission import DUE_SCHEMA, Emission
+from .file import PayoutFile
+from .rows import COLUMNS, FIELDS, row_of
+
 _SCHEMA = (
     f"""CREATE TABLE IF NOT EXISTS payout (
-    serial INTEGER PRIMARY KEY AUTOINCREMENT, {_COLUMNS.replace('"id"', '"id" TEXT UNIQUE')},
-    wait_ms INTEGER, published INTEGER NOT NULL DEFAULT 0, replaced_by INTEGER)""",
+    serial INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS.replace('"id"', '"id" TEXT UNIQUE')},
+    wait_ms INTEGER, published INTEGER NOT NULL DEFAULT 0, replaced_by INTEGER, tag INTEGER)""",
     "CREATE INDEX IF NOT EXISTS of_board ON payout (board, due_ms, serial)",
     "CREATE INDEX IF NOT EXISTS of_period ON payout (uid, window, instance, revision)",
+    *DUE_SCHEMA,
 )
+_ADDED = {"payout": {"tag": "INTEGER"}}
+"""Columns that earlier versions did not create. `tag` is the random tag of the record that made the
+payout visible."""
 _INSERT = (
-    f"INSERT OR IGNORE INTO payout ({_COLUMNS}, wait_ms) "
-    f"VALUES ({', '.join('?' * (len(_FIELDS) + 1))})"
+    f"INSERT OR IGNORE INTO payout ({COLUMNS}, wait_ms) "
+    f"VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
 )
 _PERIOD = "uid = ? AND window = ? AND instance = ?"
 _OPEN = "published AND superseded IS NULL AND reference IS NULL"
@@ -48,22 +49,22 @@ class PayoutTable:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        path = None if folder is None else folder / NAME
-        self._database = Database(path, _SCHEMA, FORMAT, "NORMAL")
-        self._lock = RLock()
+        self._file = PayoutFile(folder, _SCHEMA, _ADDED)
+        self.emission = Emission(self._file)
+        self.due = LocalDuePayouts(self._file, self.emission)
 
     # Making payouts
 
     def stage(self, rows: Iterable[PayoutRow], wait_ms: int) -> None:
         """Write payouts that stay invisible until `publish`. They will be due `wait_ms` after
         that."""
-        values = [(*[getattr(row, name) for name in _FIELDS], wait_ms) for row in rows]
-        with self._transaction() as connection:
+        values = [(*[getattr(row, name) for name in FIELDS], wait_ms) for row in rows]
+        with self._file.transaction() as connection:
             connection.executemany(_INSERT, values)
 
     def stage_replaced(self, ids: Iterable[str], revision: int) -> None:
         """Name payouts that `publish` of a revision supersedes."""
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.executemany(
                 "UPDATE payout SET replaced_by = ? WHERE id = ?", [(revision, id) for id in ids]
             )
@@ -71,10 +72,10 @@ class PayoutTable:
     def unstage(self, uid: str, window: str, instance: int, revision: int) -> None:
         """Undo `stage` and `stage_replaced` of a revision that was not published, such as those of
         a store that was killed meanwhile."""
-        if not self._database.exists:
+        if not self._file.exists:
             return
         period = (uid, window, instance, revision)
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 f"DELETE FROM payout WHERE {_PERIOD} AND revision = ? AND NOT published", period
             )
@@ -84,67 +85,80 @@ class PayoutTable:
                 period,
             )
 
-    def undo_after(self, newest_revision: Callable[[str, str, int], int | None]) -> None:
+    def undo_after(
+        self,
+        newest_revision: Callable[[str, str, int], int | None],
+        now_ms: int,
+        new_tag: Callable[[], int],
+    ) -> None:
         """Undo the payouts of revisions that the log does not have, since the folder was rewound or
-        its backup was taken during a correction. What was paid stays.
+        its backup was taken during a correction. What was paid stays. `now_ms` is the time of the
+        newest record. If anything was undone, or emitted later than that, the positions of all
+        readers are invalid, and they begin anew.
 
         `newest_revision` returns the newest revision of a period (uid, window, instance), -1 for a
         period that is not sealed, and None for a period whose payouts stay as they are."""
-        if not self._database.exists:
+        if not self._file.exists:
             return
-        periods = self._rows("SELECT DISTINCT uid, window, instance FROM payout", ())
-        with self._transaction() as connection:
+        periods = self._file.rows("SELECT DISTINCT uid, window, instance FROM payout", ())
+        undone = 0
+        with self._file.transaction() as connection:
             for period in periods:
-                if (newest := newest_revision(*period)) is None:
-                    continue
-                connection.execute(
-                    f"DELETE FROM payout WHERE {_PERIOD} AND revision > ? AND reference IS NULL",
-                    (*period, newest),
-                )
-                connection.execute(
-                    "UPDATE payout SET superseded = NULL, replaced_by = NULL "
-                    f"WHERE {_PERIOD} AND replaced_by > ?",
-                    (*period, newest),
-                )
+                if (newest := newest_revision(*period)) is not None:
+                    undone += _undo(connection, period, newest)
+            if undone or self.emission.mark.due_ms > now_ms:
+                self.emission.move_back(connection, now_ms)
+                connection.execute("UPDATE payout SET tag = ? WHERE published", (new_tag(),))
+        self.emission.refresh()
 
     def next_due_of_replaced(
         self, uid: str, window: str, instance: int, revision: int
     ) -> int | None:
         """Return the earliest due time of the payouts that a revision would supersede; None if
         there are none."""
-        [[due_ms]] = self._rows(
+        [[due_ms]] = self._file.rows(
             f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ? AND {_OPEN}",
             (uid, window, instance, revision),
         ) or [[None]]
         return None if due_ms is None else int(due_ms)
 
-    def publish(self, uid: str, window: str, instance: int, revision: int, now_ms: int) -> None:
-        if not self._database.exists:
+    def publish(
+        self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
+    ) -> None:
+        if not self._file.exists:
             return
         period = (uid, window, instance, revision)
-        with self._transaction() as connection:
+        first_ms = self.emission.mark.due_ms + 1  # what was emitted stays before it
+        with self._file.transaction() as connection:
             connection.execute(
-                "UPDATE payout SET published = 1, made_ms = ?, due_ms = ? + wait_ms "
-                f"WHERE {_PERIOD} AND revision = ? AND NOT published",
-                (now_ms, now_ms, *period),
+                "UPDATE payout SET published = 1, made_ms = ?, due_ms = max(? + wait_ms, ?), "
+                f"tag = ? WHERE {_PERIOD} AND revision = ? AND NOT published",
+                (now_ms, now_ms, first_ms, tag, *period),
             )
             connection.execute(
                 f"UPDATE payout SET superseded = replaced_by WHERE {_PERIOD} AND replaced_by = ? "
                 "AND superseded IS NULL AND reference IS NULL",
                 period,
             )
+        self.emission.refresh()
 
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
-        if not self._database.exists:
+        if not self._file.exists:
             return
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             connection.execute(
                 "UPDATE payout SET reference = ?, confirmed_ms = ? "
                 "WHERE id = ? AND reference IS NULL",
                 (reference, now_ms, id),
             )
 
+    def emit(self, until: DuePlace) -> None:
+        self.emission.emit(until)
+
     # Reading
+
+    def emitted(self, after: DuePlace, until: DuePlace, uid: str) -> list[PayoutRow]:
+        return self.emission.emitted(after, until, uid)
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
@@ -167,30 +181,34 @@ class PayoutTable:
             "serial": after[1],
             "limit": limit,
         }
-        found = self._rows(
-            f"SELECT serial, {_COLUMNS} FROM payout WHERE {' AND '.join(conditions)} "
+        found = self._file.rows(
+            f"SELECT serial, {COLUMNS} FROM payout WHERE {' AND '.join(conditions)} "
             "ORDER BY due_ms, serial LIMIT :limit",
             arguments,
         )
-        return [(serial, _row(values)) for serial, *values in found]
+        return [(serial, row_of(values)) for serial, *values in found]
 
     def find(self, id: str) -> PayoutRow | None:
-        found = self._rows(f"SELECT {_COLUMNS} FROM payout WHERE id = ? AND published", (id,))
-        return _row(found[0]) if found else None
+        found = self._file.rows(f"SELECT {COLUMNS} FROM payout WHERE id = ? AND published", (id,))
+        return row_of(found[0]) if found else None
 
     def of_period(self, uid: str, window: str, instance: int) -> list[PayoutRow]:
-        found = self._rows(
-            f"SELECT {_COLUMNS} FROM payout WHERE {_PERIOD} AND published "
+        found = self._file.rows(
+            f"SELECT {COLUMNS} FROM payout WHERE {_PERIOD} AND published "
             "AND superseded IS NULL ORDER BY serial",
             (uid, window, instance),
         )
-        return list(map(_row, found))
+        return list(map(row_of, found))
 
     def is_open(self, uid: str) -> bool:
-        return bool(self._rows(f"SELECT 1 FROM payout WHERE uid = ? AND {_OPEN} LIMIT 1", (uid,)))
+        return bool(
+            self._file.rows(f"SELECT 1 FROM payout WHERE uid = ? AND {_OPEN} LIMIT 1", (uid,))
+        )
 
     def knows(self, board: str) -> bool:
-        found = self._rows("SELECT 1 FROM payout WHERE board = ? AND published LIMIT 1", (board,))
+        found = self._file.rows(
+            "SELECT 1 FROM payout WHERE board = ? AND published LIMIT 1", (board,)
+        )
         return bool(found)
 
     # The file
@@ -198,27 +216,27 @@ class PayoutTable:
     def flush(self) -> None:
         """Sync what was written. Until then a power cut may undo what was published and
         confirmed."""
-        with self._lock, self._database.plain_errors():
-            if self._database.path is not None and (opened := self._database.opened) is not None:
-                opened.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._database.close()
-
-    def _rows(self, statement: str, arguments: Any) -> list[Any]:
-        with self._lock, self._database.plain_errors():
-            if not self._database.exists:
-                return []
-            return self._database.connection().execute(statement, arguments).fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._database.transaction() as connection:
-            yield connection
+        self._file.close()
 
 
-def _row(values: Sequence[Any]) -> PayoutRow:
-    fields = dict(zip(_FIELDS, values, strict=True))
-    return PayoutRow(**{**fields, "withdrawn": bool(fields["withdrawn"])})
+def _undo(connection: Connection, period: tuple[str, str, int], newest: int) -> int:
+    """Undo the payouts of a period that were made by revisions after `newest`. Return how many of
+    those that were visible have changed."""
+    removed = connection.execute(
+        f"DELETE FROM payout WHERE {_PERIOD} AND revision > ? AND reference IS NULL "
+        "RETURNING published",
+        (*period, newest),
+    ).fetchall()
+    valid_again = connection.execute(
+        f"UPDATE payout SET superseded = NULL WHERE {_PERIOD} AND superseded > ?",
+        (*period, newest),
+    ).rowcount
+    connection.execute(
+        f"UPDATE payout SET replaced_by = NULL WHERE {_PERIOD} AND replaced_by > ?",
+        (*period, newest),
+    )
+    return int(valid_again) + removed.count((1,))

@@ -107,12 +107,14 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
 
 def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.Record]:
     """Yield the records with all times after `until_ms` replaced by `until_ms`. Records that close
-    or seal a period which is not final at that time are left out."""
+    or seal a period which is not final at that time, or that emit payouts, are left out."""
     for each in decoded:
         if each.now_ms <= until_ms:
             yield each
         elif isinstance(each, records.Close | records.Seal) and each.final_ms > until_ms:
             continue
+        elif isinstance(each, records.EmitPayouts):
+            continue  # what is due by then is emitted again
         elif isinstance(each, records.Events):
             yield _earlier_events(each, until_ms)
         elif isinstance(each, records.Adopt):

@@ -1,0 +1,106 @@
+"""The list of due payouts of the local store, and the positions of its readers."""
+
+from typing import Any
+
+from laurels.core.due_payouts import (
+    BoardSelection,
+    DueCursor,
+    WaitingPayouts,
+    due_cursor,
+    page_limit,
+    reader_name,
+)
+from laurels.core.payouts import BEFORE_ALL, DuePlace, Payout, PayoutPage, payout_of
+from laurels.errors import PositionMoved
+from laurels.errors.payouts import PayoutsDiverged
+from laurels.model.validation import quoted
+
+from .emission import BETWEEN, Emission
+from .file import PayoutFile
+from .rows import COLUMNS, row_of
+
+SCANNED = 10_000
+"""The maximum number of payouts of other boards that are skipped to fill one page."""
+
+
+class LocalDuePayouts:
+    """Implementation of `DuePayouts`. The positions are beside the payouts and not in the log: a
+    position that is too old after a loss only sends payouts again."""
+
+    def __init__(self, file: PayoutFile, emission: Emission) -> None:
+        self._file = file
+        self._emission = emission
+
+    def page(self, after: str | None, limit: int, boards: BoardSelection) -> PayoutPage:
+        count = page_limit(limit)
+        place, until = self._place(due_cursor(after)), self._emission.mark
+        payouts: list[Payout] = []
+        cursor, scanned, read = after, 0, count
+        while len(payouts) < count and scanned < max(SCANNED, count) and read == count:
+            rows = self._rows(place, until, count)
+            read, scanned = len(rows), scanned + len(rows)
+            for serial, tag, *values in rows:
+                row = row_of(values)
+                place = DuePlace(row.due_ms, serial)
+                cursor = DueCursor(place, tag or 0).encode()
+                if boards.has(row.board):
+                    payouts.append(payout_of(row, row.due_ms))
+                if len(payouts) == count:
+                    break
+        more = bool(self._rows(place, until, 1))
+        return PayoutPage(payouts, cursor if more else None, cursor)
+
+    def waiting(self, after: str | None, boards: BoardSelection) -> list[WaitingPayouts]:
+        place, until = self._place(due_cursor(after)), self._emission.mark
+        found = self._file.rows(
+            f"SELECT board, count(*), min(due_ms) FROM payout WHERE {BETWEEN} "
+            "GROUP BY board ORDER BY board",
+            (*place.parts, *until.parts),
+        )
+        return [WaitingPayouts(*each) for each in found if boards.has(each[0])]
+
+    def positions(self) -> dict[str, str]:
+        return dict(self._file.rows("SELECT name, position FROM reader ORDER BY name"))
+
+    def move(self, reader: str, before: str | None, position: str | None) -> None:
+        name = reader_name(reader)
+        due_cursor(before)
+        due_cursor(position)
+        if not self._file.exists:
+            return
+        with self._file.transaction() as connection:
+            [stored] = connection.execute(
+                "SELECT max(position) FROM reader WHERE name = ?", (name,)
+            ).fetchone()
+            if stored != before:
+                raise PositionMoved(
+                    f"expected the position {before} of {quoted(name)} in the due payouts, "
+                    f"got {stored}"
+                )
+            if position is None:
+                connection.execute("DELETE FROM reader WHERE name = ?", (name,))
+            else:
+                connection.execute(
+                    "INSERT OR REPLACE INTO reader (name, position) VALUES (?, ?)",
+                    (name, position),
+                )
+
+    def _place(self, cursor: DueCursor | None) -> DuePlace:
+        """Return the place of a cursor. Raises PayoutsDiverged."""
+        if cursor is None:
+            return BEFORE_ALL
+        rows = self._file.rows(
+            "SELECT tag FROM payout WHERE serial = ? AND due_ms = ? AND published",
+            (cursor.place.serial, cursor.place.due_ms),
+        )
+        if not rows or (rows[0][0] or 0) != cursor.tag:
+            raise PayoutsDiverged(f"the store has no due payout at {cursor.encode()}")
+        return cursor.place
+
+    def _rows(self, after: DuePlace, until: DuePlace, limit: int) -> list[Any]:
+        """Return payouts between two places, each with its number and tag."""
+        return self._file.rows(
+            f"SELECT serial, tag, {COLUMNS} FROM payout WHERE {BETWEEN} "
+            "ORDER BY due_ms, serial LIMIT ?",
+            (*after.parts, *until.parts, limit),
+        )

@@ -1,0 +1,57 @@
+"""The database of payouts, in a form that several threads may use."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection
+from threading import RLock
+from typing import Any
+
+from laurels.stores.local.files.database import Database
+
+NAME = "payouts.db"
+FORMAT = 1
+
+
+class PayoutFile:
+    """The database of payouts, in a file or in memory. `added` has, by table, the columns that the
+    file of an earlier version may lack. The methods raise StorageFailed, FormatTooNew."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        schema: Sequence[str],
+        added: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        path = None if folder is None else folder / NAME
+        self._database = Database(path, schema, FORMAT, "NORMAL", added)
+        self._lock = RLock()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the database exists."""
+        return self._database.exists
+
+    def rows(self, statement: str, arguments: Any = ()) -> list[Any]:
+        """Return the rows of a query; none if there is no database."""
+        with self._lock, self._database.plain_errors():
+            if not self._database.exists:
+                return []
+            return self._database.connection().execute(statement, arguments).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Enter a transaction, which is committed at the end or, after an error, rolled back."""
+        with self._lock, self._database.transaction() as connection:
+            yield connection
+
+    def flush(self) -> None:
+        """Sync what was written. Until then a power cut may undo it."""
+        with self._lock, self._database.plain_errors():
+            if self._database.path is not None and (opened := self._database.opened) is not None:
+                opened.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()

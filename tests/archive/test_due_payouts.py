@@ -1,0 +1,121 @@
+"""The list of due payouts after a restart, a rewind, a restored backup and a leap of the clock: no
+payout is left out, whatever a reader has seen before."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from laurels.config import folders
+from laurels.errors.payouts import PayoutsDiverged
+from laurels.stores.local.recovery.backup import back_up, restore
+from tests.archive.test_payout_recovery import (
+    DAY,
+    DAY_MS,
+    HOUR_MS,
+    NOON_MS,
+    opened,
+    sealed,
+)
+
+
+def test_a_payout_that_is_made_later_comes_later_whatever_the_clock_shows(tmp_path: Path) -> None:
+    """A reader sees payouts that are due, and then the clock is set back."""
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    seen = lb.due_payouts()
+    assert [each.member for each in seen] == ["ann", "bob"]
+    lb.close()
+    lb, clock = opened(tmp_path / "data", NOON_MS)
+    with lb:
+        lb.disqualify("b", "ann", "a bot", window="day", period=DAY)
+        clock.advance(2 * DAY_MS)
+        assert [each.member for each in lb.due_payouts(after=seen.cursor)] == [
+            *("bob", "cid", "ann", "bob")
+        ]
+
+
+def test_a_rewound_store_refuses_the_cursors_of_readers(tmp_path: Path) -> None:
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    cursor = lb.due_payouts(limit=1).cursor
+    lb.move_payout_position("r", None, cursor)
+    lb.close()
+    folders.rewind(str(tmp_path / "data"), NOON_MS + DAY_MS, dry_run=False)
+    lb, clock = opened(tmp_path / "data", NOON_MS + DAY_MS)
+    with lb:
+        assert [each.state for each in lb.payouts("b")] == ["pending", "pending"]
+        assert list(lb.due_payouts()) == []
+        with pytest.raises(PayoutsDiverged):
+            lb.due_payouts(after=cursor)
+        assert lb.payout_positions() == {"r": cursor}
+        lb.move_payout_position("r", cursor, None)
+        clock.advance(HOUR_MS)
+        assert [each.member for each in lb.due_payouts()] == ["ann", "bob"]
+
+
+def test_a_store_from_a_backup_refuses_the_cursors_that_were_made_later(tmp_path: Path) -> None:
+    """The reader continues from the beginning, with the ids that it has seen before."""
+    lb, clock = sealed(tmp_path / "data")
+    lb.close()
+    back_up(tmp_path / "data", tmp_path / "backup")
+    lb, clock = opened(tmp_path / "data", NOON_MS + DAY_MS)
+    lb.submit_many("b", [("dot", 9)])
+    clock.advance(DAY_MS)
+    lb.seal()
+    clock.advance(HOUR_MS)
+    seen = lb.due_payouts()
+    assert [each.member for each in seen] == ["ann", "bob", "dot"]
+    lb.close()
+    restore(tmp_path / "backup", tmp_path / "again")
+    lb, clock = opened(tmp_path / "again", NOON_MS + DAY_MS)
+    with lb:
+        lb.submit_many("b", [("eve", 9)])
+        clock.advance(DAY_MS)
+        lb.seal()
+        clock.advance(HOUR_MS)
+        with pytest.raises(PayoutsDiverged):
+            lb.due_payouts(after=seen.cursor)
+        again = lb.due_payouts()
+        assert [each.member for each in again] == ["ann", "bob", "eve"]
+        assert [each.id for each in again][:2] == [each.id for each in seen][:2]
+
+
+def test_positions_and_the_list_outlive_the_store_and_the_board(tmp_path: Path) -> None:
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    page = lb.due_payouts(limit=1)
+    lb.move_payout_position("r", None, page.cursor)
+    for payout in lb.payouts("b"):
+        lb.confirm("b", payout.id, "bank")
+    lb.delete("b")
+    lb.close()
+    lb, _ = opened(tmp_path / "data", clock.now_ms())
+    with lb:
+        assert lb.payout_positions() == {"r": page.cursor}
+        [later] = lb.due_payouts(after=page.cursor)
+        assert (later.member, later.state, later.reference) == ("bob", "confirmed", "bank")
+        assert [each.board for each in lb.waiting_payouts()] == ["b"]
+        lb.check()
+
+
+def test_a_table_of_an_earlier_version_is_used(tmp_path: Path) -> None:
+    lb, clock = sealed(tmp_path / "data")
+    lb.close()
+    with closing(sqlite3.connect(tmp_path / "data" / "payouts.db")) as database:
+        for statement in (
+            "DROP INDEX in_order",
+            "DROP TABLE emitted",
+            "DROP TABLE reader",
+            "ALTER TABLE payout DROP COLUMN tag",
+        ):
+            database.execute(statement)
+        database.commit()
+    lb, clock = opened(tmp_path / "data", clock.now_ms() + HOUR_MS)
+    with lb:
+        page = lb.due_payouts(limit=1)
+        assert [each.member for each in page] == ["ann"]
+        assert [each.member for each in lb.due_payouts(after=page.cursor)] == ["bob"]
