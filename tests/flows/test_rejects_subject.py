@@ -16,6 +16,7 @@ import pytest
 import laurels
 from laurels.errors.sources import InvalidRejects
 from laurels.flows.sources.configured import ConfiguredSource
+from laurels.flows.sources.dedupe_capacity import DedupeCapacity
 from laurels.flows.sources.opening import OpenedRejects, open_reader, open_rejects
 from laurels.flows.sources.rejects import RejectedMessage
 from tests.cli.running import Shell
@@ -127,10 +128,20 @@ class Gifts:
         return {entry.member: entry.score for entry in self.lb.sync.export("gifts")}
 
 
-def test_a_subject_that_is_down_delays_the_source(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_subject_that_is_down_delays_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
     """A batch with a malformed message is counted only after the subject has acknowledged this
     message. The batch after an event that the board refuses is counted only after the subject has
-    acknowledged this event."""
+    acknowledged this event. The same holds when the events of a batch are submitted one by one,
+    since the board may be unable to remember their ids (`alone`)."""
+    if alone:
+
+        async def cannot(*_: object) -> bool:
+            return False
+
+        monkeypatch.setattr(DedupeCapacity, "can_remember", cannot)
     events = [*gifts("ann"), REFUSED, *gifts("bob"), b"no event", *gifts("eve")]
     boards, counted = Gifts(), list[list[str]]()
 
