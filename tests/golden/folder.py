@@ -35,7 +35,7 @@ def folders() -> list[Path]:
 
 ADDED = {
     *("labels", "changes", "changes_max", "head", "hide_zero", "close_wait", "starts", "ends"),
-    *("retain", "max_age"),
+    *("retain", "max_age", "ledger"),
 }
 """Fields of a definition that did not exist when a folder was written."""
 

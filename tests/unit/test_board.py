@@ -310,7 +310,7 @@ def test_json_has_the_format_and_every_field() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
     later = {"labels", "changes", "changes_max", "head", "close_wait", "starts", "ends"}
-    later |= {"max_age", "hide_zero", "retain"}
+    later |= {"max_age", "hide_zero", "retain", "ledger"}
     assert set(fields) == set(Board.__struct_fields__) - later
     board = Board(
         "b",
@@ -324,6 +324,7 @@ def test_json_has_the_format_and_every_field() -> None:
         ends="2026-12-24",
         retain="30d",
         max_age="500ms",
+        ledger="main",
     )
     assert set(msgspec.json.decode(board.to_json())) == {"format", *Board.__struct_fields__}
 

@@ -107,8 +107,8 @@ class Leaderboards:
 
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
-        `head`, `hide_zero`, `starts`, `ends`, `retain` or `max_age`, or add `windows`, `scopes` or
-        labels to `rank_by`. What is added counts the events from now on.
+        `head`, `hide_zero`, `starts`, `ends`, `retain`, `max_age` or `ledger`, or add `windows`,
+        `scopes` or labels to `rank_by`. What is added counts the events from now on.
 
         Any other change, or removing a window, scope or label, raises UnsafeChange with the
         reasons.

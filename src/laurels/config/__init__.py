@@ -10,6 +10,7 @@ from .audit import audit_log_of, recorder_of
 from .backing import key_store_of, servable
 from .folders import announced, back_up, restore, rewind
 from .index_server import direct, direct_async, direct_beside, direct_here
+from .ledgers import LEDGER_VARIABLES
 from .local import connect
 from .placing import ensure_placeable, placed, store_list
 from .portable import portable
@@ -20,6 +21,7 @@ from .urls import DEFAULT_URL, folder_of, is_direct, is_remote, without_login
 __all__ = [
     "DEFAULT_URL",
     "KEY_VARIABLE",
+    "LEDGER_VARIABLES",
     "announced",
     "audit_log_of",
     "back_up",

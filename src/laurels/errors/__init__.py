@@ -142,8 +142,9 @@ class UnsafeChange(Conflict):
     code = "unsafe_change"
     advice = (
         "change only title, labels, keep, changes, changes_max, close_wait, head, hide_zero, "
-        "starts, ends, retain and max_age, or keep, archive, archive_every and prizes of a window, "
-        "or add windows, scopes and rank_by at the end; for other changes create a new board"
+        "starts, ends, retain, max_age and ledger, or keep, archive, archive_every and prizes of "
+        "a window, or add windows, scopes and rank_by at the end; for other changes create a new "
+        "board"
     )
 
     def __init__(self, *reasons: str) -> None:

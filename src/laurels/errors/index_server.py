@@ -16,10 +16,31 @@ class MissingRedis(InvalidInput):
 
 
 class LedgerRequired(Conflict):
-    """On an index server archive and prizes need a ledger, which boards cannot name yet."""
+    """On an index server archive and prizes need a ledger, and the board names none."""
 
     code = "ledger_required"
-    advice = "keep boards with archive or prizes in a folder or in memory"
+    advice = "name a configured ledger, as in ledger='main', or keep the board in a folder"
+
+
+class UnknownLedger(Conflict):
+    """The board names a ledger that this process is not configured with."""
+
+    code = "unknown_ledger"
+    advice = (
+        "set its URL as LAURELS_LEDGER_ and the name in capitals, or in [ledgers] of the settings "
+        "file, for every process that opens the boards"
+    )
+
+
+class LedgerUnavailable(Unavailable):
+    """The ledger of the board does not answer.
+
+    Sealed periods that only the ledger has cannot be read, and closed periods wait for their seal.
+    Everything else works.
+    """
+
+    code = "ledger_unavailable"
+    advice = "try again when the database of the ledger answers"
 
 
 class NotOnIndexServer(Conflict):

@@ -88,7 +88,10 @@ class Board(Plain, Struct, frozen=True):
     `retain` is empty, the board stays.
 
     The periods of a window with `archive` or `prizes` are closed at the end of their grace: from
-    then on nothing changes their standings, which are written to the archive.
+    then on nothing changes their standings, which are written to the archive. On an index server
+    the archive is in the tables of a `ledger`: the name of a database that every process of the
+    boards is configured with. A store in a folder or in memory has an archive of its own, and
+    ignores the name.
 
     On an index server, a process may repeat an answer from its memory until the answer is older
     than the duration `max_age`; with 0 it always asks the server.
@@ -129,6 +132,7 @@ class Board(Plain, Struct, frozen=True):
     ends: str = ""
     retain: str = ""
     max_age: str = "0s"
+    ledger: str = ""
 
     if TYPE_CHECKING:  # the types that the constructor accepts are wider than the stored types
 
@@ -161,6 +165,7 @@ class Board(Plain, Struct, frozen=True):
             ends: str | datetime | int | None = "",
             retain: str | int = "",
             max_age: str | int = "0s",
+            ledger: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -270,6 +275,7 @@ _LATER_FIELDS = {
     "ends": "",
     "retain": "",
     "max_age": "0s",
+    "ledger": "",
 }
 """The fields that earlier versions did not know, each with its default."""
 

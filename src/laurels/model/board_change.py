@@ -19,11 +19,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     same.
 
     Title, `labels`, `changes`, `changes_max`, `head`, `hide_zero`, `close_wait`, `starts`, `ends`,
-    `retain`, `max_age` may change, and so may `keep` (of the board or of a window), `archive`,
-    `archive_every` and `prizes` (of a window). Windows, scopes and labels to rank by may be added
-    at the end; they count only the events after the change. A field with its current value is not a
-    change. Raise UnsafeChange with every reason, or BoardInvalid
-    with every fault.
+    `retain`, `max_age`, `ledger` may change, and so may `keep` (of the board or of a window),
+    `archive`, `archive_every` and `prizes` (of a window). Windows, scopes and labels to rank by may
+    be added at the end; they count only the events after the change. A field with its current value
+    is not a change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [

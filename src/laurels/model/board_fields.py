@@ -1,5 +1,6 @@
 """The fields of a definition: what people write, validated and in canonical form."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -27,6 +28,7 @@ MAX_SHARDS = 64
 MAX_CHANGES_DEFAULT = 10_000_000
 CLOSE_WAIT_DEFAULT = "1d"
 MOST_CHANGES = 1_000_000_000
+_LEDGER_NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -74,6 +76,7 @@ def canonical_fields(arguments: Mapping[str, Any]) -> dict[str, object]:
         "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
         "head": read("head", head_of, 0),
         "hide_zero": read("hide_zero", _hide_zero, False),
+        "ledger": read("ledger", _ledger, ""),
         "labels": read(
             "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
         ),
@@ -203,6 +206,20 @@ def _title(value: object) -> str:
     raise BoardInvalid(
         f"expected text of at most {MAX_TITLE} characters for title, got {safe_repr(value)}"
     )
+
+
+def _ledger(value: object) -> str:
+    if isinstance(value, str) and (not value or is_ledger_name(value)):
+        return value
+    raise BoardInvalid(
+        "expected the name of a ledger for ledger, up to 32 characters of a to z, 0 to 9 and _, "
+        f"beginning with a letter, got {safe_repr(value)}"
+    )
+
+
+def is_ledger_name(value: str) -> bool:
+    """Return whether text may name a ledger. In capitals it is part of the name of a variable."""
+    return _LEDGER_NAME.fullmatch(value) is not None
 
 
 def _dedupe_max(value: object) -> int:

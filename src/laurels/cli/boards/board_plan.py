@@ -80,7 +80,7 @@ def _step(old: Board | None, new: Board) -> Step:
 
 _OMITTED = (
     *("labels", "changes", "changes_max", "head", "hide_zero", "close_wait", "starts", "ends"),
-    *("retain", "max_age"),
+    *("retain", "max_age", "ledger"),
 )
 """The fields that the JSON of a board omits if they have their defaults."""
 

@@ -217,6 +217,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("starts", board.starts),
         ("ends", board.ends),
         ("answers", f"repeated for {board.max_age}" if board.max_age != "0s" else ""),
+        ("ledger", board.ledger),
         ("retained", f"{board.retain} after the end" if board.retain else ""),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),

@@ -117,6 +117,15 @@ MaxAge = Annotated[
         rich_help_panel=DEFINITION,
     ),
 ]
+LedgerName = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="NAME",
+        help="The ledger that has the archive of the board on an index server; '' for none.",
+        rich_help_panel=DEFINITION,
+    ),
+]
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
@@ -236,6 +245,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     ends: Ends = None
     retain: Retain = None
     max_age: MaxAge = None
+    ledger: LedgerName = None
     head: Head = None
     hide_zero: HideZero = None
     file: Annotated[
@@ -274,6 +284,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "ends": self.ends,
             "retain": self.retain,
             "max_age": self.max_age,
+            "ledger": self.ledger,
             "head": self.head,
             "hide_zero": self.hide_zero,
         }
@@ -297,6 +308,7 @@ class ChangeOptions(OptionGroup, frozen=True):
     ends: Ends = None
     retain: Retain = None
     max_age: MaxAge = None
+    ledger: LedgerName = None
     head: Head = None
     hide_zero: HideZero = None
 
@@ -314,6 +326,7 @@ class ChangeOptions(OptionGroup, frozen=True):
             "ends": self.ends,
             "retain": self.retain,
             "max_age": self.max_age,
+            "ledger": self.ledger,
             "head": self.head,
             "hide_zero": self.hide_zero,
         }
@@ -327,7 +340,7 @@ class ChangeOptions(OptionGroup, frozen=True):
         if not fields:
             raise Usage(
                 "expected something to change: --title, --keep, --changes, --close-wait, --starts, "
-                "--ends, --retain, --max-age, --head, --hide-zero, --rank-zero, --window, --scope "
-                "or --rank-by"
+                "--ends, --retain, --max-age, --ledger, --head, --hide-zero, --rank-zero, "
+                "--window, --scope or --rank-by"
             )
         return fields

@@ -14,13 +14,15 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
-from laurels.config import KEY_VARIABLE, ensure_placeable, store_list
+from laurels.config import KEY_VARIABLE, LEDGER_VARIABLES, ensure_placeable, store_list
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidKey, InvalidSettings
 from laurels.flows.sinks.configured import SinkSettings
 from laurels.flows.sources.configured import ConfiguredSource, SourceName
+from laurels.model.board_fields import is_ledger_name
 from laurels.model.board_patterns import covers_all, parse_patterns
 from laurels.model.validation import expectation, is_name, safe_repr
+from laurels.sql.databases import dialect_of
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
@@ -33,7 +35,8 @@ _NOT_SETTINGS = (
 )
 """Variables of laurels that are not settings of the server: secrets, and variables of other
 commands than `serve`."""
-_FOR_TESTS = "LAURELS_TEST_"
+_OPEN_ENDED = ("LAURELS_TEST_", LEDGER_VARIABLES)
+"""How variables begin that are not settings: those of tests, and the URLs of ledgers."""
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
 _Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -49,7 +52,7 @@ REMOVED = {
 _BOARD_PATTERNS = ("cache_allow", "cache_deny")
 """Settings that are patterns of board names."""
 
-FILE_ONLY = ("placement", "sinks", "sources")
+FILE_ONLY = ("placement", "ledgers", "sinks", "sources")
 """Settings that are tables of the file. They are neither options nor variables."""
 
 
@@ -169,6 +172,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     placement: dict[str, str] = {}
     """The stores of boards by patterns of their names, the table `[placement]` of the file. The
     first pattern that matches decides; all other boards are in the store `data`."""
+    ledgers: dict[str, str] = {}
+    """The URLs of the ledgers that boards on an index server name, the table `[ledgers]` of the
+    file."""
     sinks: dict[str, SinkSettings] = {}
     """The sinks by name. They are tables `[sinks.NAME]` of the file."""
     sources: dict[SourceName, ConfiguredSource] = {}
@@ -269,7 +275,7 @@ def _ensure_known(environment: Mapping[str, str]) -> None:
             _judged({name: environment[variable]}, f"{variable}: ")
     names = [*(setting.variable for setting in table()), *_NOT_SETTINGS]
     for name in sorted(environment):
-        if not name.startswith(PREFIX) or name.startswith(_FOR_TESTS) or name in names:
+        if not name.startswith(PREFIX) or name.startswith(_OPEN_ENDED) or name in names:
             continue
         close = get_close_matches(name[len(PREFIX) :], [each[len(PREFIX) :] for each in names], 1)
         hint = f", did you mean {PREFIX}{close[0]}?" if close else ""
@@ -303,7 +309,20 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
             except InvalidKey as error:
                 raise InvalidSettings(f"{where}{name}: {error.what}") from error
     _ensure_placement(settings.placement, where)
+    _ensure_ledgers(settings.ledgers, where)
     return settings
+
+
+def _ensure_ledgers(ledgers: Mapping[str, str], where: str) -> None:
+    """Raise InvalidSettings for a name that no board can have as its ledger, or for another URL
+    than that of a database."""
+    for name, url in ledgers.items():
+        if not is_ledger_name(name):
+            raise InvalidSettings(f"{where}expected the name of a ledger, got {safe_repr(name)}")
+        try:
+            dialect_of(url)
+        except LaurelsError as error:
+            raise InvalidSettings(f"{where}[ledgers], {name}: {error.what}") from None
 
 
 def _ensure_placement(placement: Mapping[str, str], where: str) -> None:

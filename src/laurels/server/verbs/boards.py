@@ -65,6 +65,7 @@ class BoardFields(Struct):
     ends: str = ""
     retain: str = ""
     max_age: str = "0s"
+    ledger: str = ""
     head: int = 0
     hide_zero: bool = False
     format: int = 1
@@ -141,8 +142,8 @@ async def _existing(context: RequestContext) -> Board | None:
 )
 async def change(context: RequestContext, _: NoQuery) -> object:
     """Change the fields of a board that may change: `title`, `labels`, `keep`, `changes`,
-    `changes_max`, `close_wait`, `head`, `hide_zero`, `starts`, `ends`, `retain`, `max_age`, and
-    `windows`, `scopes` and `rank_by` (only to add some)."""
+    `changes_max`, `close_wait`, `head`, `hide_zero`, `starts`, `ends`, `retain`, `max_age`,
+    `ledger`, and `windows`, `scopes` and `rank_by` (only to add some)."""
     fields = requests.document(context.raw, context.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(
