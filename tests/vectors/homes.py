@@ -166,6 +166,8 @@ def probed(server_side: bool) -> Iterator[list[tuple[bool, Any]]]:
         "cells",
         "feed",
         "tracking",
+        "changes",
+        "closing",
         "batch",
         "merge",
     )

@@ -20,7 +20,7 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_record import BoardRecord
-from .closing import WindowClosing, final_ms_of, is_closed
+from .closing import WindowClosing, final_ms_of, is_closed, is_recorded
 from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
 from .payouts import PayoutBook
@@ -54,7 +54,9 @@ class BoardState(Struct):
     are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
     moved to another store. `hidden` are the hidden members. `closing` has the closed periods of
     each window that closes periods, or did so; `final_ms` is the first instant at which a period
-    may be due to be closed. `excluded` caches the members that are hidden in closed periods.
+    may be due to be closed. On an index server `closings` is the number of changes of the closed
+    periods that this process knows, negative if it has not read them. `excluded` caches the members
+    that are hidden in closed periods.
     """
 
     number: int
@@ -78,6 +80,7 @@ class BoardState(Struct):
     tag: int = 0
     closing: dict[str, WindowClosing] = {}
     final_ms: int = MAX_MS
+    closings: int = -1
     excluded: dict[tuple[str, int], Exclusion] = {}
     hidden: HiddenMembers = field(default_factory=HiddenMembers)
 
@@ -141,6 +144,9 @@ class Boards:
     def __init__(self) -> None:
         self.payouts: PayoutBook | None = None
         self.event_time = False
+        self.closes_by_record = False
+        """Whether a period takes events until its closing is recorded, as on an index server, where
+        the positions of sources are not part of the state of a board."""
         self.drafted_ms: dict[int, int] = {}
         self.everywhere = HiddenMembers()
         """The members that are hidden on all boards."""
@@ -220,8 +226,14 @@ class Boards:
         needs events that are judged as of an earlier time. Other events are late by then."""
         if batch.judged_ms is None or not state.rules.closing:
             return None
+        return self.closed_at(state, batch.now_ms)
+
+    def closed_at(self, state: BoardState, now_ms: int) -> ClosedTest:
+        """Return a test for the periods of a board that are closed at `now_ms`."""
+        if self.closes_by_record:
+            return lambda window, period: is_recorded(state, window, period)
         positions = self.source_positions(state)
-        return lambda window, period: is_closed(state, window, period, positions, batch.now_ms)
+        return lambda window, period: is_closed(state, window, period, positions, now_ms)
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""

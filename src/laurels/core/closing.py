@@ -63,7 +63,8 @@ class WindowClosing(Struct, array_like=True):
     Periods that were final before `since_ms` are not closed, since the window did not close periods
     then. `open` has the instances in which something may have been counted, and which are not
     closed yet. `closed` has those that are not sealed yet, `sealed` those in the archive. `trimmed`
-    is the newest instance that has left the archive.
+    is the newest instance that has left the archive. On an index server `floor` is the newest
+    instance up to which the closing is recorded.
     """
 
     since_ms: int = MIN_MS
@@ -71,6 +72,7 @@ class WindowClosing(Struct, array_like=True):
     closed: dict[int, ClosedPeriod] = {}
     sealed: dict[int, SealedPeriod] = {}
     trimmed: int | None = None
+    floor: int | None = None
 
     def is_closed(self, instance: int) -> bool:
         """Return whether a period was closed by a record."""
@@ -183,6 +185,15 @@ def is_closed(
         and final_ms_of(window, period) > closing.since_ms
         and period_finality(board.rules, window, period, positions, now_ms).final
     )
+
+
+def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
+    """Return whether the closing of a period is recorded, or needs no record any more."""
+    closing = board.closing.get(window.name)
+    if closing is None:
+        return False
+    instance = window.instance_of(period)
+    return closing.is_closed(instance) or (closing.floor is not None and instance <= closing.floor)
 
 
 def closes_at_all(window: Window, period: Period) -> bool:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.closing import is_closed
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import oldest_stored
 from laurels.core.mending import EntryColumns, RankingEntries, entry_columns, entry_rows
@@ -94,8 +93,7 @@ def _is_closed(boards: Boards, state: BoardState, wanted: _Prepared, now_ms: int
     if not state.closing:
         return False
     window = state.rules.windows[wanted.window]
-    period = window.period_of(wanted.instance)
-    return is_closed(state, window, period, boards.source_positions(state), now_ms)
+    return boards.closed_at(state, now_ms)(window, window.period_of(wanted.instance))
 
 
 def _prepared(board: BoardState, wanted: RankingEntries) -> _Prepared:

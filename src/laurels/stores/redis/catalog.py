@@ -24,7 +24,14 @@ from laurels.model.validation import quoted
 from laurels.stores.intake.shares import MAX_MEMBERS
 
 from .due_work import DueWork
-from .outdated import DefinitionOutdated, PassesNotReady, PlanExpired, RefreshChanged, StepNotReady
+from .outdated import (
+    ClosingsMoved,
+    DefinitionOutdated,
+    PassesNotReady,
+    PlanExpired,
+    RefreshChanged,
+    StepNotReady,
+)
 from .refreshing import Place, refreshed_of
 from .registered_boards import opened_as
 from .remote import RefreshStates
@@ -68,6 +75,8 @@ class BoardCatalog(DueWork):
             except PassesNotReady:
                 self.note_passes_due(state)
                 await self.advance_head(state, MAX_MEMBERS)
+            except ClosingsMoved:
+                await self.load_closings(state)
             except RefreshChanged:
                 continue
         raise NotReady(f"the board {quoted(board)} kept changing while it was read")
@@ -80,6 +89,8 @@ class BoardCatalog(DueWork):
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
             try:
+                await self.closings.ensure_known(state)
+                await self.closings.close_due(state, now_ms)
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
                     if state.rules.has_label_replica:  # a failed process may have left events
@@ -96,7 +107,7 @@ class BoardCatalog(DueWork):
         refreshing = self.registry.refreshing
         left += await self._refresh_due_windows(AT_ONCE)
         now_ms = self.now()
-        due = [state.due_ms for state in self.boards.boards.values()]
+        due = [min(state.due_ms, state.final_ms) for state in self.boards.boards.values()]
         due.append(self.boards.next_removal_ms)
         if (next_ms := refreshing.next_ms()) > now_ms:
             due.append(next_ms)

@@ -3,6 +3,8 @@ are no longer kept, stale scopes, and passes over rankings."""
 
 from math import inf
 
+from msgspec.structs import replace
+
 from laurels.core.board_state import BoardState
 from laurels.core.lifecycle import Due, due_of, expired, next_boundary, oldest_stored, rolling_state
 from laurels.errors import NotReady
@@ -13,6 +15,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
+from .closing import is_held, oldest_held
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
@@ -76,7 +79,8 @@ class DueWork(RegisteredBoards):
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
         """Return the work that is due for the scopes of a board."""
-        return due_of(state.number, state.rules, state.floors, now_ms)
+        due = due_of(state.number, state.rules, state.floors, now_ms)
+        return replace(due, oldest_ms=oldest_held(state, due.oldest_ms)) if state.closing else due
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Continue the passes of a board, by one share of work for each window whose pass is not
@@ -123,9 +127,12 @@ class DueWork(RegisteredBoards):
         """Do the work of a board that is due because a period or step has ended."""
         try:
             await self.rotate_step(state, now_ms)
+            await self.closings.ensure_known(state)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]
+            if state.closing:
+                periods = [key for key in periods if not is_held(state, key)]
             gone = {*expired(oldest_ms, periods)}
             await self.index.drop(opened_as(state), [*gone])
             kept = [key for key in periods if key not in gone]

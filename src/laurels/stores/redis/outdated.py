@@ -21,6 +21,16 @@ class PlanExpired(Exception):  # noqa: N818
         self.now_ms = now_ms
 
 
+class PeriodClosed(PlanExpired):
+    """An event of the plan is in a period that is frozen. The caller has to close the periods that
+    are due, and then to plan again, for `now_ms`."""
+
+
+class ClosingsMoved(Exception):  # noqa: N818
+    """Periods were closed or sealed that the caller does not know of. The caller has to read the
+    closings of the board again."""
+
+
 class StepNotReady(Exception):  # noqa: N818
     """A rolling window is not at the running step. The caller has to rotate it in the scopes of
     `scopes`, and then to repeat the call. "" is the scope of all events."""

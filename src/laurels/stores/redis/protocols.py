@@ -6,12 +6,13 @@ refuses the call without changing anything (`DefinitionOutdated`, `PlanExpired`,
 and the caller repeats the call with a new plan.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import UNSET, UnsetType
 
 from laurels.core.changes.blocks import WriteBlock
+from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.core.index import Offset
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan
@@ -23,7 +24,16 @@ from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
-from .remote import Applied, CallId, Opened, PositionWrite, Reading, RefreshStates, ShardChanges
+from .remote import (
+    Applied,
+    CallId,
+    Opened,
+    PositionWrite,
+    Reading,
+    RefreshStates,
+    ShardChanges,
+    StoredClosings,
+)
 
 
 class RemoteIndex(Protocol):
@@ -105,6 +115,40 @@ class RemoteIndex(Protocol):
         self, board: Opened, write: PositionWrite, recorded: WriteBlock | None = None
     ) -> None:
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
+
+    async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
+        """Freeze the periods of windows up to these instances: from here on nothing changes their
+        rankings, in any scope. Repeating the call has no effect."""
+
+    async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
+        """Return what the board has closed and sealed in these windows."""
+
+    async def record_close(
+        self, board: Opened, window: str, instance: int, closed: ClosedPeriod, recorded: WriteBlock
+    ) -> bool:
+        """Record that a period is closed, which must be frozen. Return False if that was recorded
+        before."""
+
+    async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
+        """Record that the periods of windows up to these instances need no further record."""
+
+    async def record_seal(
+        self,
+        board: Opened,
+        window: str,
+        instance: int,
+        before: ClosedPeriod | SealedPeriod,
+        sealed: SealedPeriod,
+        recorded: WriteBlock,
+        trimmed: Collection[int] = (),
+    ) -> bool:
+        """Replace the record of a period by that of its seal, or of a new revision. Remove the
+        records of the `trimmed` instances. Return False if the period has another record than
+        `before`."""
+
+    async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
+        """Take or renew the lease to seal periods of a board for some milliseconds, or end it if
+        `ms` is 0. Return False if another process has it."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
         """Store the sequence number of the newest block of each shard that a registered sink has

@@ -9,7 +9,9 @@ from laurels.stores.intake.tags import new_tag
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+from .closing import ServerClosings
 from .deletions import ServerDeletions, StoredDeletions
+from .outdated import DefinitionOutdated
 from .protocols import FollowedIndex
 from .registry import Registry
 from .remote import Opened
@@ -30,6 +32,7 @@ class RegisteredBoards:
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
         """The latest time so far. `now` never returns an earlier time."""
+        self.closings = ServerClosings(index, opened_as, event_time=self.event_time)
         self.deletions = ServerDeletions(
             index, registry, stored, self.now, event_time=self.event_time
         )
@@ -64,6 +67,8 @@ class RegisteredBoards:
         if not self.registry.gone:
             return
         for name, state in list(self.registry.gone.items()):
+            if state.closing and not await self.closings.settle(state):
+                continue
             if self.registry.gone.get(name) is state:
                 with suppress(BoardMoving):  # it is removed after the move
                     await self.deletions.delete(state, state.rules.gone_ms, new_tag())
@@ -79,6 +84,13 @@ class RegisteredBoards:
         await self.registry.load()
         if self.boards.find_by_number(state.number) is None:  # the board was deleted meanwhile
             await self.deletions.close(opened_as(before))
+
+    async def load_closings(self, state: BoardState) -> None:
+        """Read again what was closed and sealed. If the definition has changed, read it instead."""
+        try:
+            await self.closings.load(state)
+        except DefinitionOutdated:
+            await self.reload_board(state)
 
     async def remove_deleted(self) -> None:
         """Remove the remaining data of deleted boards, except changes that are kept."""
@@ -119,4 +131,5 @@ class RegisteredBoards:
 
 def opened_as(state: BoardState) -> Opened:
     """Return a board with its version and rules, in the form that calls of the index take."""
-    return Opened(state.number, state.version, state.rules, uid=state.uid)
+    closings = state.closings if state.closing else None
+    return Opened(state.number, state.version, state.rules, uid=state.uid, closings=closings)

@@ -70,6 +70,7 @@ class Registry:
         self._read: dict[str, bytes] = {}
         self._loading = asyncio.Lock()
         self.boards = Boards()
+        self.boards.closes_by_record = True
         self.gone: dict[str, BoardState] = {}
         """The boards that are no longer retained and still have to be removed, by name."""
         self.refreshing = Refreshing()
@@ -93,7 +94,13 @@ class Registry:
         for body in await self._definitions.deleted():
             record = board_record(body)
             rules = Board.from_json(record.definition).rules()
-            deleted.append((body, Opened(record.number, record.version, rules, uid=record.uid)))
+            closings = 0 if record.closing else None
+            deleted.append(
+                (
+                    body,
+                    Opened(record.number, record.version, rules, uid=record.uid, closings=closings),
+                )
+            )
         return deleted
 
     async def cleared(self, body: bytes) -> None:
@@ -134,6 +141,9 @@ class Registry:
         )
         state.floors = record.floors
         state.due_ms = record.due_ms
+        state.closing = record.closing
+        if state.rules.closing:
+            state.final_ms = MIN_MS
         self.refreshing.watch(state)
         return state
 

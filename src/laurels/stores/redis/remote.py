@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from laurels.core.changes.blocks import Block
 from laurels.core.changes.cursor import BlockPlace
+from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import RefreshState
 from laurels.core.requests import ReadResult
@@ -18,7 +19,8 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 class Opened(Struct, frozen=True):
     """The target of a call: a board, a shard of it, or its label replica, with the version and the
     rules that the process knows. `feeds` is the number of shards from which a label replica is
-    updated, and 0 for other targets."""
+    updated, and 0 for other targets. `closings` is the number of changes of the closed and sealed
+    periods that the process knows, None on a board that closes no periods."""
 
     number: int
     version: int
@@ -26,6 +28,7 @@ class Opened(Struct, frozen=True):
     shard: int = 0
     feeds: int = 0
     uid: str = ""
+    closings: int | None = None
 
     @property
     def version_text(self) -> str:
@@ -99,6 +102,17 @@ class ShardChanges(Struct, frozen=True):
     newest: BlockPlace
     blocks: list[Block]
     waiting: int
+
+
+class StoredClosings(Struct, frozen=True):
+    """What a board has closed and sealed, after `changes` changes: the records by window and
+    instance, the instance up to which the closing of each window is `recorded`, and the newest one
+    whose record was `trimmed`."""
+
+    changes: int
+    records: dict[tuple[str, int], ClosedPeriod | SealedPeriod]
+    recorded: dict[str, int]
+    trimmed: dict[str, int]
 
 
 class Reading(Struct, frozen=True, gc=False):

@@ -30,6 +30,7 @@ COUNT = script_of(
     "rule",
     "cells",
     "changes",
+    "closing",
     "feed",
     "tracking",
     "batch",

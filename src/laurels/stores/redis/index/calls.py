@@ -10,9 +10,11 @@ from laurels.model.validation import quoted
 from laurels.stores.intake.member_writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.outdated import (
+    ClosingsMoved,
     DefinitionOutdated,
     FeedConflict,
     PassesNotReady,
+    PeriodClosed,
     PlanExpired,
     ScopesNotReady,
     StepNotReady,
@@ -45,6 +47,7 @@ _OPERATE = script_of(
     *SCRIPT_PARTS,
     "head_board",
     "changes",
+    "closing",
     "pass",
     "scopes",
     "refresh",
@@ -77,13 +80,14 @@ class ShardCalls:
         self._prefix = prefix
         self._clock = clock
         self._expires = expires
-        self._encodings: dict[int, tuple[str, BoardEncoding]] = {}
+        self._encodings: dict[int, tuple[str, bool, BoardEncoding]] = {}
 
     def _encoding(self, board: Opened) -> BoardEncoding:
-        version, encoding = self._encodings.get(board.number, (None, None))
-        if encoding is None or version != board.version_text:
+        version, closes, encoding = self._encodings.get(board.number, (None, None, None))
+        is_closing = board.closings is not None
+        if encoding is None or version != board.version_text or closes is not is_closing:
             encoding = board_encoding(board, expires=self._expires, head_sizes=self.head_sizes)
-            self._encodings[board.number] = board.version_text, encoding
+            self._encodings[board.number] = board.version_text, is_closing, encoding
         return encoding
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
@@ -131,6 +135,10 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise DefinitionOutdated
         case "plan_expired":
             raise PlanExpired(int(answer[1]))
+        case "period_closed":
+            raise PeriodClosed(int(answer[1]))
+        case "closings_moved":
+            raise ClosingsMoved
         case "step_not_ready":
             raise StepNotReady(answer[1])
         case "feed_conflict":

@@ -52,16 +52,17 @@ replica, or of another cluster node, may differ from the clock that processes fo
 
 def lifetimes(rules: Rules) -> dict[str, int]:
     """Return the number of milliseconds from the start of a period to its expiry, by calendar
-    window."""
-    windows = rules.windows.values()
+    window. The periods of a window that closes them do not expire before they are sealed."""
+    windows = [window for window in rules.windows.values() if window.name not in rules.closing]
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
 def gone_seconds(rules: Rules) -> int | None:
     """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
-    not expire. The changes are kept after the board was removed."""
-    if rules.gone_ms == MAX_MS:
+    not expire. The changes are kept after the board was removed. The keys of a board that closes
+    periods stay until these are sealed."""
+    if rules.gone_ms == MAX_MS or rules.closing:
         return None
     return -(-(rules.gone_ms + max(EXPIRY_MARGIN_MS, rules.changes_ms)) // 1_000)
 
@@ -94,6 +95,7 @@ def board_encoding(
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "hide_zero": rules.hide_zero,
         "head": head_sizes.encode(rules.head) if rules.head else False,
+        "closes": board.closings is not None,
         "decays": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
     steps = {window.name: word_bounds(rules, window.steps) for window in rolling}

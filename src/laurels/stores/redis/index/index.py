@@ -9,7 +9,7 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.remote import Opened
 
 from .batch_counting import BatchCounting
-from .board_writes import BoardWrites
+from .closing import PeriodClosing
 from .layout import describe, is_alike, layout_of, unverified
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
@@ -18,7 +18,7 @@ from .tracking import ShardTracking
 
 
 class RedisIndex(
-    BatchCounting, RequestReading, BoardWrites, PeriodExpiry, RankingAudit, ShardTracking
+    BatchCounting, RequestReading, PeriodClosing, PeriodExpiry, RankingAudit, ShardTracking
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 

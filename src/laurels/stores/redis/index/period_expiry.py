@@ -85,6 +85,7 @@ class PeriodExpiry(ShardCalls):
             await self._expire_all(board, rules, {**lives, **_longer(before, lives)}, now_ms)
             return
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
+        longer |= {name: MAX_DURATION_MS for name in rules.closing if name in before}
         if not longer:
             return
         arguments = {"lives": longer, "now": now_ms}

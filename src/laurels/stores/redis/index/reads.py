@@ -56,7 +56,11 @@ class _PendingRead(Struct, frozen=True, gc=False):
         """Return whether two reads can share a call: they are for the same version of the board,
         and valid until the same time."""
         own, others = self.opened, other.opened
-        return self.due_ms == other.due_ms and own.version_text == others.version_text
+        return (
+            self.due_ms == other.due_ms
+            and own.version_text == others.version_text
+            and own.closings == others.closings
+        )
 
 
 class _ShardQueue:

@@ -58,6 +58,8 @@ class RequestReading(ShardCalls):
             arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:
             arguments["feeds"] = board.feeds
+        elif board.closings is not None and not board.shard:
+            arguments["closings"] = str(board.closings)
         packed, *texts = await self._run(_READ, board, arguments)
         _, seq, parts, refresh_states, has_heads = decode_answer(packed)
         reader = AnswerReader(parts, texts)

@@ -81,7 +81,7 @@ for t, target in ipairs(targets) do
 end
 
 local reply = refusal_reply(rolling_windows) or tracking.refusal_reply() or feed_conflict() or
-              position_conflict()
+              position_conflict() or closing.refusal_reply(stores)
 if reply then return cmsgpack.pack(reply) end
 
 local function store_of(w, event)

@@ -17,6 +17,7 @@ local function note_mended(ranked)
     call('SADD', P .. 'i', ranked.name)
   else
     call('HSET', P .. 'i:' .. A.scope, ranked.name, '')
+    if B.closes then call('SADD', P .. 'i', A.window .. ':' .. text(A.instance)) end
     call('ZADD', P .. 'o', 'NX', text(A.now), A.scope)
     call('ZADD', P .. 'l:' .. A.form, '0', A.scope)
   end
@@ -28,8 +29,9 @@ local function mend()
   A.now = math.max(A.now, tonumber(call('HGET', KEYS[1], 'now')))
   local ranked = ranking(in_scope(A.window, A.scope), A.instance)
   local olds, news, done, count = forms_of(ranked, A.members), {}, {}, 0
+  local frozen = closing.is_frozen(ranked)
   for slot = 1, #A.members do
-    local is_as_expected = not A.expected or olds[slot] == form_in(A.expected, slot, ranked)
+    local is_as_expected = not frozen and (not A.expected or olds[slot] == form_in(A.expected, slot, ranked))
     news[slot], done[slot] = olds[slot], 0
     if is_as_expected then
       news[slot], done[slot], count = form_in(A, slot, ranked), 1, count + 1

@@ -9,7 +9,7 @@
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil);
 --   expire_board (forms, gone); forget (before); for others see scopes.lua,
---   refresh.lua, mend.lua, restore.lua and tracked.lua
+--   refresh.lua, mend.lua, restore.lua, tracked.lua and closing.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
@@ -62,7 +62,7 @@ local function close()
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f', P .. 'hs', P .. 'gd',
-       P .. 'w', P .. 'wq')
+       P .. 'w', P .. 'wq', P .. 'cl', P .. 'cs')
   if call('HEXISTS', KEYS[1], 'until') == 0 then
     call('UNLINK', KEYS[1], P .. 'h', P .. 'hx')
   end
@@ -159,7 +159,7 @@ end
 -- those of its rolling windows over all events.
 local function expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
-  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs'}
+  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs', 'cl'}
   for _, form in ipairs(A.forms) do names[#names + 1] = 'l:' .. form end
   if call('EXISTS', P .. 'hs') == 1 then names[#names + 1], names[#names + 2] = 'h', 'hx' end
   for _, name in ipairs(names) do call('EXPIREAT', P .. name, text(gone)) end
@@ -242,4 +242,4 @@ if tracking.is_write[op] then
   local reply = tracking.refusal_reply()
   if reply then return cmsgpack.pack(reply) end
 end
-return cmsgpack.pack((ops[op] or tracking.ops[op])())
+return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op])())

@@ -14,6 +14,7 @@
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus the number of entries from the form to the next form whose member sorts before `member`).
+-- `closings` is the number of changes of the closed and sealed periods that the caller knows, see closing.lua.
 -- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
 --   for entries adds: the size of the ranking; the position of each anchor, -1 if it is at a member
 --   that is not ranked; for each span its first position, the rank there and the entries; if
@@ -28,6 +29,9 @@
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
 local reply = refusal_reply()
+if not reply and A.closings and (call('HGET', KEYS[1], 'closings') or '0') ~= A.closings then
+  reply = {'closings_moved'}
+end
 if reply then return {cmsgpack.pack(reply)} end
 
 local parts, has_heads, texts = {}, {}, {''}  -- the first text is set to the packed answer at the end

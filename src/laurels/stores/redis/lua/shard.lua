@@ -25,6 +25,7 @@
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
 --   P w, wq                 what writes change while the board is copied to another store: see tracking.lua
+--   P cl                    the closed and sealed periods: see closing.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from
 -- that name. Comments about a window also apply to the window in each scope. For a
 -- rolling window <instance> is the parity of the step; for a refreshed window it is the parity of
@@ -54,6 +55,7 @@ local lows, units = B.lows, B.units
 local head = {}                        -- the functions of the layout with a head, see head.lua
 local zeros = {}                       -- the functions for members whose score is 0, see zeros.lua
 local tracking = {}                    -- the functions that track writes, see tracking.lua
+local closing = {}                     -- the functions that close periods, see closing.lua
 
 local function text(number) return string.format('%.17g', number) end
 

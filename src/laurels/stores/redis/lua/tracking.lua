@@ -16,6 +16,7 @@ tracking.most = 2000000  -- so many changes are tracked if no process takes them
 -- The operations that change rows, data or positions.
 tracking.is_write = {
   remove_member = true, remove_from_scopes = true, set_data = true, set_position = true, mend = true,
+  freeze = true, record_close = true, record_floors = true, record_seal = true,
 }
 
 -- Returns the reply that refuses a write while the writes of the board are blocked.

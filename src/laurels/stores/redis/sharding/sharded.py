@@ -20,13 +20,13 @@ from laurels.core.record import MendRanking
 from laurels.model.batch import Batch
 from laurels.stores.redis.remote import Applied, CallId, Opened, ShardChanges
 
+from .closings import ShardedClosings
 from .counting import Counting
 from .merged_reads import offset_vector
-from .position_calls import ShardedPositions
 from .shards import gather, home, label_replica, mends_by_shard, parts_of, shards
 
 
-class ShardedIndex(ShardedPositions):
+class ShardedIndex(ShardedClosings):
     """Implementation of `FollowedIndex` over an index that stores each shard as a separate
     board."""
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.stores.redis.outdated import (
+    ClosingsMoved,
     DefinitionOutdated,
     PassesNotReady,
     PlanExpired,
@@ -19,7 +20,7 @@ from laurels.stores.redis.outdated import (
 )
 from laurels.stores.redis.remote import Opened
 
-REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady, PassesNotReady)
+REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady, PassesNotReady, ClosingsMoved)
 """The errors by which a shard refuses a call without changing anything; the call is repeated."""
 
 T = TypeVar("T")

@@ -1,0 +1,256 @@
+"""Closes the periods of boards that are due, and knows what was closed and sealed.
+
+The shards of a board freeze a period before its closing is recorded in the first shard, so the
+standings are those of one moment although no call spans two shards. Any number of processes may do
+this at once, and any of them may stop at any point: freezing a period twice changes nothing, and
+only the first of them records it.
+
+Each process has a copy of what is recorded, in the state of the board. A read of the first shard is
+refused if the copy is outdated (`ClosingsMoved`).
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from laurels.core.board_state import BoardState
+from laurels.core.changes.record_blocks import close_block
+from laurels.core.closing import (
+    ClosedPeriod,
+    DuePeriod,
+    WindowClosing,
+    closes_at_all,
+    due_periods,
+    final_ms_of,
+)
+from laurels.core.lifecycle import next_boundary
+from laurels.core.ranking_key import RankingKey
+from laurels.core.requests import ReadRequest
+from laurels.errors import UnsafeChange
+from laurels.model.board import Board
+from laurels.model.validation import quoted
+from laurels.stores.intake.closing import close_records
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .outdated import ClosingsMoved
+from .protocols import FollowedIndex
+from .remote import Opened
+
+UNKNOWN = -1
+"""The number of changes of the closings of a board whose closings this process has not read."""
+RETRY_MS = 1_000
+"""After this many milliseconds of the board's time, a period that waits for a source is looked at
+again."""
+LISTED = 200
+"""The number of scopes that one call searches for entries."""
+
+Opens = Callable[[BoardState], Opened]
+
+
+class ServerClosings:
+    """The closed and sealed periods of the boards that this process knows. `opened_as` returns a
+    board in the form that calls of the index take."""
+
+    def __init__(self, index: FollowedIndex, opened_as: Opens, *, event_time: bool) -> None:
+        self._index = index
+        self._opened_as = opened_as
+        self._event_time = event_time
+        self.unsealed: set[int] = set()
+        """The numbers of boards with closed periods that are not sealed, as far as this process
+        knows."""
+        self.settle: Callable[[BoardState], Awaitable[bool]] = _settled
+        """Closes and seals all periods of a board that is no longer retained. Returns whether that
+        is done."""
+
+    async def load(self, state: BoardState) -> None:
+        """Read what was closed and sealed. One call."""
+        stored = await self._index.load_closings(self._opened_as(state), [*state.closing])
+        read = {
+            name: WindowClosing(
+                closing.since_ms,
+                closing.open,
+                trimmed=stored.trimmed.get(name),
+                floor=stored.recorded.get(name),
+            )
+            for name, closing in state.closing.items()
+        }
+        for (window, instance), record in stored.records.items():
+            closing = read[window]
+            if isinstance(record, ClosedPeriod):
+                closing.closed[instance] = record
+            else:
+                closing.sealed[instance] = record
+        for name, closing in read.items():
+            closing.open = {each for each in closing.open if _may_be_open(state, name, each, read)}
+        state.closing, state.closings = read, stored.changes
+        state.excluded.clear()
+        state.views.clear()
+        if any(closing.closed for closing in read.values()):
+            self.unsealed.add(state.number)
+        else:
+            self.unsealed.discard(state.number)
+
+    async def ensure_known(self, state: BoardState) -> None:
+        """Read what was closed and sealed, unless this process has read it before."""
+        if state.closing and state.closings == UNKNOWN:
+            await self.load(state)
+
+    async def find_open(self, state: BoardState) -> None:
+        """Read which periods that are not closed yet have entries."""
+        await self._find_open(state, empty=False)
+
+    async def _find_open(self, state: BoardState, *, empty: bool) -> None:
+        await self.ensure_known(state)
+        keys = await self._index.keys(self._opened_as(state), empty=empty)
+        for name, closing in state.closing.items():
+            instances = {key.instance for key in keys if key.window == name}
+            closing.open = {
+                each for each in instances if _may_be_open(state, name, each, state.closing)
+            }
+
+    async def close_due(self, state: BoardState, now_ms: int) -> int:
+        """Close the periods of a board that are due at `now_ms`, in the order of their ends. Return
+        how many this process has closed. One comparison if nothing is due."""
+        if now_ms < state.final_ms:
+            return 0
+        closed = 0
+        if state.rules.closing:
+            positions: Mapping[str, str] = {}
+            if not self._event_time:
+                positions = await self._index.positions(self._opened_as(state))
+            await self._find_open(state, empty=True)
+            if due := due_periods(state, positions, now_ms):
+                closed = await self._close(state, due, now_ms)
+        state.final_ms = _next_final_ms(state, now_ms)
+        return closed
+
+    async def _close(self, state: BoardState, due: Sequence[DuePeriod], now_ms: int) -> int:
+        opened, closed = self._opened_as(state), 0
+        floors: dict[str, int] = {}
+        for each in due:
+            floors[each.window] = max(each.instance, floors.get(each.window, each.instance))
+        await self._index.freeze(opened, floors, now_ms)
+        ranked = {(key.window, key.instance) for key in await self._index.keys(opened)}
+        filled = [
+            each
+            for each in due
+            if (each.window, each.instance) in ranked
+            or await self._is_ranked_in_scopes(state, each, now_ms)
+        ]
+        definition = state.board.to_json()
+        for each, record in zip(filled, close_records(state, filled, now_ms), strict=True):
+            hidden = [
+                member
+                for member, hiding, _ in state.hidden.hidings(each.final_ms)
+                if hiding.since_ms <= each.final_ms
+            ]
+            period = ClosedPeriod(now_ms, state.rules.hide_zero, hidden, definition)
+            block = close_block(state.rules, record)
+            closed += await self._index.record_close(
+                opened, each.window, each.instance, period, block
+            )
+        await self._index.record_floors(opened, floors)
+        await self.load(state)
+        return closed
+
+    async def _is_ranked_in_scopes(self, state: BoardState, due: DuePeriod, now_ms: int) -> bool:
+        """Return whether any scope has an entry of a period in which the scope of all events has
+        none. O(scopes)."""
+        opened, due_ms = self._opened_as(state), next_boundary(state.rules, now_ms)
+        for form in dict.fromkeys(spec.name for spec in state.rules.specs if spec.name):
+            scopes = await self._index.scopes(opened, form, "", LISTED)
+            while scopes:
+                requests = [
+                    ReadRequest(RankingKey(state.number, due.window, due.instance, scope))
+                    for scope in scopes
+                ]
+                try:
+                    read = await self._index.read(
+                        self._opened_as(state), requests, now_ms=now_ms, due_ms=due_ms
+                    )
+                except ClosingsMoved:
+                    await self.load(state)
+                    continue
+                if any(result.total for result in read.results):
+                    return True
+                scopes = await self._index.scopes(opened, form, scopes[-1], LISTED)
+        return False
+
+
+async def _settled(_: BoardState) -> bool:
+    return True
+
+
+def oldest_held(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
+    """Return, by window, the instance of the oldest period that must stay: of a window that closes
+    periods the oldest one that is not sealed, otherwise as in `oldest`."""
+    held = dict(oldest)
+    for name in state.closing.keys() & held.keys():
+        held[name] = min([held[name], *_unsealed(state, name)])
+    return held
+
+
+def is_held(state: BoardState, key: RankingKey) -> bool:
+    """Return whether the ranking of a period must stay since the period is not sealed yet."""
+    closing = state.closing.get(key.window)
+    if closing is None:
+        return False
+    if key.instance in closing.closed:
+        return True
+    return key.window in state.rules.closing and _may_be_open(
+        state, key.window, key.instance, state.closing
+    )
+
+
+def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
+    """Raise UnsafeChange if a board would get another ledger than the one that has its closed
+    periods."""
+    if changed.ledger != state.board.ledger and any(
+        closing.closed or closing.sealed for closing in state.closing.values()
+    ):
+        raise UnsafeChange(
+            f"ledger cannot change: {quoted(state.board.ledger)} has closed periods of the board"
+        )
+
+
+def first_closings(state: BoardState) -> dict[str, WindowClosing]:
+    """Return what the definition of a board stores of its closings: since when each window closes
+    its periods."""
+    return {name: WindowClosing(closing.since_ms) for name, closing in state.closing.items()}
+
+
+def _unsealed(state: BoardState, name: str) -> Iterable[int]:
+    """Yield instances such that no older period of a window is unsealed."""
+    closing = state.closing[name]
+    yield from closing.closed
+    if name in state.rules.closing:
+        window = state.rules.windows[name]
+        first_ms = max(MIN_MS, closing.since_ms)
+        if closing.floor is not None:
+            first_ms = window.period_of(closing.floor).end_ms
+        else:
+            first_ms = max(MIN_MS, min(first_ms, window.next_refusal(first_ms)[0] - 1))
+        yield window.instance_of(window.period_at(min(first_ms, MAX_MS)))
+
+
+def _may_be_open(
+    state: BoardState, name: str, instance: int, closings: Mapping[str, WindowClosing]
+) -> bool:
+    """Return whether a period is one of those that the window closes, and is not closed yet."""
+    closing, window = closings[name], state.rules.windows[name]
+    if name not in state.rules.closing or closing.is_closed(instance):
+        return False
+    if closing.floor is not None and instance <= closing.floor:
+        return False
+    period = window.period_of(instance)
+    return closes_at_all(window, period) and final_ms_of(window, period) > closing.since_ms
+
+
+def _next_final_ms(state: BoardState, now_ms: int) -> int:
+    """Return the next instant at which a period of a board may be due to be closed."""
+    windows = [state.rules.windows[name] for name in state.rules.closing]
+    times = [window.next_refusal(now_ms)[1] for window in windows]
+    waiting = any(
+        final_ms_of(state.rules.windows[name], state.rules.windows[name].period_of(each)) <= now_ms
+        for name in state.rules.closing
+        for each in state.closing[name].open
+    )
+    return min([*times, now_ms + RETRY_MS if waiting else MAX_MS])

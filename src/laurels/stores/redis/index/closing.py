@@ -1,0 +1,110 @@
+"""Freezes periods in a shard, and records in the first shard of a board what is closed and
+sealed."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from laurels.core.changes.blocks import WriteBlock
+from laurels.core.closing import ClosedPeriod, SealedPeriod
+from laurels.stores.redis.remote import Opened, StoredClosings
+
+from .board_writes import BoardWrites
+
+_CLOSED, _SEALED = "c", "s"
+_closed = msgspec.json.Decoder(ClosedPeriod)
+_sealed = msgspec.json.Decoder(SealedPeriod)
+
+
+class PeriodClosing(BoardWrites):
+    """The calls of the index that close and seal periods."""
+
+    async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
+        """Freeze the periods of windows up to these instances. Repeating the call has no effect."""
+        await self._operate("freeze", board, floors=dict(floors), now=now_ms)
+
+    async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
+        """Return what the board has closed and sealed in these windows."""
+        changes, flat, fields = await self._operate("load_closings", board, names=list(windows))
+        return StoredClosings(
+            int(changes),
+            {
+                _period(name): _decoded(text)
+                for name, text in zip(flat[::2], flat[1::2], strict=True)
+            },
+            _by_window(windows, fields[::2]),
+            _by_window(windows, fields[1::2]),
+        )
+
+    async def record_close(
+        self, board: Opened, window: str, instance: int, closed: ClosedPeriod, recorded: WriteBlock
+    ) -> bool:
+        """Record that a period is closed. Return False if that was recorded before."""
+        more = self._recording(board, recorded)
+        return bool(
+            await self._operate(
+                "record_close",
+                board,
+                window=window,
+                instance=instance,
+                record=_encoded(closed),
+                **more,
+            )
+        )
+
+    async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
+        """Record that the periods of windows up to these instances need no further record."""
+        await self._operate("record_floors", board, floors=dict(floors))
+
+    async def record_seal(
+        self,
+        board: Opened,
+        window: str,
+        instance: int,
+        before: ClosedPeriod | SealedPeriod,
+        sealed: SealedPeriod,
+        recorded: WriteBlock,
+        trimmed: Collection[int] = (),
+    ) -> bool:
+        """Replace the record of a period by that of its seal, or of a new revision. Remove the
+        records of `trimmed` instances. Return False if the period has another record than
+        `before`."""
+        more = self._recording(board, recorded)
+        return bool(
+            await self._operate(
+                "record_seal",
+                board,
+                name=f"{window}:{instance}",
+                before=_encoded(before),
+                record=_encoded(sealed),
+                trimmed=[f"{window}:{each}" for each in trimmed],
+                floors={window: max(trimmed)} if trimmed else {},
+                **more,
+            )
+        )
+
+    async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
+        """Take or renew the lease to seal periods of a board for some milliseconds, or end it if
+        `ms` is 0. Return False if another process has it."""
+        return bool(await self._operate("take_lease", board, token=token, ms=ms))
+
+
+def _encoded(record: ClosedPeriod | SealedPeriod) -> str:
+    kind = _CLOSED if isinstance(record, ClosedPeriod) else _SEALED
+    return kind + msgspec.json.encode(record).decode()
+
+
+def _decoded(text: str) -> ClosedPeriod | SealedPeriod:
+    body = text[1:]
+    return _closed.decode(body) if text[0] == _CLOSED else _sealed.decode(body)
+
+
+def _period(name: str) -> tuple[str, int]:
+    window, _, instance = name.rpartition(":")
+    return window, int(instance)
+
+
+def _by_window(windows: Sequence[str], values: Iterable[str | bool | None]) -> dict[str, int]:
+    """Return the stored instances by window, without the windows that have none."""
+    pairs = zip(windows, values, strict=True)
+    return {window: int(value) for window, value in pairs if value}

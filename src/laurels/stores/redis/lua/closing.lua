@@ -1,0 +1,116 @@
+-- The closing of periods. A closed period is frozen: nothing changes its rankings any more.
+--
+--   P m closed:<w>    the newest instance of a window that is frozen in this shard; every earlier one is
+--                     frozen as well
+-- In the first shard of a board also:
+--   P cl              hash: <window>:<instance> -> the record of a closed or sealed period, as the caller
+--                     encoded it
+--   P m recorded:<w>  the instance up to which the closing of a window is recorded
+--   P m trimmed:<w>   the newest instance whose record has left P cl
+--   P m closings      how often any of these has changed. A caller with another number has an outdated copy
+-- All shards freeze a period before the first one records that it is closed. So what P cl has of a
+-- period is as of its end, and a process that fails in between leaves nothing that differs.
+--
+-- Ops of `operate`:
+--   freeze (floors, now)    freezes the windows up to these instances
+--   load_closings (names)  returns the number of changes, P cl as a list, and for each window the
+--     fields recorded: and trimmed:, false if there are none
+--   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded
+--   record_floors (floors)  records that periods up to these instances need no further record
+--   record_seal (name, before, record, trimmed {names}, floors)   replaces the record `before` of a
+--     period; returns 0 if it has another one. Removes the records `trimmed`
+--   take_lease (token, ms)  gives the caller the lease to seal periods of this board for some milliseconds,
+--     or ends its lease if ms is 0; returns 0 if another caller has it. P cs is the token of its owner
+-- `floors` are instances by window.
+closing.gates = {}
+
+-- Returns the newest frozen instance of a window, false if there is none.
+function closing.gate(window)
+  if closing.gates[window] == nil then
+    closing.gates[window] = tonumber(call('HGET', KEYS[1], 'closed:' .. window) or nil) or false
+  end
+  return closing.gates[window]
+end
+
+-- Returns whether a ranking is frozen.
+function closing.is_frozen(ranked)
+  if not B.closes then return false end
+  local gate = closing.gate(window_of(ranked.window))
+  return gate and ranked.instance <= gate
+end
+
+-- Returns the reply that refuses a batch with events in a frozen period, else nil. A label replica
+-- has none: it counts what its shards have accepted before.
+function closing.refusal_reply(stores)
+  if not B.closes or A.spans then return nil end
+  for _, store in ipairs(stores) do
+    if store.ranked and closing.is_frozen(store) then return {'period_closed', A.now} end
+  end
+end
+
+-- Sets the fields <prefix><window> to these instances where they are later. Returns whether any was.
+function closing.raise(prefix, floors)
+  local changed = false
+  for window, instance in pairs(floors) do
+    local stored = tonumber(call('HGET', KEYS[1], prefix .. window) or nil)
+    if not stored or stored < instance then
+      call('HSET', KEYS[1], prefix .. window, text(instance))
+      changed = true
+    end
+  end
+  return changed
+end
+
+function closing.note_change(name)
+  call('HINCRBY', KEYS[1], 'closings', '1')
+  append_change('closing', name)
+end
+
+closing.ops = {}
+
+function closing.ops.freeze()
+  closing.raise('closed:', A.floors)
+  local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
+  if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
+  return {'done'}
+end
+
+function closing.ops.load_closings()
+  local fields = {}
+  for _, window in ipairs(A.names) do
+    fields[#fields + 1], fields[#fields + 2] = 'recorded:' .. window, 'trimmed:' .. window
+  end
+  local changes = call('HGET', KEYS[1], 'closings') or '0'
+  return {'done', {changes, call('HGETALL', P .. 'cl'), fetch('HMGET', KEYS[1], fields)}}
+end
+
+function closing.ops.record_close()
+  if not closing.raise('recorded:', {[A.window] = A.instance}) then return {'done', 0} end
+  local name = A.window .. ':' .. text(A.instance)
+  call('HSET', P .. 'cl', name, A.record)
+  closing.note_change(name)
+  if A.changes then record(1, A.time, '') end
+  return {'done', 1}
+end
+
+function closing.ops.record_floors()
+  if closing.raise('recorded:', A.floors) then closing.note_change('') end
+  return {'done'}
+end
+
+function closing.ops.take_lease()
+  local owner = call('GET', P .. 'cs')
+  if owner and owner ~= A.token then return {'done', 0} end
+  if A.ms > 0 then call('SET', P .. 'cs', A.token, 'PX', text(A.ms)) else call('DEL', P .. 'cs') end
+  return {'done', 1}
+end
+
+function closing.ops.record_seal()
+  if call('HGET', P .. 'cl', A.name) ~= A.before then return {'done', 0} end
+  call('HSET', P .. 'cl', A.name, A.record)
+  send('HDEL', P .. 'cl', A.trimmed)
+  closing.raise('trimmed:', A.floors)
+  closing.note_change(A.name)
+  if A.changes then record(1, A.time, '') end
+  return {'done', 1}
+end

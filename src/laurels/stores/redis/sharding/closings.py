@@ -1,0 +1,56 @@
+"""The calls of a sharded index that close and seal periods: every shard freezes a period, and the
+first one has the records."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from laurels.core.changes.blocks import WriteBlock
+from laurels.core.closing import ClosedPeriod, SealedPeriod
+from laurels.stores.redis.remote import Opened, StoredClosings
+
+from .position_calls import ShardedPositions
+from .shards import gather, shards
+
+
+class ShardedClosings(ShardedPositions):
+    """The part of the sharded index that closes and seals periods."""
+
+    async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
+        """Freeze the periods of windows up to these instances, in every shard."""
+        await gather(self._index.freeze(shard, floors, now_ms) for shard in shards(board))
+
+    async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
+        """Return what the board has closed and sealed in these windows. The first shard has it."""
+        return await self._index.load_closings(replace(board, shard=0), windows)
+
+    async def record_close(
+        self, board: Opened, window: str, instance: int, closed: ClosedPeriod, recorded: WriteBlock
+    ) -> bool:
+        """Record that a period is closed, which must be frozen in every shard."""
+        first = replace(board, shard=0)
+        return await self._index.record_close(first, window, instance, closed, recorded)
+
+    async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
+        """Record that the periods of windows up to these instances need no further record."""
+        await self._index.record_floors(replace(board, shard=0), floors)
+
+    async def record_seal(
+        self,
+        board: Opened,
+        window: str,
+        instance: int,
+        before: ClosedPeriod | SealedPeriod,
+        sealed: SealedPeriod,
+        recorded: WriteBlock,
+        trimmed: Collection[int] = (),
+    ) -> bool:
+        """Replace the record of a period; see `RemoteIndex`."""
+        first = replace(board, shard=0)
+        return await self._index.record_seal(
+            first, window, instance, before, sealed, recorded, trimmed
+        )
+
+    async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
+        """Take, renew or end the lease to seal periods; see `RemoteIndex`."""
+        return await self._index.take_lease(replace(board, shard=0), token, ms)
