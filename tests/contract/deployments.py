@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -76,6 +77,15 @@ def _small_heads() -> Any:
     return patched
 
 
+def _ledger_in(folder: Path) -> Any:
+    """Configure the ledger `main`, which boards on an index server need for an archive: a database
+    beside a folder. Return the patch, which the caller has to stop."""
+    url = f"sqlite:////{folder.parent / 'ledger.db'}"
+    patched = patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": url})
+    patched.start()
+    return patched
+
+
 class OnRedis:
     """Boards on an index server that all tests of this process share; each test has its own key
     prefix."""
@@ -90,9 +100,11 @@ class OnRedis:
         prefix = f"{zlib.crc32(str(folder).encode()):x}:"
         self.url = f"{OnRedis._server.url}?prefix={prefix}"
         self._small = _small_heads()
+        self._ledger = _ledger_in(folder)
 
     def close(self) -> None:
         self._small.stop()
+        self._ledger.stop()
 
 
 class Routed:
@@ -127,9 +139,11 @@ class OnCluster:
         prefix = f"{zlib.crc32(str(folder).encode()):x}:"
         self.url = f"{OnCluster._cluster.url}?prefix={prefix}"
         self._small = _small_heads()
+        self._ledger = _ledger_in(folder)
 
     def close(self) -> None:
         self._small.stop()
+        self._ledger.stop()
 
 
 class Divided(OnCluster):
@@ -194,6 +208,8 @@ IMPLEMENTATIONS = (
     Implementation("cluster", OnCluster, lasting=True),
     Implementation("cluster-shards", Divided, lasting=True, divided=True),
 )
+ARCHIVING = tuple(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster"))
+"""The implementations that archive boards with the ledger `main`."""
 HIDING = STORES
 """The implementations that can hide members."""
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
@@ -210,7 +226,7 @@ class Deployment:
         self.refreshes = implementation.refreshes
         self.archives = implementation.archives
         self.clock = clock
-        self._implementation = implementation
+        self._implementation = self.kind = implementation
         self._place = implementation.run(self.folder, clock)
         self.lb = self._opened()
 

@@ -21,7 +21,7 @@ from laurels.errors import (
     UnknownRevision,
     UnknownWindow,
 )
-from tests.contract.deployments import STORES, Deployment
+from tests.contract.deployments import ARCHIVING, STORES, Deployment
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -34,7 +34,7 @@ def clock() -> laurels.ManualClock:
     return laurels.ManualClock(NOW_MS)
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def deployment(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
@@ -53,7 +53,13 @@ def filled(
 ) -> None:
     """Create a board with many members in several blocks, many of which have equal scores."""
     windows = ["all", f"{window},archive=forever"]
-    fields = {"scopes": [[], ["room"]], "rank_by": "room", "grace": "0s", **fields}
+    fields = {
+        "scopes": [[], ["room"]],
+        "rank_by": "room",
+        "grace": "0s",
+        "ledger": "main",
+        **fields,
+    }
     lb.create(laurels.Board("b", windows=windows, **fields))
     columns = len(fields.get("columns", [1]))
     for start in range(0, 1_400, 200):
@@ -136,8 +142,11 @@ def test_a_sealed_period_is_answered_as_it_was_from_memory(
 
 
 def test_the_head_of_a_board_bounds_what_is_listed_of_a_sealed_period(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    deployment: Deployment, clock: laurels.ManualClock
 ) -> None:
+    lb = deployment.lb
+    if deployment.kind not in STORES:
+        pytest.skip("an index server refuses the archive of a head")
     lb.create(laurels.Board("b", windows=["day:keep=1,archive=forever"], head=100, grace="0s"))
     lb.submit_many("b", [(f"m{i:03}", i) for i in range(120)])
     before = timeless(lb.top("b", period=TODAY, limit=200))
@@ -167,7 +176,10 @@ def test_the_sealed_periods_are_listed_newest_first(
 ) -> None:
     lb.create(
         laurels.Board(
-            "b", windows=["day:archive=forever", "hour:keep=1,archive=2", "month"], grace="0s"
+            "b",
+            windows=["day:archive=forever", "hour:keep=1,archive=2", "month"],
+            grace="0s",
+            ledger="main",
         )
     )
     assert lb.archived("b") == []
@@ -198,8 +210,9 @@ def test_the_sealed_periods_are_listed_newest_first(
 
 
 def test_a_digest_is_computed_once_more_from_the_archive_and_from_the_log(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    deployment: Deployment, clock: laurels.ManualClock
 ) -> None:
+    lb = deployment.lb
     filled(lb, clock)
     with pytest.raises(NotSealed):
         lb.verify("b", window="day", period=TODAY)
@@ -211,7 +224,8 @@ def test_a_digest_is_computed_once_more_from_the_archive_and_from_the_log(
     found = lb.verify("b", window="day", period=TODAY)
     assert (found.window, found.period, found.revision) == ("day", TODAY, 0)
     assert (found.entries, found.verified) == (sealed.entries, True)
-    assert found.digest == found.archive == found.log == sealed.digest
+    assert found.digest == found.archive == sealed.digest
+    assert found.log == (sealed.digest if deployment.kind in STORES else None)
     with pytest.raises(NotSealed):
         lb.verify("b", window="all")
 

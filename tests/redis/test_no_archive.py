@@ -1,4 +1,4 @@
-"""On an index server archive and prizes, which need a ledger, and hiding are refused by name."""
+"""On an index server archive and prizes without a ledger, and hiding, are refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import laurels
-from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
+from laurels.errors.copies import CopyRefused
+from laurels.errors.index_server import LedgerRequired, NotOnIndexServer, UnknownLedger
 from tests.contract.deployments import OnRedis
 from tests.internals import local, remote
 
@@ -28,8 +29,10 @@ def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
         with laurels.open("memory:") as here:
             here.create({"name": "c", "windows": [window]})
             origin = local(here).copies.origin("c")
-        with pytest.raises(LedgerRequired):
+        with pytest.raises(CopyRefused, match="archive"):
             remote(lb).copies.begin(origin)
+        with pytest.raises(NotOnIndexServer if window is PRIZES else UnknownLedger):
+            lb.create({"name": "d", "windows": [window], "ledger": "unknown"})
     place.close()
 
 

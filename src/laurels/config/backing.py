@@ -1,7 +1,7 @@
 """Opens what a server needs: its store, its key store and its audit log."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ async def servable(
     cache: CacheSettings = DEFAULT_CACHE,
     warn: Callable[[str], None],
     moment: Callable[[], int] | None = None,
+    ledgers: Mapping[str, str] = {},
 ) -> Backing:
     """Open the store of a server on the running event loop, creating it if it does not exist;
     `warn` is called with each problem of the store's files. `moment` returns the next moment; the
@@ -72,6 +73,7 @@ async def servable(
             cache=cache,
             is_session=False,
             moment=moment,
+            ledgers=ledgers,
         )
         stored = ServerKeyStore(direct.keys, direct.run, new_key)
         return Backing(direct, direct.answers, stored, direct, stored)

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.clock_guard import ClockGuard
 
 from .clocks import CLOCKS, boot_ns, parse_max_step
+from .ledgers import ledger_urls
 from .recording import recorded_verbs, recorded_verbs_async
 
 if TYPE_CHECKING:
@@ -107,8 +108,10 @@ async def direct_here(
     cache: CacheSettings = DEFAULT_CACHE,
     is_session: bool = True,
     moment: Callable[[], int] | None = None,
+    ledgers: Mapping[str, str] = {},
 ) -> "RedisStore":
-    """Open a store on an index server, on the running event loop. With `is_session` the store is
+    """Open a store on an index server, on the running event loop. `ledgers` are URLs by name,
+    besides those in the environment. With `is_session` the store is
     for a single reader, and no answer is older than an earlier one. A service has many readers, and
     passes False. `moment` returns the next moment; the stores of one service share this function,
     so that their moments are in one order."""
@@ -117,6 +120,7 @@ async def direct_here(
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
     from laurels.stores.redis.index.definitions import RedisDefinitions  # noqa: PLC0415
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
+    from laurels.stores.redis.ledgers import ArchiveSettings  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.retry import Calls  # noqa: PLC0415
     from laurels.stores.redis.sharding.contents import ShardedContents  # noqa: PLC0415
@@ -158,6 +162,9 @@ async def direct_here(
             is_session=is_session,
             deletions=definitions,
             moment=moment,
+            archive=ArchiveSettings(
+                ledger_urls(ledgers), secrets.token_hex(8), secrets.token_bytes
+            ),
         )
     except BaseException:
         await connection.close()

@@ -79,19 +79,28 @@ async def placed(
     max_clock_step: str | int | None,
     cache: CacheSettings = DEFAULT_CACHE,
     warn: Callable[[str], None],
+    ledgers: Mapping[str, str] = {},
 ) -> Backing:
     """Open the stores of a server on the running event loop, and return them as one. The default
     store has to answer. Any other index server that does not answer is opened later, as soon as it
-    answers. `warn` is called with each sentence for the operator. Raises the errors of `servable`,
-    InvalidClock if the stores do not have the same kind of clock, and UnknownStore if a board was
-    moved to a store that is not among them."""
+    answers. `warn` is called with each sentence for the operator. `ledgers` are the URLs of ledgers
+    by name. Raises the errors of `servable`, InvalidClock if the stores do not have the same kind
+    of clock, and UnknownStore if a board was moved to a store that is not among them."""
     stores = store_list(url, placement)
     if len(stores.urls) == 1:
-        return await _single(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
+        return await _single(
+            url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn, ledgers=ledgers
+        )
     moment = count(1).__next__
     share = replace(cache, max_bytes=cache.max_bytes // len(stores.urls))
     backing = await servable(
-        url, clock, max_clock_step=max_clock_step, cache=share, warn=warn, moment=moment
+        url,
+        clock,
+        max_clock_step=max_clock_step,
+        cache=share,
+        warn=warn,
+        moment=moment,
+        ledgers=ledgers,
     )
     opened = [
         PlacedStore(
@@ -108,6 +117,7 @@ async def placed(
             max_clock_step,
             share,
             moment,
+            ledgers,
         )
         for each in stores.urls[1:]:
             opened.append(await _placed(each, opening))
@@ -136,9 +146,12 @@ async def _single(
     max_clock_step: str | int | None,
     cache: CacheSettings,
     warn: Callable[[str], None],
+    ledgers: Mapping[str, str],
 ) -> Backing:
     """Open the only store of a server. Raises UnknownStore if boards were moved away from it."""
-    backing = await servable(url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn)
+    backing = await servable(
+        url, clock, max_clock_step=max_clock_step, cache=cache, warn=warn, ledgers=ledgers
+    )
     try:
         routes = BoardRoutes(backing.notes)
         await asyncio.to_thread(routes.load)
@@ -162,6 +175,7 @@ class _Opening(Struct, frozen=True):
     max_clock_step: str | int | None
     cache: CacheSettings
     moment: Callable[[], int]
+    ledgers: Mapping[str, str]
 
     async def open(self, url: str) -> OpenedStore:
         """Open a store. Raises InvalidClock if it has another kind of clock."""
@@ -188,6 +202,7 @@ class _Opening(Struct, frozen=True):
                 cache=self.cache,
                 is_session=False,
                 moment=self.moment,
+                ledgers=self.ledgers,
             )
             return OpenedStore(direct, direct.answers)
         service = await asyncio.to_thread(

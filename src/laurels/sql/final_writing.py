@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from laurels.core.closing import SealedPeriod
 from laurels.core.sealed_contents import SealedRanking, SealedRevision, SealedRows
 from laurels.core.standing import public_rank
 from laurels.errors.ledger import FinalOvertaken
@@ -51,6 +52,19 @@ class FinalWriter:
         row = row_of_period(period, rules, closed_ms)
         self._insert("final_periods", self._tables.periods, [row])
         return PeriodWriter(self, period, rules)
+
+    def lock(self) -> None:
+        """Let no other caller of `lock` go on until the transaction ends."""
+        self.execute(f"UPDATE {self._tables.name('final_numbers')} SET taken = taken")
+
+    def note_seal(self, number: int, seal: SealedPeriod) -> None:
+        """Store the time, the number of entries and the digest of a period, which were not known
+        when it was begun."""
+        self.execute(
+            f"UPDATE {self._tables.name('final_periods')} "
+            "SET sealed_at = %s, entries = %s, digest = %s WHERE number = %s",
+            *(seal.sealed_ms, seal.entries, seal.digest.hex(), number),
+        )
 
     def complete(self, number: int, revision: SealedRevision) -> None:
         """Make a period visible. Raises FinalOvertaken."""
@@ -175,8 +189,15 @@ class PeriodWriter:
             entries += self._ranking.rows(piece)
         self._writer.add(rankings, entries)
 
-    def complete(self) -> None:
-        """Make the period visible. Raises FinalOvertaken."""
+    def use(self, writer: FinalWriter) -> None:
+        """Continue with another writer of the same tables."""
+        self._writer = writer
+
+    def complete(self, seal: SealedPeriod | None = None) -> None:
+        """Make the period visible. `seal` is its seal if that was not known at the beginning.
+        Raises FinalOvertaken."""
+        if seal is not None:
+            self._writer.note_seal(self._period.number, seal)
         self._writer.complete(self._period.number, self._period.revision)
 
 

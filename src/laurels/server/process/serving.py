@@ -125,6 +125,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
         max_clock_step=settings.max_clock_step,
         cache=cache,
         warn=_warn,
+        ledgers=settings.ledgers,
     )
 
 

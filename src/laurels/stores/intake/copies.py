@@ -7,7 +7,6 @@ from laurels.core.board_state import BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import ArchiveNotCopied, CopyRefused, NameTaken
-from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 
@@ -79,12 +78,12 @@ def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
 
 
 def ensure_unarchived(board: Board) -> None:
-    """Raise LedgerRequired if a board has a window with `archive` or `prizes`, for a store that has
-    no archive."""
+    """Raise CopyRefused if a board has a window with `archive` or `prizes`, for a store to which
+    such boards cannot be copied."""
     for window in board.rules().closing:
-        raise LedgerRequired(
-            f"the window {quoted(window)} has archive or prizes: on an index server they need a "
-            "ledger, which is not available there yet"
+        raise CopyRefused(
+            f"the window {quoted(window)} has archive or prizes, and boards with these cannot be "
+            "copied to an index server yet"
         )
 
 

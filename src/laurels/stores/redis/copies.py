@@ -135,6 +135,9 @@ class ServerCopies:
         due_ms = next_boundary(state.rules, now_ms)
         read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
         catalog.note_refresh_states(state, read.refresh_states)
+        if state.closing:
+            await catalog.closings.load(state)
+            await catalog.closings.find_open(state)
         positions = await catalog.index.positions(opened)
         for source in positions:  # fails if the shards have different positions; a copy has one
             await catalog.index.position(opened, source)

@@ -1,26 +1,32 @@
 """Answers queries about a board, each from a single state of the board."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.index import Offset
 from laurels.core.lifecycle import next_boundary
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
-from laurels.core.requests import ReadRequest
+from laurels.core.requests import ReadRequest, ReadResult
+from laurels.errors import NotSealed, PeriodExpired, UnknownRevision
 from laurels.model.labels import is_by
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import BoardCatalog
+from .ledgers import Ledgers
 from .registered_boards import opened_as
-from .remote import Opened
+from .remote import Opened, Reading
 from .retry import read_only
+from .sealed_index import PeriodPlace
+from .sealed_reads import archived_periods, place_of, read_sealed, verify_sealed
 
 T = TypeVar("T")
 
@@ -35,6 +41,8 @@ class _CachedBoard(Struct, frozen=True):
     def is_valid(self, state: BoardState, now_ms: int) -> bool:
         opened = self.opened
         same = opened.rules is state.rules and opened.version == state.version
+        if opened.closings is not None and opened.closings != state.closings:
+            return False
         return same and now_ms < self.due_ms
 
 
@@ -52,8 +60,9 @@ class Reply(Struct, Generic[T], frozen=True):
 class QueryRunner:
     """Answers queries by reading from the index."""
 
-    def __init__(self, catalog: BoardCatalog) -> None:
+    def __init__(self, catalog: BoardCatalog, ledgers: Ledgers) -> None:
         self._catalog = catalog
+        self._ledgers = ledgers
         self._cached: dict[int, _CachedBoard] = {}
 
     async def ask(self, board: str, query: Query[T]) -> T:
@@ -73,14 +82,19 @@ class QueryRunner:
         positions: dict[str, str] = {}
         if query.reads_positions and not self._catalog.event_time:
             positions = await self._catalog.index.positions(cached.opened)
-        plan = query.plan(QueryContext(state, now_ms, positions))
+        plan = await self._plan(query, state, now_ms, positions)
         while True:
+            archived = archived_periods(state, plan.requests, now_ms) if state.closing else {}
+            stored = [each for each in plan.requests if place_of(each) not in archived]
             read = await self._catalog.index.read(
-                cached.opened, plan.requests, now_ms=now_ms, due_ms=cached.due_ms
+                cached.opened, stored, now_ms=now_ms, due_ms=cached.due_ms
             )
             if state.rules.refreshed:
                 self._catalog.ensure_unchanged(state, before, read.refresh_states)
-            result = plan.finish(read.results, read.offset)
+            results = read.results
+            if archived:
+                results = await self._with_archived(state, cached, plan.requests, archived, read)
+            result = plan.finish(results, read.offset)
             if not isinstance(result, ReadPlan):
                 until_ms = MIN_MS
                 if query.cacheable and state.rules.max_age_ms:
@@ -88,6 +102,80 @@ class QueryRunner:
                 is_own = not state.rules.has_label_replica or not _reads_by_label(plan.requests)
                 return Reply(result, state, read.offset if is_own else None, until_ms)
             plan = result
+
+    async def _plan(
+        self, query: Query[T], state: BoardState, now_ms: int, positions: Mapping[str, str]
+    ) -> ReadPlan[T]:
+        """Return the plan of a query. On a board that closes periods, first read what was closed
+        and, if the query depends on it, which periods are not closed yet."""
+        context = QueryContext(state, now_ms, positions)
+        if not state.closing:
+            return query.plan(context)
+        if query.reads_positions:
+            await self._catalog.closings.find_open(state)
+            return query.plan(context)
+        await self._catalog.closings.ensure_known(state)
+        try:
+            return query.plan(context)
+        except (PeriodExpired, NotSealed, UnknownRevision):  # as far as this process knows
+            await self._catalog.closings.load(state)
+            await self._catalog.closings.find_open(state)
+            return query.plan(context)
+
+    async def _with_archived(
+        self,
+        state: BoardState,
+        cached: _CachedBoard,
+        requests: Sequence[ReadRequest],
+        archived: Mapping[PeriodPlace, int],
+        read: Reading,
+    ) -> list[ReadResult]:
+        """Return the results of requests: those that were read from the index server, and those
+        about sealed periods, which the ledger answers. The data of members comes from the index
+        server."""
+        ledger = self._ledgers.named(state.board.ledger)
+        of_ledger = [each for each in requests if place_of(each) in archived]
+        from_ledger = iter(await read_sealed(ledger, state, of_ledger, archived))
+        from_index = iter(read.results)
+        results = []
+        for request in requests:
+            if place_of(request) not in archived:
+                results.append(next(from_index))
+                continue
+            result = next(from_ledger)
+            if request.data:
+                result = await self._with_data(state, cached, request, result)
+            results.append(result)
+        return results
+
+    async def _with_data(
+        self, state: BoardState, cached: _CachedBoard, request: ReadRequest, result: ReadResult
+    ) -> ReadResult:
+        """Return a result about a sealed period with the present data of its members."""
+        groups = [*[part.members for part in result.slices], list(request.members)]
+        members = tuple(dict.fromkeys(member for group in groups for member in group))
+        wanted = ReadRequest(request.key, members=members, data=True)
+        now_ms = self._catalog.time_of(state)
+        read = await self._catalog.index.read(
+            cached.opened, [wanted], now_ms=now_ms, due_ms=cached.due_ms
+        )
+        [found] = read.results
+        assert found.data is not None
+        data = dict(zip(members, found.data[-1], strict=True))
+        return msgspec.structs.replace(
+            result, data=[[data[member] for member in group] for group in groups]
+        )
+
+    async def verify(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
+        """Compute the digest of a sealed period from the ledger. Raises NotSealed, PeriodExpired,
+        ArchiveDamaged, LedgerUnavailable."""
+
+        async def verify(state: BoardState) -> VerifiedPeriod:
+            await self._catalog.closings.load(state)
+            now_ms = self._catalog.time_of(state)
+            return await verify_sealed(self._ledgers, state, window, period, now_ms)
+
+        return await self._catalog.retry_outdated(board, verify)
 
     def _cached_board(self, state: BoardState, now_ms: int) -> _CachedBoard:
         """Return the cached description of a board. It is computed again if the board was redefined

@@ -12,11 +12,8 @@ from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.due_payouts import NoDuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
-from laurels.core.named_windows import window_named
 from laurels.core.query import Query
 from laurels.core.stats import BoardStats, Stats
-from laurels.errors import NotSealed
-from laurels.model.validation import quoted
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
 
@@ -106,11 +103,10 @@ class RedisReads(RedisState):
         return stats
 
     def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
-        """Raise NotSealed: boards on an index server have no archive."""
-        chosen = window_named(self.definition(board).rules(), window)
-        raise NotSealed(
-            f"the period {period or 'that runs'} of the window {quoted(chosen.name)} is not sealed"
-        )
+        """Compute the digest of a sealed period from the ledger. Raises NotSealed, PeriodExpired,
+        ArchiveDamaged, LedgerUnavailable."""
+        verified: VerifiedPeriod = self.run(self._queries.verify(board, window, period))
+        return verified
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

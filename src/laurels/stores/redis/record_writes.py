@@ -10,26 +10,31 @@ from laurels.core import record as records
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState, record_of, redefine
 from laurels.core.changes.record_blocks import write_block
-from laurels.errors import BoardInvalid, LaurelsError, NotReady, Unavailable
+from laurels.core.closing import WindowClosing
+from laurels.errors import BoardInvalid, LaurelsError, NotReady, PeriodsUnsealed, Unavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
-from laurels.stores.intake.copies import ensure_unarchived
+from laurels.model.validation import quoted
+from laurels.stores.intake.board_writes import ensure_end_open
 from laurels.stores.intake.member_writes import DataChange
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.writes import Single
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog
+from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
 from .registered_boards import opened_as
 from .remote import Opened
+from .sealing import ServerSealing
 
 
 class RecordWrites:
     """Carries out writes of one record."""
 
-    def __init__(self, catalog: BoardCatalog) -> None:
+    def __init__(self, catalog: BoardCatalog, sealing: ServerSealing) -> None:
         self._catalog = catalog
+        self._sealing = sealing
 
     def _note_passes_due(self, state: BoardState) -> None:
         """Record that a pass may be due, since a write may have taken members out of the head of a
@@ -68,6 +73,8 @@ class RecordWrites:
                 return await self._change(record)
             case records.Delete():
                 state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
+                if state.closing:
+                    await self._sealing.settle(state)
                 if self._catalog.event_time:
                     await self._catalog.read_time(state)
                     deleted_ms = max(deleted_ms, state.now_ms)
@@ -76,6 +83,7 @@ class RecordWrites:
                 await self._catalog.remove_deleted()
             case records.Remove():
                 state = self._catalog.boards.by_number(record.board)
+                await self._catalog.closings.close_due(state, record.now_ms)
                 await self._catalog.pass_boundary(state, record.now_ms)
                 current = self._catalog.boards.find_current(state)
                 if current is None:
@@ -98,8 +106,13 @@ class RecordWrites:
 
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
-        ensure_unarchived(board)
+        rules = board.rules()
+        self._sealing.ensure_ledger(board)
         await self._catalog.remove_gone()
+        if board.name in self._catalog.registry.gone:
+            raise PeriodsUnsealed(
+                f"closed periods of the earlier board {quoted(board.name)} are not in the archive"
+            )
         kept = BoardRecord(
             number=record.board,
             definition=record.definition,
@@ -109,27 +122,37 @@ class RecordWrites:
             positions={},
             due_ms=MIN_MS,
             uid=record.uid,
+            closing={name: WindowClosing() for name in rules.closing},
         )
         if not await self._catalog.registry.create(kept, board.name):
             return False
-        opened = Opened(record.board, record.version, board.rules(), uid=record.uid)
+        closings = 0 if rules.closing else None
+        opened = Opened(record.board, record.version, rules, uid=record.uid, closings=closings)
         block = write_block(record, "create", None, record.definition)
         await self._catalog.index.open(opened, block)
         return True
 
     async def _change(self, record: records.Redefine) -> bool:
         state = self._catalog.boards.by_number(record.board)
-        changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
-        ensure_unarchived(board)
+        self._sealing.ensure_ledger(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "
                 "create another board with them"
             )
         now_ms = self._catalog.now()
+        if state.closing:
+            await self._catalog.closings.close_due(state, record.now_ms)
+            await self._catalog.closings.find_open(state)
+            ensure_end_open(state, board)
+            ensure_ledger_stays(state, board)
         await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)
+        changed = msgspec.structs.replace(state)
         redefine(changed, board, record.version, record.now_ms)
+        changed.closing = first_closings(state)
+        for name in changed.rules.closing.keys() - state.rules.closing.keys():
+            changed.closing[name] = WindowClosing(record.now_ms)
         if not await self._catalog.registry.change(state, record_of(changed)):
             return False
         block = write_block(record, "change", None, record.definition)

@@ -26,10 +26,12 @@ from .deletions import StoredDeletions
 from .follow import Follower
 from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
+from .ledgers import ArchiveSettings, Ledgers
 from .protocols import FollowedIndex
 from .query_runner import QueryRunner
 from .registry import Registry
 from .retry import Calls
+from .sealing import ServerSealing
 from .statistics import BoardStatistics
 from .tracking import ServerContents
 from .write_queues import WriteQueues
@@ -62,6 +64,7 @@ class RedisState(Paced):
         elapsed_ns: Callable[[], int],
         is_session: bool,
         deletions: StoredDeletions,
+        archive: ArchiveSettings,
         moment: Callable[[], int] | None = None,
     ) -> None:
         self.audit_log: AuditStore = (
@@ -72,7 +75,10 @@ class RedisState(Paced):
         self.outages: Sequence[str] = ()
         self.is_exact = False
         self._catalog = BoardCatalog(index, registry, clock, deletions)
-        self._queries = QueryRunner(self._catalog)
+        self._ledgers = Ledgers(archive.urls)
+        self._sealing = ServerSealing(self._catalog, self._ledgers, archive, elapsed_ns)
+        self._catalog.closings.settle = self._sealing.settle_gone
+        self._queries = QueryRunner(self._catalog, self._ledgers)
         self.answers = Answers(
             self._catalog,
             self._queries,
@@ -84,7 +90,7 @@ class RedisState(Paced):
         self._changes = ChangeReader(self._catalog)
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
-        self._writer = Writer(self._catalog, calls)
+        self._writer = Writer(self._catalog, calls, self._sealing)
         self.copies = ServerCopies(self._catalog, contents, self.run)
         self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock
@@ -156,10 +162,12 @@ class RedisState(Paced):
     async def _finish(self) -> None:
         self._ended = "the store is closed"
         await self._queues.finish()
+        await self._sealing.stop()
         stop = getattr(self._clock, "stop", None)
         if stop is not None:
             await stop()
         await self._close()
+        self._ledgers.close()
 
     async def newest_async(self, board: str) -> BoardState:
         """Return the current state of a board on the server; see `newest`."""

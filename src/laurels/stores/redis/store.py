@@ -40,14 +40,20 @@ class RedisStore(RedisCommits):
         raise NothingToBackUp("the boards are on an index server, which stores them itself")
 
     def seal(self) -> Sealed:
-        """Return that nothing was sealed: boards on an index server have no archive."""
-        self.ensure_usable()
-        return Sealed(0, 0)
+        """Close all periods that are due, and seal all that are closed. Raises
+        LedgerUnavailable."""
+        sealed: Sealed = self.run(self._sealing.seal())
+        return sealed
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the due work. Return about how much work is left, and in how many
         milliseconds more work falls due."""
-        done: tuple[int, int] = self.run(self._catalog.work(limit))
+        done: tuple[int, int] = self.run(self._work(limit))
+        return done
+
+    async def _work(self, limit: int) -> tuple[int, int]:
+        done = await self._catalog.work(limit)
+        self._sealing.start()
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:

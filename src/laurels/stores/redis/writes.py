@@ -27,14 +27,22 @@ from laurels.stores.intake.mending import Mending, parts_of_mend
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
+from laurels.timeline.instants import MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog
 from .dividing import MAX_CALL_MEMBERS, calls_of
-from .outdated import DefinitionOutdated, PlanExpired, StepNotReady
+from .outdated import (
+    ClosingsMoved,
+    DefinitionOutdated,
+    PeriodClosed,
+    PlanExpired,
+    StepNotReady,
+)
 from .record_writes import RecordWrites
 from .registered_boards import opened_as
 from .remote import PositionWrite
 from .retry import Attempts, Calls, after
+from .sealing import ServerSealing
 
 SWEEP = 200
 """The number of members that a sweep processes after each submission."""
@@ -43,8 +51,8 @@ SWEEP = 200
 class Writer(RecordWrites):
     """Carries out writes."""
 
-    def __init__(self, catalog: BoardCatalog, calls: Calls) -> None:
-        super().__init__(catalog)
+    def __init__(self, catalog: BoardCatalog, calls: Calls, sealing: ServerSealing) -> None:
+        super().__init__(catalog, sealing)
         self._calls = calls
         self.paced = False
         """Whether a background task does the due work. If not, submissions do it."""
@@ -76,6 +84,8 @@ class Writer(RecordWrites):
             with suppress(LaurelsError):
                 await self._share(write.board)
                 await self._catalog.remove_gone()
+        if write.board.closing:
+            self._sealing.start()
         if write.batches or write.position_record is not None:
             await self._catalog.refresh_due_windows(paced=self.paced)
 
@@ -153,9 +163,11 @@ class Writer(RecordWrites):
         for _ in range(ATTEMPTS):
             await self._ensure_exists(write)
             state = write.board = self._catalog.boards.current(write.board)
-            batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
-            plan = self._catalog.boards.plan(batch)
             try:
+                if batch.now_ms >= state.final_ms:
+                    await self._catalog.closings.close_due(state, batch.now_ms)
+                batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
+                plan = self._catalog.boards.plan(batch)
                 apply = partial(
                     self._catalog.index.apply,
                     opened_as(state),
@@ -171,8 +183,12 @@ class Writer(RecordWrites):
                 await self._catalog.reload_board(state)
             except PlanExpired as error:
                 batch = batch.accepted_from(error.now_ms)
+                if isinstance(error, PeriodClosed):
+                    state.final_ms = MIN_MS
             except StepNotReady as error:
                 await self._catalog.advance(state, batch.now_ms, error)
+            except ClosingsMoved:  # the ranks before the batch are read
+                await self._catalog.load_closings(state)
             else:
                 if applied.passes_due:
                     self._catalog.note_passes_due(state)
@@ -208,6 +224,8 @@ class Writer(RecordWrites):
             write.done = 0
             self._catalog.set_gone()
             try:
+                if (state := self._catalog.boards.named(write.name)).closing:
+                    await self._catalog.closings.close_due(state, self._catalog.time_of(state))
                 for record in write.mends(self._catalog.boards, self._catalog.now()):
                     state = self._catalog.boards.by_number(record.board)
                     self._catalog.note_time(state, record.now_ms)

@@ -1,0 +1,186 @@
+"""Reads the standings of closed periods from an index server, page by page."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from laurels.core.board_state import BoardState
+from laurels.core.closing import ClosedPeriod
+from laurels.core.index import Slice
+from laurels.core.lifecycle import next_boundary
+from laurels.core.ranking_key import RankingKey
+from laurels.core.requests import AtBound, ReadRequest, ReadResult, Span, Start
+from laurels.core.sealed_contents import SealedRanking, SealedRows, sealed_rows
+from laurels.core.zeros import zeros_of
+from laurels.errors import NotReady
+from laurels.model.board import Board
+from laurels.model.labels import ALL, is_by
+from laurels.model.rules import Rules
+from laurels.model.validation import quoted
+
+from .catalog import BoardCatalog
+from .outdated import PlanExpired
+from .registered_boards import opened_as
+
+PAGE = 1_000
+"""The number of entries that one call reads."""
+SCOPES = 500
+"""The number of scopes whose sizes one call reads."""
+ATTEMPTS = 100
+
+
+class FrozenPeriod(NamedTuple):
+    """A closed period to be sealed, as it was defined at its closing."""
+
+    window: str
+    instance: int
+    closed: ClosedPeriod
+    board: Board
+    rules: Rules
+
+    def key(self, number: int, scope: str) -> RankingKey:
+        """Return the key of the ranking of a scope."""
+        return RankingKey(number, self.window, self.instance, scope)
+
+
+def frozen_period(window: str, instance: int, closed: ClosedPeriod) -> FrozenPeriod:
+    """Return a closed period with the definition at its closing."""
+    board = Board.from_json(closed.definition)
+    return FrozenPeriod(window, instance, closed, board, board.rules())
+
+
+class FrozenRankings:
+    """The rankings of one closed period. `secret` returns so many random bytes."""
+
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        state: BoardState,
+        period: FrozenPeriod,
+        secret: Callable[[int], bytes],
+    ) -> None:
+        self._catalog = catalog
+        self._state = state
+        self._period = period
+        self._secret = secret
+        self._hidden = frozenset(period.closed.hidden)
+        self._zeros = zeros_of(period.rules, period.window, period.closed.closed_ms)
+
+    async def pieces(self) -> AsyncIterator[SealedRanking | SealedRows]:
+        """Yield the rankings that have members, in the order of their scopes, each followed by its
+        entries."""
+        rules, window = self._period.rules, self._period.window
+        scopes = await self._scopes()
+        for some in _alike(scopes):
+            for scope, total in zip(some, await self._totals(some), strict=True):
+                if not total:
+                    continue
+                yield SealedRanking(
+                    scope,
+                    rules.rank,
+                    rules.score_words(window),
+                    rules.order_words(window),
+                    total,
+                    [(0, 0, self._secret(16))],
+                )
+                async for rows in self._rows(scope):
+                    yield rows
+
+    async def _scopes(self) -> list[str]:
+        """Return the scopes in which the period may have members, in order."""
+        index, rules = self._catalog.index, self._period.rules
+        scopes = [ALL]
+        for form in dict.fromkeys(spec.name for spec in rules.specs if spec.name):
+            page = await index.scopes(opened_as(self._state), form, "", SCOPES)
+            while page:
+                scopes += page
+                page = await index.scopes(opened_as(self._state), form, page[-1], SCOPES)
+        by_label = [spec.name for spec in rules.specs if spec.by]
+        return sorted(dict.fromkeys([*scopes, *by_label]))
+
+    async def _totals(self, scopes: Sequence[str]) -> list[int]:
+        """Return the number of entries that are ranked in each of these scopes."""
+        results = await self._read([self._request(scope) for scope in scopes])
+        totals = [result.total for result in results]
+        if not self._hidden:
+            return totals
+        hidden = tuple(sorted([member.decode() for member in self._hidden]))
+        for i, scope in enumerate(scopes):
+            if totals[i] and not is_by(scope):
+                for start in range(0, len(hidden), PAGE):
+                    members = hidden[start : start + PAGE]
+                    [found] = await self._read([self._request(scope, members=members)])
+                    assert found.located is not None
+                    totals[i] -= sum(position >= 0 for position in found.located.positions)
+        return totals
+
+    async def _rows(self, scope: str) -> AsyncIterator[SealedRows]:
+        """Yield the entries of a ranking, in their order."""
+        width = self._period.rules.order_words(self._period.window)
+        anchor: Start | AtBound = Start()
+        while True:
+            request = self._request(scope, anchors=(anchor,), spans=(Span(0, 0, PAGE),))
+            [result] = await self._read([request])
+            [part] = result.slices
+            if not part.members:
+                return
+            words = await self._whole_words(scope, part)
+            last = tuple([int(column[-1]) for column in part.words[:width]])
+            anchor = AtBound(last, part.members[-1].encode(), right=True)
+            members = [member.encode() for member in part.members]
+            if self._hidden and not is_by(scope):
+                kept = [i for i, member in enumerate(members) if member not in self._hidden]
+                members = [members[i] for i in kept]
+                words = [[column[i] for i in kept] for column in words]
+            if members:
+                yield sealed_rows(members, words)
+
+    async def _whole_words(self, scope: str, part: Slice) -> Sequence[Sequence[int]]:
+        """Return all stored words of entries. A page has only those that decide the order, which
+        are all of them unless the board stores exact times as well."""
+        if not self._period.rules.is_stamped:
+            return part.words
+        request = self._request(scope, members=tuple(part.members), whole=True)
+        [found] = await self._read([request])
+        assert found.located is not None
+        return found.located.words
+
+    def _request(
+        self,
+        scope: str,
+        anchors: tuple[Start | AtBound, ...] = (),
+        spans: tuple[Span, ...] = (),
+        members: tuple[str, ...] = (),
+        *,
+        whole: bool = False,
+    ) -> ReadRequest:
+        key = self._period.key(self._state.number, scope)
+        zeros = None if is_by(scope) else self._zeros
+        return ReadRequest(key, anchors, spans, members, whole=whole, zeros=zeros)
+
+    async def _read(self, requests: Sequence[ReadRequest]) -> Sequence[ReadResult]:
+        """Answer requests from the index; boundaries that pass meanwhile do not matter."""
+        for _ in range(ATTEMPTS):
+            state = self._state
+            now_ms = self._catalog.time_of(state)
+            try:
+                read = await self._catalog.index.read(
+                    opened_as(state),
+                    requests,
+                    now_ms=now_ms,
+                    due_ms=next_boundary(state.rules, now_ms),
+                )
+            except PlanExpired as error:
+                self._catalog.note_time(state, error.now_ms)
+            else:
+                return read.results
+        raise NotReady(f"the board {quoted(self._state.board.name)} kept changing during a seal")
+
+
+def _alike(scopes: Sequence[str]) -> Iterator[list[str]]:
+    """Divide scopes, in their order, into groups that one call can read: rankings by a label may be
+    stored apart from those of members."""
+    for _, group in groupby(scopes, key=is_by):
+        alike = list(group)
+        for start in range(0, len(alike), SCOPES):
+            yield alike[start : start + SCOPES]

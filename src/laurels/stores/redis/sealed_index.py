@@ -1,0 +1,102 @@
+"""Sealed periods in a ledger, as an index shows rankings: what read requests about them are
+answered from."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+from laurels.core.index import Located, Slice
+from laurels.core.ranking_key import RankingKey
+from laurels.errors import ArchiveDamaged
+from laurels.model.rules import Rules
+from laurels.model.validation import quoted
+from laurels.sql.final_periods import FinalPeriod
+from laurels.sql.final_reading import FinalRanking, FinalReader
+
+PeriodPlace = tuple[str, int]
+"""A period: the window and the instance."""
+
+
+class SealedIndex:
+    """Rankings of sealed periods of one board. `revisions` has the revisions that are read. Each
+    method may raise ArchiveDamaged, and the errors of the database."""
+
+    def __init__(
+        self, reader: FinalReader, uid: str, rules: Rules, revisions: Mapping[PeriodPlace, int]
+    ) -> None:
+        self._reader = reader
+        self._uid = uid
+        self._rules = rules
+        self._revisions = revisions
+        self._periods: dict[PeriodPlace, FinalPeriod] = {}
+        self._rankings: dict[RankingKey, FinalRanking | None] = {}
+
+    def size(self, key: RankingKey) -> int:
+        """Return the number of members in a ranking; 0 if it does not exist."""
+        ranking = self._ranking(key)
+        return 0 if ranking is None else len(ranking)
+
+    def position(self, key: RankingKey, member: bytes) -> int:
+        """Return the position of a member, -1 if it is not ranked."""
+        ranking = self._ranking(key)
+        return -1 if ranking is None else ranking.position(member)
+
+    def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]:
+        """Return the positions of members, -1 for those that are not ranked."""
+        return [*self.locate(key, [member.decode() for member in members]).positions]
+
+    def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
+        """Return the ranks of members, -1 for those that are not ranked."""
+        names = [each.decode() if isinstance(each, bytes) else each for each in members]
+        return [*self.locate(key, names).ranks]
+
+    def locate(self, key: RankingKey, members: Sequence[str], *, whole: bool = False) -> Located:
+        """Return positions, ranks and words of members."""
+        ranking = self._ranking(key)
+        if ranking is not None:
+            return ranking.locate(members, whole=whole)
+        width = self._rules.order_words(key.window) + (whole and self._rules.is_stamped)
+        absent = [-1] * len(members)
+        words = [array("q", bytes(8 * len(members))) for _ in range(width)]
+        return Located(absent, absent, words)
+
+    def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
+        """Return the entries at positions start to stop (exclusive), as far as they exist."""
+        ranking = self._ranking(key)
+        if ranking is None:
+            return Slice(0, [], [], [[]] * self._rules.order_words(key.window))
+        return ranking.slice(start, stop)
+
+    def bound(
+        self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
+    ) -> int:
+        """Return the number of entries before a bound; see `Index.bound`."""
+        ranking = self._ranking(key)
+        return 0 if ranking is None else ranking.bound(words, member, right=right)
+
+    def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
+        """Return no data, which is not part of the standings."""
+        return [None] * len(members)
+
+    def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
+        """Return no scopes: those that a board has are listed by the index server."""
+        return []
+
+    def _ranking(self, key: RankingKey) -> FinalRanking | None:
+        if key not in self._rankings:
+            period = self.period(key.window, key.instance)
+            self._rankings[key] = self._reader.ranking(period, key.scope)
+        return self._rankings[key]
+
+    def period(self, window: str, instance: int) -> FinalPeriod:
+        """Return the revision of a period that is read."""
+        place = window, instance
+        if place not in self._periods:
+            revision = self._revisions[place]
+            period = self._reader.period(self._uid, window, instance, revision)
+            if period is None:
+                raise ArchiveDamaged(
+                    f"the ledger has no standings of the window {quoted(window)} from {instance}, "
+                    f"revision {revision}, of the board with the uid {self._uid}"
+                )
+            self._periods[place] = period
+        return self._periods[place]

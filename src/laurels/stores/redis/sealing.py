@@ -1,0 +1,398 @@
+"""Seals closed periods: writes their standings to the ledger of the board, then records the seal.
+
+A period is in the ledger as a whole or not at all, since its row there becomes complete in the last
+transaction. If a process fails before the seal is recorded, the next one finds the complete period
+in the ledger and records its seal. A lease keeps other processes from doing the same work; it is
+not needed for correctness, since the ledger completes only one of several writes of a period.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any
+
+from msgspec.structs import replace
+
+from laurels.core.board_state import BoardState
+from laurels.core.changes.record_blocks import seal_block
+from laurels.core.close_schedule import prizes_in
+from laurels.core.closing import SealedPeriod, final_ms_of
+from laurels.core.record import Seal
+from laurels.core.sealed_contents import (
+    DigestOfPieces,
+    SealedRanking,
+    SealedRevision,
+    SealedRows,
+)
+from laurels.core.stats import Sealed
+from laurels.errors import Closed, LaurelsError
+from laurels.errors.index_server import LedgerRequired, LedgerUnavailable, NotOnIndexServer
+from laurels.errors.ledger import FinalOvertaken
+from laurels.model.board import Board
+from laurels.model.validation import quoted
+from laurels.sql.final_reading import FinalReader
+from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.stores.intake.tags import new_tag
+from laurels.stores.redis.connection.deadline import ends_in
+
+from .catalog import BoardCatalog
+from .frozen import FrozenPeriod, FrozenRankings, frozen_period
+from .ledgers import ArchiveSettings, Ledger, Ledgers
+from .registered_boards import opened_as
+
+LEASE_MS = 60_000
+"""How long a process that seals a period keeps others from it, unless it renews the lease."""
+RETRY_NS = 10_000_000_000
+"""How long after a failure sealing is tried again, in nanoseconds."""
+ROWS = 10_000
+"""About how many entries are written to the ledger in one transaction."""
+WAIT_SECONDS = 0.05
+"""After this many seconds it is tried again to seal a period that another process is sealing."""
+
+_log = logging.getLogger("laurels")
+
+
+class ServerSealing:
+    """Seals the closed periods of boards. `elapsed_ns` is a monotonic clock."""
+
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        ledgers: Ledgers,
+        settings: ArchiveSettings,
+        elapsed_ns: Callable[[], int],
+    ) -> None:
+        self._catalog = catalog
+        self._ledgers = ledgers
+        self._token = settings.token
+        self._secret = settings.secret
+        self._elapsed_ns = elapsed_ns
+        self._task: asyncio.Task[None] | None = None
+        self._failed_ns: int | None = None
+        self._is_sealing = False
+
+    async def seal(self) -> Sealed:
+        """Close all periods that are due, and seal all that are closed. Wait for periods that
+        another process is sealing."""
+        await self._catalog.load()
+        with ends_in(inf, anew=True):
+            if self._task is not None:
+                await asyncio.wait([self._task])
+            self._is_sealing = True
+            try:
+                await self._catalog.remove_gone()
+                return await self._seal_all()
+            finally:
+                self._is_sealing = False
+
+    async def _seal_all(self) -> Sealed:
+        closed = sealed = 0
+        failure: LaurelsError | None = None
+        for name in sorted(self._catalog.boards.boards):
+            try:
+                closed += await self._catalog.retry_outdated(name, self._close)
+                sealed += await self.seal_board(name)
+            except LaurelsError as error:  # an error of one board must not delay the others
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return Sealed(closed, sealed)
+
+    async def _close(self, state: BoardState) -> int:
+        if not state.closing:
+            return 0
+        await self._catalog.closings.load(state)
+        state.final_ms = min(state.final_ms, self._catalog.time_of(state))
+        return await self._catalog.closings.close_due(state, self._catalog.time_of(state))
+
+    async def seal_board(self, name: str) -> int:
+        """Seal all closed periods of a board. Return how many this call has sealed."""
+        sealed = 0
+        while True:
+            done: int | None = await self._catalog.retry_outdated(name, self._seal_next)
+            if done is None:
+                return sealed
+            sealed += done
+
+    def ensure_ledger(self, board: Board) -> None:
+        """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
+        ledger, UnknownLedger if this process does not know its ledger. A head, whose standings are
+        certain only in part, cannot be archived."""
+        for window in board.rules().closing:
+            if not board.ledger:
+                raise LedgerRequired(
+                    f"the window {quoted(window)} has archive or prizes: on an index server they "
+                    "need a ledger"
+                )
+            if board.head:
+                raise NotOnIndexServer(
+                    f"the window {quoted(window)} has archive or prizes, and the board a head"
+                )
+            if board.prizes():
+                raise NotOnIndexServer(f"the window {quoted(window)} has prizes")
+        if board.ledger:
+            self._ledgers.named(board.ledger)
+
+    async def settle_gone(self, state: BoardState) -> bool:
+        """Close and seal all periods of a board that is no longer retained. Return False if its
+        ledger does not answer, or did not a short time ago."""
+        if self._has_failed():
+            return False
+        try:
+            await self._close(state)
+            while await self._seal_next(state) is not None:
+                pass
+        except LedgerUnavailable as error:
+            self._note_failure(state, error)
+            return False
+        return True
+
+    async def settle(self, state: BoardState) -> None:
+        """Close and seal all periods of a board that are due, before it is deleted. Raises
+        LedgerUnavailable."""
+        await self._catalog.retry_outdated(state.board.name, self._close)
+        await self.seal_board(state.board.name)
+
+    def start(self) -> None:
+        """Seal in the background what is closed, unless that is being done, or has failed a short
+        time ago."""
+        if self._is_sealing or (self._task is not None and not self._task.done()):
+            return
+        if self._catalog.closings.unsealed and not self._has_failed():
+            self._task = asyncio.get_running_loop().create_task(self._seal_in_background())
+
+    async def stop(self) -> None:
+        """End the sealing in the background. What it was about to seal stays closed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _seal_in_background(self) -> None:
+        self._failed_ns = None
+        with ends_in(inf, anew=True):
+            await self._seal_unsealed()
+
+    async def _seal_unsealed(self) -> None:
+        for number in sorted(self._catalog.closings.unsealed):
+            state = self._catalog.boards.find_by_number(number)
+            if state is None:
+                self._catalog.closings.unsealed.discard(number)
+                continue
+            try:
+                await self.seal_board(state.board.name)
+            except Closed:
+                return
+            except LaurelsError as error:
+                self._note_failure(state, error)
+
+    def _has_failed(self) -> bool:
+        """Return whether sealing has failed a short time ago."""
+        return self._failed_ns is not None and self._elapsed_ns() - self._failed_ns < RETRY_NS
+
+    def _note_failure(self, state: BoardState, error: LaurelsError) -> None:
+        self._failed_ns = self._elapsed_ns()
+        _log.warning(
+            "closed periods of the board %s could not be sealed, which is tried again: %s",
+            quoted(state.board.name),
+            error,
+        )
+
+    async def _seal_next(self, state: BoardState) -> int | None:
+        """Seal the next closed period of a board. Return None if there is none, otherwise whether
+        this process has sealed it."""
+        await self._catalog.closings.ensure_known(state)
+        chosen = _next_closed(state)
+        if chosen is None:
+            return None
+        ledger = self._ledgers.named(state.board.ledger)
+        return int(await self._seal_period(state, frozen_period(*chosen), ledger))
+
+    async def _seal_period(self, state: BoardState, period: FrozenPeriod, ledger: Ledger) -> bool:
+        """Seal a period. Return False if another process is doing that, or has done it."""
+        opened = opened_as(state)
+        if not await self._catalog.index.take_lease(opened, self._token, LEASE_MS):
+            await asyncio.sleep(WAIT_SECONDS)
+            await self._catalog.closings.load(state)
+            return False
+        try:
+            while not await self._catalog.index.feed(opened, self._catalog.time_of(state)):
+                pass
+            seal = await self._write(state, period, ledger)
+            return await self._record(state, period, seal, ledger)
+        except FinalOvertaken:  # this process was paused for longer than its lease
+            return False
+        finally:
+            await self._catalog.index.take_lease(opened, self._token, 0)
+
+    async def _write(self, state: BoardState, period: FrozenPeriod, ledger: Ledger) -> SealedPeriod:
+        """Write the standings of a period to the ledger, and return its seal: that of the ledger,
+        if the ledger has the complete period already."""
+        prizes = prizes_in(period.board, period.window)
+        draft = SealedPeriod(
+            self._catalog.time_of(state),
+            0,
+            b"",
+            0,
+            period.closed.hide_zero,
+            period.closed.hidden,
+            "" if prizes is None else prizes.text,
+        )
+        revision = SealedRevision(state.uid, period.window, period.instance, 0, draft)
+        write = _LedgerWrite(ledger, revision, period)
+        if (seal := await ledger.write(write.begin)) is not None:
+            return seal
+        digest = DigestOfPieces()
+        pieces: list[SealedRanking | SealedRows] = []
+        size = 0
+        async for piece in FrozenRankings(self._catalog, state, period, self._secret).pieces():
+            digest.add(piece)
+            pieces.append(piece)
+            size += piece.size if isinstance(piece, SealedRows) else 1
+            if size >= ROWS:
+                await ledger.write(write.adding(pieces))
+                await self._catalog.index.take_lease(opened_as(state), self._token, LEASE_MS)
+                pieces, size = [], 0
+        seal = replace(
+            draft,
+            sealed_ms=self._catalog.time_of(state),
+            entries=digest.entries,
+            digest=digest.digest(),
+        )
+        await ledger.write(write.completing(pieces, seal))
+        return seal
+
+    async def _record(
+        self, state: BoardState, period: FrozenPeriod, seal: SealedPeriod, ledger: Ledger
+    ) -> bool:
+        """Record the seal of a period that is complete in the ledger."""
+        window = state.rules.windows[period.window]
+        final_ms = final_ms_of(window, window.period_of(period.instance))
+        record = Seal(
+            state.number,
+            state.version,
+            seal.sealed_ms,
+            period.window,
+            period.instance,
+            final_ms,
+            seal.revision,
+            seal.entries,
+            seal.digest,
+            new_tag(),
+        )
+        trimmed = _trimmed(state, period)
+        done = await self._catalog.index.record_seal(
+            opened_as(state),
+            period.window,
+            period.instance,
+            period.closed,
+            seal,
+            seal_block(state.rules, record),
+            trimmed,
+        )
+        await self._catalog.closings.load(state)
+        if trimmed:
+            await ledger.write(_removing(ledger, state.uid, period.window, max(trimmed)))
+        return done
+
+
+class _LedgerWrite:
+    """The transactions that write a period to a ledger. They may block."""
+
+    def __init__(self, ledger: Ledger, revision: SealedRevision, period: FrozenPeriod) -> None:
+        self._ledger = ledger
+        self._revision = revision
+        self._period = period
+        self._writer: PeriodWriter | None = None
+        self._number = 0
+
+    def begin(self, connection: Any) -> SealedPeriod | None:
+        """Begin to write the period. If the ledger has it already, return its seal instead."""
+        writer = self._locked(connection)
+        revision = self._revision
+        reader = FinalReader(self._ledger.dialect, self._ledger.prefix, connection)
+        found = reader.period(revision.uid, revision.window, revision.instance, revision.revision)
+        if found is not None:
+            return found.revision.seal
+        period = self._period
+        self._writer = writer.begin(
+            revision,
+            period.board.name,
+            period.closed.definition,
+            period.rules,
+            period.closed.closed_ms,
+        )
+        return None
+
+    def adding(self, pieces: Sequence[SealedRanking | SealedRows]) -> Callable[[Any], None]:
+        """Return the transaction that writes the next pieces."""
+
+        def add(connection: Any) -> None:
+            self._locked(connection)
+            writer = self._bound(connection)
+            writer.hold()
+            writer.add(pieces)
+
+        return add
+
+    def completing(
+        self, pieces: Sequence[SealedRanking | SealedRows], seal: SealedPeriod
+    ) -> Callable[[Any], None]:
+        """Return the transaction that writes the last pieces and makes the period visible."""
+
+        def complete(connection: Any) -> None:
+            self._locked(connection)
+            writer = self._bound(connection)
+            writer.hold()
+            writer.add(pieces)
+            writer.complete(seal)
+
+        return complete
+
+    def _locked(self, connection: Any) -> FinalWriter:
+        """Return a writer in a transaction in which no other process begins or completes a
+        period."""
+        writer = FinalWriter(self._ledger.dialect, self._ledger.prefix, connection)
+        writer.lock()
+        return writer
+
+    def _bound(self, connection: Any) -> PeriodWriter:
+        assert self._writer is not None, "a period is begun before it is written"
+        self._writer.use(FinalWriter(self._ledger.dialect, self._ledger.prefix, connection))
+        return self._writer
+
+
+def _removing(ledger: Ledger, uid: str, window: str, newest: int) -> Callable[[Any], None]:
+    """Return the transaction that removes the periods up to an instance from a ledger."""
+
+    def remove(connection: Any) -> None:
+        writer = FinalWriter(ledger.dialect, ledger.prefix, connection)
+        writer.lock()
+        reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+        for period in reader.periods(uid, window):
+            if period.revision.instance <= newest:
+                writer.remove(uid, window, period.revision.instance)
+
+    return remove
+
+
+def _next_closed(state: BoardState) -> tuple[str, int, Any] | None:
+    """Return the closed period whose end is the earliest; None if there is none."""
+    closed = [
+        (state.rules.windows[name].period_of(instance).end_ms, name, instance)
+        for name, closing in state.closing.items()
+        for instance in closing.closed
+    ]
+    if not closed:
+        return None
+    _, name, instance = min(closed)
+    return name, instance, state.closing[name].closed[instance]
+
+
+def _trimmed(state: BoardState, period: FrozenPeriod) -> list[int]:
+    """Return the instances that leave the archive when a period is sealed."""
+    rule = state.rules.closing.get(period.window)
+    if rule is None or not rule.archive:
+        return []
+    sealed = sorted([*state.closing[period.window].sealed, period.instance])
+    return [each for each in sealed[: -rule.archive] if each != period.instance]
