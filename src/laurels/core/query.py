@@ -20,6 +20,8 @@ from .read_plan import ReadPlan, integer_argument
 from .reads import RankingView
 
 T = TypeVar("T")
+MAX_INTEGER = 2**63 - 1
+"""The greatest integer in a query."""
 
 
 class AbstractStructMeta(StructMeta, ABCMeta):
@@ -80,8 +82,11 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         return result
 
     def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
-        """Raise the error made by `refusal` if a field is not an integer within bounds."""
+        """Raise the error made by `refusal` if a field is not an integer within bounds. Queries are
+        stored and sent in forms that have no integers above MAX_INTEGER."""
         value = getattr(self, name)
+        if high is None and type(value) is int and value > MAX_INTEGER:
+            high = MAX_INTEGER
         if type(value) is not int or value < low or (high is not None and value > high):
             force_setattr(self, name, integer_argument(name, value, low, high, refusal))
 
