@@ -174,6 +174,7 @@ class World:
             base_url=service.url,
             headers={**JSON, "Authorization": f"Bearer {key}"},
             limits=httpx.Limits(max_connections=1, keepalive_expiry=None),
+            timeout=60,
         )
         return self._stack.enter_context(client)
 
