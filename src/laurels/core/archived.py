@@ -73,6 +73,10 @@ class Archived(Query[list[SealedInfo]], frozen=True, kw_only=True):
         self._ensure("offset", 0, None, InvalidOffset)
 
     @property
+    def is_past(self) -> bool:
+        return True
+
+    @property
     def size(self) -> int:
         return self.offset + _COST * self.limit
 

@@ -64,6 +64,11 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         loop, so it is answered in a thread."""
         return 1
 
+    @property
+    def is_past(self) -> bool:
+        """Whether the query names a period, which may have to be read from an archive."""
+        return False
+
     @abstractmethod
     def plan(self, now: QueryContext) -> ReadPlan[T]:
         """Return the plan: the requests to a board, and the function that makes the answer."""
@@ -110,6 +115,10 @@ class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
     window: str | None = None
     period: str | None = None
     revision: int | None = None
+
+    @property
+    def is_past(self) -> bool:
+        return self.period is not None
 
     def _view(self, now: QueryContext, after: str | None = None) -> RankingView:
         view = now.view(self.window, self.period, after, labels=self.labels, by=self.by)

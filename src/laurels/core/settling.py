@@ -72,6 +72,10 @@ class Settle(Query[Settlement], frozen=True, kw_only=True):
     def size(self) -> int:
         return self.limit
 
+    @property
+    def is_past(self) -> bool:
+        return self.period is not None
+
     def plan(self, now: QueryContext) -> ReadPlan[Settlement]:
         rules = now.state.rules
         window = window_named(rules, self.window)

@@ -2,7 +2,8 @@
 lock."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -124,21 +125,25 @@ class LocalReads(LocalState):
 
     def _ask_once(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query, or raise NotReady if much of a pass has to be done before
-        it. Blocks of the archive are read without the lock, since they do not change. They have no
-        entries that were left out of the ranking when the period was closed. An answer for which
-        nothing has to be read is computed without the lock, too."""
+        it. The archive is opened and read without the lock, since a disk may hang, and what the
+        archive has of a period does not change. It has no entries that were left out of the ranking
+        when the period was closed. If nothing has to be read for the answer to a query about past
+        periods, it is computed without the lock, too."""
         with self.reading():
             plan, archived = self._planned(board, query)
             index, offset = self._fold.index, self._fold.offset
-            if plan.requests and not archived:
+            if not archived and (plan.requests or not query.is_past):
                 return plan.run_local(index, offset)
             in_memory = {
                 request: find(index, request)
                 for request in plan.requests
                 if _period_of(request) not in archived
             }
-            periods = {period: self._opened(key) for period, key in archived.items()}
-            reader = ArchivedIndex(self._fold.named(board).rules, periods, self._data)
+            rules = self._fold.named(board).rules if archived else None
+        if rules is None:
+            return plan.run(_nothing, offset)
+        periods = self._opened_periods(board, query, archived)
+        reader = ArchivedIndex(rules, periods, self._data)
 
         def read(request: ReadRequest) -> ReadResult:
             result = in_memory.get(request)
@@ -172,6 +177,21 @@ class LocalReads(LocalState):
             return plan, {}
         return plan, _archived(state, plan.requests, now_ms)
 
+    def _opened_periods(
+        self, board: str, query: Query[T], archived: Mapping[tuple[str, int], PeriodKey]
+    ) -> dict[tuple[str, int], ArchivedPeriod]:
+        """Return the periods that a query reads from the archive. Raises NotReady if the query does
+        not read the same ones any more, since a period may have left the archive meanwhile."""
+        try:
+            return {period: self._opened(key) for period, key in archived.items()}
+        except ArchiveDamaged:
+            with self.reading():
+                if self._planned(board, query)[1] != archived:
+                    raise NotReady(
+                        f"the archive of the board {quoted(board)} has changed"
+                    ) from None
+            raise
+
     def _opened(self, key: PeriodKey) -> ArchivedPeriod:
         """Return a sealed period from the archive."""
         if (period := self.archive.open(key)) is None:
@@ -188,17 +208,24 @@ class LocalReads(LocalState):
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query. A short query is answered on the loop if nothing blocks it,
-        any other query in a thread."""
+        any other query in a thread. Queries about past periods have threads of their own, since
+        they may read the archive: many of them would otherwise take the processor or, if the disk
+        hangs, all threads from other calls."""
+        threads = self._past_threads if query.is_past else None
         if query.size > ON_LOOP:
-            return await asyncio.to_thread(self.ask, board, query)
-        return await self.read_async(
-            lambda may_wait: (self.ask if may_wait else self.try_ask)(board, query)
+            return await _in_thread(threads, partial(self.ask, board, query))
+        return await self._read_async(
+            lambda may_wait: (self.ask if may_wait else self.try_ask)(board, query), threads
         )
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
         """Return the result of a short read. `read(False)` runs on the loop. If another thread,
         such as a commit, holds the lock, or if `read(False)` raises NotReady since much due work
         comes before the read, `read(True)` runs in a thread instead."""
+        return await self._read_async(read, None)
+
+    async def _read_async(self, read: Callable[[bool], T], threads: ThreadPoolExecutor | None) -> T:
+        """Return the result of a short read; see `read_async`."""
         lock = self.try_lock()
         if lock is not None:
             try:
@@ -207,7 +234,7 @@ class LocalReads(LocalState):
                 pass  # a thread does the rest
             finally:
                 lock.release()
-        return await asyncio.to_thread(read, True)
+        return await _in_thread(threads, partial(read, True))
 
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
@@ -440,3 +467,16 @@ def _archived(
 
 def _not_ready(board: str) -> NotReady:
     return NotReady(f"the step that has begun on the board {quoted(board)} is still being prepared")
+
+
+async def _in_thread(threads: ThreadPoolExecutor | None, read: Callable[[], T]) -> T:
+    """Return the result of a read that runs in one of these threads; None stands for those of the
+    event loop."""
+    if threads is None:
+        return await asyncio.to_thread(read)
+    return await asyncio.get_running_loop().run_in_executor(threads, read)
+
+
+def _nothing(request: ReadRequest) -> ReadResult:
+    """Read for a plan without requests."""
+    raise AssertionError(f"a plan without requests has the request {request}")

@@ -4,6 +4,8 @@ that readers and commits share."""
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from laurels.core.board_state import BoardState, unknown_board
@@ -39,6 +41,9 @@ from .payouts.table import PayoutTable
 from .seal_draft import SealDraft
 from .sealing_thread import SealingThread
 from .write_failures import WriteFailures
+
+PAST_READS = 2
+"""The maximum number of queries about past periods that tasks of an event loop run at once."""
 
 T = TypeVar("T")
 
@@ -80,11 +85,13 @@ class LocalState(Paced):
         self.is_exact = True
         self.risks: Sequence[str] = ()
         self.outages: Sequence[str] = ()
+        self._past_threads = ThreadPoolExecutor(PAST_READS, "laurels-past")
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
+        self._on_close.append(partial(self._past_threads.shutdown, wait=False))
         self._on_close.append(self._changes.close)
         self.audit_log = MemoryAudit() if audit_log is None else audit_log
         self._on_close.append(self.audit_log.close)

@@ -96,18 +96,28 @@ class Archive:
         return written
 
     def open(self, key: PeriodKey) -> ArchivedPeriod | None:
-        """Return a period, None if it is not in the archive."""
-        with self._lock:
-            if (period := self._opened.get(key)) is not None:
-                self._opened.move_to_end(key)
-                return period
-            if (entry := self._periods.get(key)) is None:
-                return None
-            period = ArchivedPeriod(self._segments.open(entry.segment), entry.record)
-            self._opened[key] = period
-            if len(self._opened) > OPENED:
-                self._opened.popitem(last=False)
-            return period
+        """Return a period, None if it is not in the archive. Its segment is opened without the
+        lock, since the disk may hang. If the period is moved to another segment meanwhile, that one
+        is opened."""
+        while True:
+            with self._lock:
+                if (period := self._opened.get(key)) is not None:
+                    self._opened.move_to_end(key)
+                    return period
+                if (entry := self._periods.get(key)) is None:
+                    return None
+            try:
+                period = ArchivedPeriod(self._segments.open(entry.segment), entry.record)
+            except StorageFailed:
+                if self._periods.get(key) is entry:
+                    raise
+                continue
+            with self._lock:
+                if self._periods.get(key) is entry:
+                    self._opened[key] = period
+                    if len(self._opened) > OPENED:
+                        self._opened.popitem(last=False)
+                    return period
 
     def periods(self) -> list[PeriodKey]:
         """Return the keys of all periods, sorted."""

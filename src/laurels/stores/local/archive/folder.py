@@ -146,8 +146,10 @@ class MemorySegments:
         return sorted(self._segments)
 
     def open(self, number: int) -> MemorySegment:
-        """Return a segment."""
-        return self._segments[number]
+        """Return a segment. Raises StorageFailed if it was removed."""
+        if (segment := self._segments.get(number)) is None:
+            raise StorageFailed(f"there is no segment {number}")
+        return segment
 
     def write(self, number: int, write: Callable[[BinaryIO], None]) -> None:
         """Add a segment."""
