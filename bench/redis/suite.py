@@ -25,6 +25,7 @@ from bench.redis.book import Book, Owner
 from bench.redis.by_hand import ALL, Form, Keys, by_hand, load
 from bench.redis.effort import RedisEffort
 from bench.redis.events import LaurelsWriter, measure_events, measure_holds
+from bench.redis.head_kinds import measure_head_kinds
 from bench.redis.heads import measure_head_memory, measure_heads
 from bench.redis.passes import measure_best_passes, measure_passes
 from bench.redis.reads import measure_reads, of_laurels, of_redis_py
@@ -120,6 +121,7 @@ async def _measure_redis(plan: RedisPlan) -> None:
         books.append(Book(effort.head_members))
         crowd = Population(effort.head_members, now_ms)
         await measure_heads(core, crowd, effort, books[-1], plan.say, done)
+        await measure_head_kinds(core, crowd, effort, books[-1], plan.say, done)
         for members in effort.head_memory:
             plan.say(f"memory of {members:,} members with a head")
             books.append(Book(members))
