@@ -430,7 +430,11 @@ def test_a_running_sink_notices_deletions_and_new_boards_within_a_poll() -> None
             await fill(lb)
             target, steps = Memory(), Steps()
             sink = SinkRunner(
-                lb, target, SinkOptions("sink"), now_ms=lambda: NOW_MS, sleep=steps.sleep
+                lb,
+                target,
+                SinkOptions("sink", what="changes"),
+                now_ms=lambda: NOW_MS,
+                sleep=steps.sleep,
             )
 
             async def kinds(last: ChangeKind, count: int) -> None:

@@ -26,7 +26,11 @@ class Idle:
         self.steps = Steps()
         self.counted = Counted(lb, QUERIES)
         self.sink = SinkRunner(
-            lb, self.target, SinkOptions("s"), now_ms=lambda: NOW_MS, sleep=self.steps.sleep
+            lb,
+            self.target,
+            SinkOptions("s", what="changes"),
+            now_ms=lambda: NOW_MS,
+            sleep=self.steps.sleep,
         )
 
     async def settle(self) -> None:

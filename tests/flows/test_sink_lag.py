@@ -7,7 +7,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 import laurels
+from laurels.errors.sinks import TargetUnavailable
 from laurels.flows.sinks.metrics import describe_problems
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.runner import SinkRunner
@@ -16,7 +19,7 @@ from laurels.flows.sinks.status import SinkBoardStatus, statuses
 from .sinking import NOW_MS, sent, sink_of
 from .stepping import QUERIES, Counted, Memory, Steps, beside
 
-OPTIONS = SinkOptions("s")
+OPTIONS = SinkOptions("s", what="changes")
 HOUR = 3_600_000
 
 
@@ -162,3 +165,62 @@ def test_an_unregistered_sink_warns_by_the_age_of_changes() -> None:
         assert message.startswith("b: 2 changes are not sent, 50% of what the board keeps")
 
     play(laurels.Board("b", changes="1h"), test)
+
+
+class Unreachable(Memory):
+    """A target that cannot be connected to, or that cannot be asked for a position, until it is
+    up."""
+
+    def __init__(self, *, opens: bool) -> None:
+        super().__init__()
+        self._opens = opens
+        self.is_up.clear()
+
+    async def open(self) -> None:
+        if not self._opens:
+            self._ensure_up()
+
+    async def position(self, board: str) -> str | None:
+        self._ensure_up()
+        return await super().position(board)
+
+    def _ensure_up(self) -> None:
+        if not self.is_up.is_set():
+            raise TargetUnavailable("the target is down")
+
+
+@pytest.mark.parametrize("opens", [False, True])
+def test_a_sink_that_starts_while_its_target_is_down_shows_its_lag(opens: bool) -> None:
+    """The lag is counted from the position that the store has: without one, from the oldest change
+    that is kept."""
+
+    async def main() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(laurels.Board("b", changes="1h"))
+            await lb.submit_many("b", [(f"m{i}", 1) for i in range(150)])
+            target = Unreachable(opens=opens)
+            waits: list[tuple[int, float]] = []
+
+            async def sleep(_: float) -> None:
+                waits.append((sink.metrics.waiting, sink.metrics.lag_seconds(clock.now_ms())))
+                clock.advance(1_000)
+                if len(waits) == 2:
+                    target.is_up.set()
+
+            def started() -> SinkRunner:
+                waits.clear()
+                target.is_up.clear()
+                options = SinkOptions("s", until_end=True, what="changes")
+                return SinkRunner(lb, target, options, now_ms=clock.now_ms, sleep=sleep)
+
+            sink = started()
+            await sink.run()
+            assert waits == [(151, 0.0), (151, 1.0)]
+            await lb.submit_many("b", [("late", 1)] * 5)
+            sink = started()
+            await sink.run()
+            assert waits == [(5, 0.0), (5, 1.0)]
+            assert sink.metrics.waiting == 0
+
+    asyncio.run(main())

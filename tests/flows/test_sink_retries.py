@@ -18,7 +18,7 @@ from laurels.flows.sinks.target import SinkPage
 from .sinking import NOW_MS
 from .stepping import QUERIES, Counted, Memory, Steps, beside
 
-OPTIONS = SinkOptions("s")
+OPTIONS = SinkOptions("s", what="changes")
 
 
 class Refusing(Memory):

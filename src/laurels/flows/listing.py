@@ -1,11 +1,13 @@
 """List the sinks or sources of a store, by the positions that its boards store."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import UnknownBoard
+from laurels.errors.service import Forbidden, NoSuchPath
 from laurels.model.board_patterns import reaches
 
 
@@ -33,3 +35,18 @@ def list_flows(
             if source.startswith(prefix):
                 boards_by_name.setdefault(source.removeprefix(prefix), []).append(board.name)
     return [ListedFlow(name, boards_by_name[name]) for name in sorted(boards_by_name)]
+
+
+def list_sinks(
+    lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
+) -> list[ListedFlow]:
+    """Return the sinks, sorted by name, also those that have a position among the due payouts only,
+    if the key may see that."""
+    listed = {each.name: each for each in list_flows(lb, prefix, patterns)}
+    with suppress(Forbidden, NoSuchPath):
+        for reader in lb.payout_positions():
+            source, _, selection = reader.partition(" ")
+            if source.startswith(prefix):
+                flow = listed.setdefault(name := source.removeprefix(prefix), ListedFlow(name, []))
+                flow.boards.append(f"payouts of {selection}" if selection else "payouts")
+    return [listed[name] for name in sorted(listed)]

@@ -54,6 +54,7 @@ def _of_sinks(sinks: Sequence[SinkReport]) -> Iterator[Metric]:
         "How many times all entries of a board were sent again, since changes were missing.",
         labels=["sink"],
     )
+    yield from _of_payouts(sinks)
     for each in sinks:
         used.add_metric([each.name], each.used)
         lost.add_metric([each.name], each.lost_boards)
@@ -64,6 +65,29 @@ def _of_sinks(sinks: Sequence[SinkReport]) -> Iterator[Metric]:
         waiting.add_metric([each.name], each.waiting)
         lag.add_metric([each.name], each.lag_seconds)
     yield from (delivered, parked, waiting, lag, failing, used, lost, restarts)
+
+
+def _of_payouts(sinks: Sequence[SinkReport]) -> Iterator[Metric]:
+    delivered = CounterMetricFamily(
+        "laurels_sink_payouts_delivered", "Payouts delivered to a sink's target.", labels=["sink"]
+    )
+    parked = CounterMetricFamily(
+        "laurels_sink_payouts_parked", "Payouts that a sink's target refused.", labels=["sink"]
+    )
+    waiting = GaugeMetricFamily(
+        "laurels_sink_payouts_waiting", "Due payouts waiting for delivery.", labels=["sink"]
+    )
+    lag = GaugeMetricFamily(
+        "laurels_sink_payouts_lag_seconds",
+        "Seconds for which the oldest payout waiting for delivery has been due.",
+        labels=["sink"],
+    )
+    for each in sinks:
+        delivered.add_metric([each.name], each.payouts_delivered)
+        parked.add_metric([each.name], each.payouts_parked)
+        waiting.add_metric([each.name], each.payouts_waiting)
+        lag.add_metric([each.name], each.payouts_lag_seconds)
+    yield from (delivered, parked, waiting, lag)
 
 
 def _of_sources(sources: Sequence[SourceReport]) -> Iterator[Metric]:

@@ -16,7 +16,11 @@ class SinkReport(Answer, frozen=True):
     `used` is the largest fraction of a board's retention that waiting changes take up, over all
     boards. `lost_boards` is the number of boards that removed changes before they were sent.
     `restarts` counts how often all current entries of a board were sent again. If `elsewhere` is
-    true, another process of the service runs the sink, and has not reported its state."""
+    true, another process of the service runs the sink, and has not reported its state.
+
+    The fields of payouts are about the due payouts of all boards: how many were delivered and
+    parked, how many wait, for how many seconds the oldest of these has been due, and why no payouts
+    are sent."""
 
     name: str
     delivered: int = 0
@@ -30,3 +34,8 @@ class SinkReport(Answer, frozen=True):
     used: float = 0.0
     lost_boards: int = 0
     restarts: int = 0
+    payouts_delivered: int = 0
+    payouts_parked: int = 0
+    payouts_waiting: int = 0
+    payouts_lag_seconds: float = 0.0
+    payouts_wait: FlowWait | None = None

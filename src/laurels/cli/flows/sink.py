@@ -15,9 +15,11 @@ from laurels.cli.option_groups import command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, Url
 from laurels.cli.show import Side, complain, put_json, put_line, put_table
 from laurels.errors import LaurelsError
+from laurels.errors.service import Forbidden, NoSuchPath
 from laurels.errors.sinks import TargetRefused, TargetUnavailable
 from laurels.flows.ledger.views import drop_view, make_view
-from laurels.flows.listing import list_flows
+from laurels.flows.listing import list_sinks
+from laurels.flows.sinks.metrics import SinkMetrics
 from laurels.flows.sinks.opening import DeliveryOptions, open_target
 from laurels.flows.sinks.options import SinkOptions
 from laurels.flows.sinks.parking import ParkingFile
@@ -80,7 +82,9 @@ def run(
       laurels sink run shop --to https://example.com/hook --secret-file hook.key
       laurels sink run copy --to - --fields KeyPrefix=board,UserId=member,Score=score
     """
-    options = SinkOptions(name, boards, running.initial, running.until_end, running.tries)
+    options = SinkOptions(
+        *(name, boards, running.initial, running.until_end, running.tries), what=sending.what()
+    )
     clock = SystemClock()
     parking = ParkingFile(_parked(running.parked, name), name)
 
@@ -99,13 +103,15 @@ def run(
     summary = {
         "delivered": metrics.delivered,
         "parked": metrics.parked,
+        "payouts": {"delivered": metrics.payouts.delivered, "parked": metrics.payouts.parked},
         "failed": {board: error.code for board, error in runner.failed.items()},
     }
     if json and to != "-":
         put_json(summary)
     else:
-        complain(f"sent {metrics.delivered:,} changes, parked {metrics.parked:,}")
-    return NEGATIVE if metrics.parked or runner.failed else 0
+        complain(_sent_text(metrics))
+    has_parked = metrics.parked or metrics.payouts.parked
+    return NEGATIVE if has_parked or runner.failed or runner.payouts_error is not None else 0
 
 
 @command(app, "status")
@@ -163,14 +169,15 @@ def status(
 def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Show the sinks that have positions on boards.
 
-    A sink that keeps its positions in its target appears within ten seconds.
+    A sink that keeps its positions in its target appears within ten seconds. `payouts` stands for
+    its position among the due payouts.
 
     \b
     Example:
       laurels sink list
     """
     with laurels.open(at, create=False) as lb:
-        put_listed(list_flows(lb, POSITION_PREFIX, boards), "sink", json=json)
+        put_listed(list_sinks(lb, POSITION_PREFIX, boards), "sink", json=json)
     return 0
 
 
@@ -188,6 +195,7 @@ def forget_(
     """
     with laurels.open(at, create=False) as lb:
         names = remove_positions(lb, POSITION_PREFIX + name, boards)
+        _forget_payouts(lb, name)
     if json:
         put_json({"sink": name, "boards": names})
     for board in [] if json else names:
@@ -304,6 +312,23 @@ def resend(
 
     put_line(f"sent {_with_boards(at, send):,} changes")
     return 0
+
+
+def _forget_payouts(lb: laurels.Leaderboards, name: str) -> None:
+    """Remove the positions of a sink among the due payouts, if the key may do so."""
+    with suppress(Forbidden, NoSuchPath):
+        for reader, position in lb.payout_positions().items():
+            if reader.partition(" ")[0] == POSITION_PREFIX + name:
+                lb.move_payout_position(reader, position, None)
+
+
+def _sent_text(metrics: SinkMetrics) -> str:
+    """Return how much a sink has sent and parked."""
+    payouts = metrics.payouts
+    parts = [f"sent {metrics.delivered:,} changes, parked {metrics.parked:,}"]
+    if payouts.delivered or payouts.parked:
+        parts.append(f"sent {payouts.delivered:,} payouts, parked {payouts.parked:,}")
+    return "; ".join(parts)
 
 
 def _complain_of_waits(name: str, board_statuses: Sequence[SinkBoardStatus], now_ms: int) -> None:

@@ -7,7 +7,8 @@ import typer
 
 from laurels.cli.option_groups import OptionGroup
 from laurels.cli.options import CONNECTION, READING
-from laurels.flows.sinks.opening import DeliveryOptions, webhook_secret
+from laurels.flows.sinks.opening import DeliveryOptions, webhook_secret, what_to_send
+from laurels.flows.sinks.options import What
 
 TO_VARIABLE = "LAURELS_TO"
 """The environment variable with the target of a sink. A target may contain a password, and command
@@ -41,7 +42,7 @@ Boards = Annotated[
     typer.Option(
         "--boards",
         metavar="PATTERN",
-        help="Name or pattern of boards; may be repeated. Default: all boards that keep changes.",
+        help="Name or pattern of boards; may be repeated. Default: all boards.",
         rich_help_panel=READING,
     ),
 ]
@@ -68,6 +69,31 @@ class SendingOptions(OptionGroup, frozen=True):
             rich_help_panel="What to send",
         ),
     ] = None
+    payout_fields: Annotated[
+        str | None,
+        typer.Option(
+            "--payout-fields",
+            metavar="MAPPING",
+            help="Fields of payouts to send: UserId=member,Coins=amount,Payment=id.",
+            rich_help_panel="What to send",
+        ),
+    ] = None
+    payouts_only: Annotated[
+        bool,
+        typer.Option(
+            "--payouts-only",
+            help="Send due payouts, no changes.",
+            rich_help_panel="What to send",
+        ),
+    ] = False
+    changes_only: Annotated[
+        bool,
+        typer.Option(
+            "--changes-only",
+            help="Send changes, no payouts.",
+            rich_help_panel="What to send",
+        ),
+    ] = False
     secret: Annotated[
         str | None,
         typer.Option(
@@ -110,7 +136,16 @@ class SendingOptions(OptionGroup, frozen=True):
     def target(self) -> DeliveryOptions:
         """Return the options that the target needs."""
         secret = webhook_secret(self.secret, self.secret_file)
-        return DeliveryOptions(self.fields, secret, self.allow_private, self.authorities)
+        return DeliveryOptions(
+            self.fields, self.payout_fields, secret, self.allow_private, self.authorities
+        )
+
+    def what(self) -> What:
+        """Return what the sink sends."""
+        if self.payouts_only and self.changes_only:
+            raise typer.BadParameter("expected one of --payouts-only and --changes-only")
+        only: What | None = "payouts" if self.payouts_only else None
+        return what_to_send("changes" if self.changes_only else only, self.target())
 
 
 class RunOptions(OptionGroup, frozen=True):

@@ -9,6 +9,7 @@ runner that resumes changes nothing if another runner has taken over.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,11 +21,13 @@ from laurels.flows.sinks.target import SinkPage
 from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.sql.dialects import Dialect, Row
+from laurels.sql.final_tables import FinalTables
 from laurels.sql.making import make_tables
 from laurels.sql.tables import Tables
 from laurels.sql.texts import bucket_of, escape
 from laurels.timeline.instants import MIN_MS
 
+from .payouts import payout_rows
 from .rows import GENERATION_BITS, Flush, flush_of
 
 T = TypeVar("T")
@@ -70,6 +73,11 @@ class LedgerTarget:
         return (await self._in_thread(lambda: self._stored(board)))[0]
 
     async def deliver(self, page: SinkPage) -> None:
+        if page.payouts is not None:
+            boards = {each.board: await self._find(each.board) for each in page.payouts}
+            rows = payout_rows(page.payouts, boards, self._now_ms())
+            await self._in_thread(lambda: self._deliver_payouts(page, rows))
+            return
         board_state = self._boards.get(page.board)
         if page.definition is not None:
             if board_state is None or board_state.definition != page.definition:
@@ -97,6 +105,14 @@ class LedgerTarget:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    async def _find(self, board: str) -> Board | None:
+        """Return the definition of a board; None if there is none."""
+        if (board_state := self._boards.get(board)) is not None:
+            return board_state.definition
+        with suppress(UnknownBoard):
+            return await self._definition(board)
+        return None
 
     async def _load_definition(self, board: str) -> "_BoardState":
         definition = await self._definition(board)
@@ -147,14 +163,29 @@ class LedgerTarget:
             raise LedgerTaken(f"the sink {rows[0][0]!r} already writes the board {board!r}")
         return None, 0
 
-    def _deliver(self, page: SinkPage, board_state: "_BoardState") -> None:
+    def _deliver_payouts(self, page: SinkPage, rows: list[Row]) -> None:
+        """Write due payouts, and move the position among them."""
+        if self._generation_before(page) is not None:
+            self._move_position(page, 1)
+            self._upsert(
+                "payouts", FinalTables(self._dialect, self._tables.prefix).payouts, 1, rows
+            )
+
+    def _generation_before(self, page: SinkPage) -> int | None:
+        """Return the generation of the sink; None if the page was delivered before, and its
+        acknowledgement was lost. Raises SinkOvertaken."""
         stored, generation = self._stored(page.board)
-        if stored == page.after:  # the acknowledgement of this page was lost
-            return
+        if stored == page.after:
+            return None
         if stored != page.before:
             raise SinkOvertaken(
                 f"the sink {self._sink!r} is at another position in the ledger than this runner"
             )
+        return generation
+
+    def _deliver(self, page: SinkPage, board_state: "_BoardState") -> None:
+        if (generation := self._generation_before(page)) is None:
+            return
         if page.restarts or not generation:
             generation += 1
         self._move_position(page, generation)

@@ -3,20 +3,19 @@ target."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from laurels.core.changes.answers import Change, ChangePage, DeletedBoard, is_left_out
 from laurels.core.changes.beginning import is_initial, uid_of
 from laurels.core.changes.cursor import is_end
 from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
-from laurels.errors.sinks import SinkBehind, TargetRefused
-from laurels.flows.retries import Backoff
+from laurels.errors.sinks import SinkBehind
 
 from .context import SinkContext
 from .deleted import definition_of, position_in
 from .positions import move_position, set_position
 from .retention import WARNED_AT, retention_of
+from .sending import send_or_park
 from .target import START_OVER, SinkPage
 
 T = TypeVar("T")
@@ -168,7 +167,7 @@ class BoardReader:
         self._delivering = page
         self._context.delivering.add(self.board)
         self.warn()
-        if await self._send_or_park(page):
+        if await send_or_park(self._context, page, metrics):
             metrics.delivered += len(changes)
         else:
             metrics.parked += len(changes)
@@ -209,27 +208,6 @@ class BoardReader:
         if self._delivering is page:
             unsent = sum(not is_left_out(change) for change in read)
             self._metrics.waiting = len(page.changes) + unsent + read.waiting
-
-    async def _send_or_park(self, page: SinkPage) -> bool:
-        """Send a page; return False if it was parked."""
-        backoff = Backoff(self._context.sleep)
-        while True:
-            try:
-                await self._call(lambda: self._context.deliver(page))
-            except TargetRefused as error:
-                parking = self._context.parking
-                if self._target.keeps_positions or parking is None:
-                    raise
-                if backoff.failures + 1 < self._options.tries:
-                    await backoff.wait(on_wait=partial(self._record_refusal, error))
-                    continue
-                await parking.park(page, error)
-                self._context.report(f"{page.board}: parked {len(page.changes)} changes: {error}")
-                return False
-            return True
-
-    def _record_refusal(self, error: TargetRefused, seconds: float) -> None:
-        self._metrics.fail(error, self._context.now_ms(), seconds)
 
     async def _move_position(self, before: str | None, cursor: str) -> None:
         """Move the position in the store."""

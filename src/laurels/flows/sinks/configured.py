@@ -10,8 +10,8 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.flows.retries import Sleep
 
 from .metrics import SinkMetrics
-from .opening import DeliveryOptions, open_target, webhook_secret
-from .options import SinkOptions
+from .opening import DeliveryOptions, open_target, webhook_secret, what_to_send
+from .options import SinkOptions, What
 from .parking import ParkingFile
 from .runner import SinkRunner
 
@@ -24,7 +24,9 @@ class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     to: str
     boards: list[str] | None = None
+    what: What | None = None
     fields: str | None = None
+    payout_fields: str | None = None
     secret: str | None = None
     secret_file: str | None = None
     allow_private: bool = False
@@ -70,7 +72,7 @@ class BackgroundSinks:
                 await runner.run()
             except Exception as error:  # the other sinks and the service go on
                 self._report(name, error)
-                if not metrics.delivered:
+                if not metrics.delivered and not metrics.payouts.delivered:
                     metrics.wait = last_wait  # no change was sent since the earlier failure
                 metrics.fail(error, self._now_ms(), RESTART_SECONDS)
             await self._sleep(RESTART_SECONDS)
@@ -81,12 +83,15 @@ class BackgroundSinks:
         each = self._settings[name]
         file = None if each.secret_file is None else Path(each.secret_file)
         secret = webhook_secret(each.secret, file)
-        delivery = DeliveryOptions(each.fields, secret, each.allow_private, each.authorities)
+        delivery = DeliveryOptions(
+            each.fields, each.payout_fields, secret, each.allow_private, each.authorities
+        )
+        what = what_to_send(each.what, delivery)
         path = Path(each.parked or f"{name}.parked.jsonl")
         return SinkRunner(
             self._lb,
             open_target(each.to, name, delivery, self._lb, self._now_ms),
-            SinkOptions(name, each.boards, each.initial, tries=each.tries),
+            SinkOptions(name, each.boards, each.initial, tries=each.tries, what=what),
             now_ms=self._now_ms,
             parking=ParkingFile(path, name),
             report=lambda text: self._report(name, text),

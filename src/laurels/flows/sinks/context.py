@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from laurels.api.aio import AsyncLeaderboards
@@ -10,6 +11,7 @@ from laurels.flows.attempts import FlowAttempts
 from laurels.flows.retries import FlowRetryPolicy, Sleep
 
 from .deleted import DeletedBoards
+from .lag import lag_in_store
 from .metrics import SinkMetrics
 from .options import SinkOptions
 from .parking import Parking
@@ -45,6 +47,8 @@ class SinkContext:
         self.metrics = SinkMetrics({})
         self.failed: dict[str, LaurelsError] = {}
         """The boards on which the sink has stopped, each with the error."""
+        self.payouts_error: LaurelsError | None = None
+        """Why no payouts are sent although changes are; None if they are sent."""
         self.delivering: set[str] = set()
         """The boards with a page that is not yet delivered."""
         self.unreported: set[str] = set()
@@ -70,9 +74,21 @@ class SinkContext:
         return result
 
     async def position(self, board: str) -> str | None:
-        """Return the position of the sink in the changes of a board, None if it has none yet."""
-        async with self._target_lock:
-            return await position_of(self.boards, self.target, board, self.options)
+        """Return the position of the sink in the changes of a board, None if it has none yet. If
+        the target cannot be asked, measure the lag by the position that the store has."""
+        try:
+            async with self._target_lock:
+                return await position_of(self.boards, self.target, board, self.options)
+        except LaurelsError:
+            await self.measure_in_store(board)
+            raise
+
+    async def measure_in_store(self, board: str) -> None:
+        """Measure the lag on a board by the position that the store has."""
+        with suppress(LaurelsError):  # the store cannot be asked either, or has lost the changes
+            lag = await lag_in_store(self.boards, board, self.options.source)
+            metrics = self.metrics.of(board)
+            metrics.waiting, metrics.waiting_since_ms = lag.changes, lag.since_ms
 
     async def deliver(self, page: SinkPage) -> None:
         """Send a page to the target."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec import field
+
 from laurels.flows.attempts import FlowAttempts, seconds_failing
 from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
@@ -52,11 +54,36 @@ class BoardMetrics(FlowAttempts):
         return self.retention.used(self.waiting, age_ms, is_registered=self.is_registered)
 
 
+class PayoutMetrics(FlowAttempts):
+    """The progress of a sink among the due payouts of all its boards."""
+
+    delivered: int = 0
+    """Payouts delivered to the target since the sink was started."""
+    parked: int = 0
+    waiting: int = 0
+    """The number of due payouts that are not delivered, as of the last count."""
+    waiting_since_ms: int | None = None
+    """When the oldest of them was due; None if there is none."""
+
+    def arrive(self, waiting: int, oldest_ms: int | None) -> None:
+        """Record how many payouts wait, and when the oldest of them was due."""
+        self.waiting = waiting
+        self.waiting_since_ms = oldest_ms if waiting else None
+
+    def lag_seconds(self, now_ms: int) -> float:
+        """Return for how long the oldest payout that is not delivered has been due, 0 if there is
+        none."""
+        if self.waiting_since_ms is None:
+            return 0.0
+        return max(0, now_ms - self.waiting_since_ms) / 1_000
+
+
 class SinkMetrics(FlowAttempts):
     """The metrics of a sink, by board. Attempts that concern no single board, such as connecting,
     are recorded for the sink itself."""
 
     boards: dict[str, BoardMetrics]
+    payouts: PayoutMetrics = field(default_factory=PayoutMetrics)
 
     def of(self, board: str) -> BoardMetrics:
         """Return the metrics of a board, which are zero at first."""
@@ -85,9 +112,9 @@ class SinkMetrics(FlowAttempts):
 
     @property
     def reason(self) -> FlowWait | None:
-        """The oldest reason why the sink or one of its boards sends nothing, None if there is
-        none."""
-        waits = [self.wait, *(board.wait for board in self.boards.values())]
+        """The oldest reason why the sink sends nothing at all, none of a board's changes, or no
+        payouts; None if there is none."""
+        waits = [self.wait, self.payouts.wait, *(board.wait for board in self.boards.values())]
         return min((each for each in waits if each), key=lambda wait: wait.since_ms, default=None)
 
     def failing_seconds(self, now_ms: int) -> float:
@@ -110,6 +137,11 @@ class SinkMetrics(FlowAttempts):
             used=self.used(now_ms),
             lost_boards=self.lost,
             restarts=self.restarts,
+            payouts_delivered=self.payouts.delivered,
+            payouts_parked=self.payouts.parked,
+            payouts_waiting=self.payouts.waiting,
+            payouts_lag_seconds=self.payouts.lag_seconds(now_ms),
+            payouts_wait=self.payouts.wait,
         )
 
     def used(self, now_ms: int) -> float:

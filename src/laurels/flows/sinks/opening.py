@@ -16,6 +16,7 @@ from laurels.stores.redis.connection.urls import is_redis, redis_address
 from .jetstream import JetStreamTarget
 from .lines import LinesTarget
 from .mapping import FieldMapping
+from .options import What
 from .redis_streams import RedisStreamTarget
 from .target import SinkTarget
 
@@ -27,9 +28,25 @@ class DeliveryOptions(Struct, frozen=True):
 
     fields: str | None = None
     """A mapping of fields; see `FieldMapping`."""
+    payout_fields: str | None = None
+    """A mapping of the fields of payouts."""
     secret: str | None = None
     allows_private: bool = False
     authorities: str | None = None
+
+
+def what_to_send(what: What | None, delivery: DeliveryOptions) -> What:
+    """Return what a sink sends: what the operator chose or, by default, changes and payouts. A sink
+    with a mapping of fields sends payouts only if these have a mapping, too. Raises
+    InvalidMapping."""
+    if what == "payouts" and delivery.fields is not None:
+        raise InvalidMapping("expected a mapping of payouts for a sink that sends only payouts")
+    if what == "changes" and delivery.payout_fields is not None:
+        raise InvalidMapping("expected no mapping of payouts for a sink that sends only changes")
+    if what is not None:
+        return what
+    is_own_form = delivery.fields is not None and delivery.payout_fields is None
+    return "changes" if is_own_form else "all"
 
 
 def webhook_secret(secret: str | None, file: Path | None) -> str | None:
@@ -61,11 +78,11 @@ def open_target(
     if scheme:
         _ensure_address(url, scheme)
     if scheme in SQL:
-        if options.fields is not None:
+        if options.fields is not None or options.payout_fields is not None:
             raise InvalidMapping("a ledger has its own tables and accepts no mapping of fields")
         dialect, prefix = dialect_of(url)
         return LedgerTarget(dialect, prefix, sink, boards.get, now_ms)
-    mapping = FieldMapping(options.fields)
+    mapping = FieldMapping(options.fields, options.payout_fields)
     if is_redis(url):
         return _redis_stream(url, sink, mapping)
     if scheme in ("nats", "tls"):

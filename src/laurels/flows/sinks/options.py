@@ -1,10 +1,13 @@
 """The options of a sink."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from .target import POSITION_PREFIX
+
+What = Literal["all", "changes", "payouts"]
 
 
 class SinkOptions(Struct, frozen=True):
@@ -19,6 +22,18 @@ class SinkOptions(Struct, frozen=True):
     """Whether to end when the changes of every board have been sent."""
     tries: int = 5
     """How many times a page that the target refuses is sent before it is parked."""
+    what: What = "all"
+    """Whether the sink sends changes, due payouts, or both."""
+
+    @property
+    def sends_changes(self) -> bool:
+        """Whether the sink sends changes."""
+        return self.what != "payouts"
+
+    @property
+    def sends_payouts(self) -> bool:
+        """Whether the sink sends due payouts."""
+        return self.what != "changes"
 
     @property
     def source(self) -> str:

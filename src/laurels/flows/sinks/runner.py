@@ -16,12 +16,13 @@ lack some boards with changes, so each board is also read once in a round over a
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import ChangedBoards
 from laurels.errors import ChangesNotKept, LaurelsError, UnknownBoard
-from laurels.errors.sinks import SinkBehind, TargetRefused
+from laurels.errors.sinks import SinkBehind, TargetRefused, TargetUnavailable
 from laurels.flows.retries import Sleep
 from laurels.model.board_patterns import reaches
 
@@ -29,6 +30,7 @@ from .board_reader import BoardReader
 from .context import SinkContext
 from .options import SinkOptions
 from .parking import Parking
+from .payout_reader import PayoutReader
 from .retention import retention_of
 from .round import BoardRound
 from .target import SinkTarget
@@ -81,23 +83,66 @@ class SinkRunner:
         in each round."""
         return self._context.failed
 
+    @property
+    def payouts_error(self) -> LaurelsError | None:
+        """Why no payouts are sent although changes are; None if they are sent."""
+        return self._context.payouts_error
+
     async def run(self) -> None:
-        """Send the changes of all boards that keep changes. Raises SinkOvertaken, and the
-        permanent errors of the target and the store; the errors of a single board are recorded in
-        `failed` instead."""
+        """Send the changes of all boards that keep changes, and the due payouts. Raises
+        SinkOvertaken, and the permanent errors of the target and the store; the errors of a single
+        board are recorded in `failed` instead."""
         try:
-            await self._context.retry(self.target.open, self.metrics)
+            await self._context.retry(self._open, self.metrics)
+            if self.options.sends_payouts:
+                self._start_payouts()
             if self.options.until_end:
-                self._start_readers(await self._board_names())
+                if self.options.sends_changes:
+                    self._start_readers(await self._board_names())
                 await asyncio.gather(*self._tasks)
-            else:
+            elif self.options.sends_changes:
                 await self._wake_readers()
+            else:
+                await self._stopped.wait()
+                assert self._error is not None, "only an error ends the task that sends payouts"
+                raise self._error
         finally:
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.target.close()
+
+    async def _open(self) -> None:
+        """Connect to the target. If it is down, measure how far the sink is behind."""
+        try:
+            await self.target.open()
+        except TargetUnavailable:
+            with suppress(LaurelsError):
+                names = await self._context.boards.boards() if self.options.sends_changes else ()
+                selected = [
+                    each.name
+                    for each in names
+                    if each.changes and reaches(self.options.boards, each.name)
+                ]
+                for name in selected[:MEASURED_AT_ONCE]:
+                    await self._context.measure_in_store(name)
+            if self.options.sends_payouts:
+                await PayoutReader(self._context).measure_in_store()
+            raise
+
+    def _start_payouts(self) -> None:
+        """Start the task that sends due payouts."""
+        task = asyncio.create_task(PayoutReader(self._context).run())
+        self._tasks.add(task)
+        task.add_done_callback(self._note_error)
+
+    def _note_error(self, task: asyncio.Task[None]) -> None:
+        """Let the error of a task end the sink."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = error
+            self._stopped.set()
 
     async def _wake_readers(self) -> None:
         """Wake the readers of boards with new changes, until the sink is cancelled or one of its
@@ -194,12 +239,9 @@ class SinkRunner:
                 await self._readers[name].measure()
 
     def _handle_end(self, reader: BoardReader, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
         self._context.unreported.discard(reader.board)
         del self._readers[reader.board]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._error = error
-            self._stopped.set()
+        self._note_error(task)
 
     async def _board_names(self) -> list[str]:
         """Return the names of all boards that the sink reads, also of deleted boards with changes

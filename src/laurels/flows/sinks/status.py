@@ -1,6 +1,7 @@
 """Report how far a sink has read the changes of its boards, and reset its positions."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +10,11 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import DeletedBoard, is_left_out
 from laurels.core.changes.beginning import is_initial, uid_of
 from laurels.core.changes.cursor import NOW, is_end
+from laurels.core.due_payouts import MAX_PAGE, WaitingPayouts
+from laurels.core.payouts import PayoutPage
 from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
+from laurels.errors.payouts import PayoutsDiverged
+from laurels.errors.service import Forbidden, NoSuchPath
 from laurels.errors.sinks import SinkBehind
 from laurels.model.board import Board
 from laurels.model.board_patterns import reaches
@@ -17,13 +22,14 @@ from laurels.wire.flow_wait import FlowWait
 from laurels.wire.sinks import SinkReport
 
 from .deleted import DeletedBoards
+from .lag import SAMPLE, lag_after
 from .options import SinkOptions
+from .payout_reader import reader_name, target_name
 from .positions import position_of, set_position
 from .retention import WARNED_AT, retention_of
 from .target import START_OVER, SinkTarget
 
-SAMPLE = 100
-"""The number of changes that are read at a time to find the oldest undelivered one."""
+PAYOUT_STATES = ("payouts", "new_payouts")
 
 
 class SinkBoardStatus(Struct, frozen=True):
@@ -31,7 +37,8 @@ class SinkBoardStatus(Struct, frozen=True):
 
     `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
     are not sent yet), `done`, `lost` (the changes after its position are no longer kept), or
-    `deleted` (the board is deleted, and some of its changes are not sent yet).
+    `deleted` (the board is deleted, and some of its changes are not sent yet). With `payouts` or,
+    if the sink has sent none yet, `new_payouts`, the lag is that of the due payouts of the board.
     `lag_changes` is the exact number of changes that are not sent; changes that only report the
     position of a sink are not counted. `lag_seconds` is the age of the oldest change that is
     counted. `used` is the fraction of the board's retention that unsent changes take up: at 1 the
@@ -71,7 +78,32 @@ async def statuses(
             position = deleted.position if stored is None else stored
             if (status := await _status_of_deleted(boards, deleted, position, now_ms)) is not None:
                 result.append(status)
-    return result
+    return result + await payout_statuses(boards, target, options, now_ms)
+
+
+async def payout_statuses(
+    boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
+) -> list[SinkBoardStatus]:
+    """Return the status of a sink on each board with due payouts that it has not sent; none if the
+    key may not read payouts."""
+    with suppress(Forbidden, NoSuchPath):
+        if target is not None and target.keeps_positions:
+            position = await target.position(target_name(options))
+        else:
+            position = (await boards.payout_positions()).get(reader_name(options))
+        after = position
+        with suppress(PayoutsDiverged):
+            waiting = await boards.waiting_payouts(boards=options.boards, after=after)
+            return [_payout_status(each, position, now_ms) for each in waiting]
+        waiting = await boards.waiting_payouts(boards=options.boards)
+        return [_payout_status(each, position, now_ms) for each in waiting]
+    return []
+
+
+def _payout_status(waiting: WaitingPayouts, position: str | None, now_ms: int) -> SinkBoardStatus:
+    state = "new_payouts" if position is None else "payouts"
+    age_ms = max(0, now_ms - waiting.oldest_ms)
+    return SinkBoardStatus(waiting.board, state, position, waiting.payouts, age_ms / 1_000)
 
 
 def with_waits(
@@ -82,7 +114,9 @@ def with_waits(
     result = []
     for status in statuses:
         wait = None
-        if report is not None and status.state != "done":
+        if report is not None and status.state in PAYOUT_STATES:
+            wait = report.payouts_wait or report.wait
+        elif report is not None and status.state != "done":
             wait = report.boards.get(status.board) or report.wait
         result.append(replace(status, wait=wait))
     return result
@@ -100,7 +134,27 @@ async def reset(
             await target.reset(name, position)
         else:
             await set_position(boards, name, options.source, position)
+    await _reset_payouts(boards, target, options, initial=initial)
     return names
+
+
+async def _reset_payouts(
+    boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
+) -> None:
+    """Make a sink send all payouts again, or only those that become due from now on. Do nothing if
+    the key may not read payouts."""
+    with suppress(Forbidden, NoSuchPath):
+        stored = (await boards.payout_positions()).get(reader_name(options))
+        position: str | None = None
+        page = PayoutPage([], "")
+        while not initial and page.next is not None:
+            page = await boards.due_payouts(boards=options.boards, after=position, limit=MAX_PAGE)
+            position = page.cursor
+        in_target = await target.position(target_name(options)) if target.keeps_positions else None
+        if target.keeps_positions and in_target != position:
+            await target.reset(target_name(options), position)
+        if stored != position:
+            await boards.move_payout_position(reader_name(options), stored, position)
 
 
 async def _boards(boards: AsyncLeaderboards, options: SinkOptions) -> list[Board]:
@@ -126,23 +180,17 @@ async def _status(
         return SinkBoardStatus(board, "new", None)
     if position == START_OVER or is_initial(position):
         return SinkBoardStatus(board, "initial", position)
-    after = position
     if is_end(position):  # of a deleted board that had this name
         return SinkBoardStatus(board, "new", None)
-    while True:
-        try:
-            page = await boards.changes(board, after=after, limit=SAMPLE)
-        except (ChangesExpired, CursorDiverged):
-            return SinkBoardStatus(board, "lost", position, code=SinkBehind.code)
-        waiting = [change for change in page if not is_left_out(change)]
-        if waiting:
-            break
-        if not page.more:
-            return SinkBoardStatus(board, "done", position, 0, 0.0, 0.0)
-        after = page.cursor
-    count, age_ms = len(waiting) + page.waiting, max(0, now_ms - waiting[0].at_ms)
-    used = retention_of(definition).used(count, age_ms, is_registered=is_registered)
-    return SinkBoardStatus(board, "waiting", position, count, age_ms / 1_000, round(used, 4))
+    try:
+        lag = await lag_after(boards, board, position)
+    except (ChangesExpired, CursorDiverged):
+        return SinkBoardStatus(board, "lost", position, code=SinkBehind.code)
+    if lag.since_ms is None:
+        return SinkBoardStatus(board, "done", position, 0, 0.0, 0.0)
+    age_ms = max(0, now_ms - lag.since_ms)
+    used = retention_of(definition).used(lag.changes, age_ms, is_registered=is_registered)
+    return SinkBoardStatus(board, "waiting", position, lag.changes, age_ms / 1_000, round(used, 4))
 
 
 async def _status_of_deleted(

@@ -6,6 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.core.changes.answers import SINK_PREFIX, Change
+from laurels.core.payouts import Payout
 from laurels.model.board import Board
 
 POSITION_PREFIX = SINK_PREFIX
@@ -20,6 +21,10 @@ class SinkPage(Struct, frozen=True):
     `restarts` is True, this is the first of the pages with all current entries. These entries
     replace everything that the target has of the board. `definition` is the definition of a board
     that is deleted already; None for any other board.
+
+    A page of due payouts, of any boards, has them as `changes` of the kind `payout` and, once more,
+    as `payouts`. Its `board` is the name of the sink's position among the payouts, which no board
+    has.
     """
 
     board: str
@@ -28,6 +33,7 @@ class SinkPage(Struct, frozen=True):
     after: str
     restarts: bool = False
     definition: Board | None = None
+    payouts: Sequence[Payout] | None = None
 
 
 class SinkTarget(Protocol):
