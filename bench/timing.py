@@ -10,7 +10,18 @@ import msgspec
 
 Task: TypeAlias = Callable[[], object]
 Unit: TypeAlias = Literal[
-    "events/s", "members/s", "requests/s", "frames/s", "s", "ms", "µs", "ns", "bytes", "x", "%"
+    "events/s",
+    "members/s",
+    "payouts/s",
+    "requests/s",
+    "frames/s",
+    "s",
+    "ms",
+    "µs",
+    "ns",
+    "bytes",
+    "x",
+    "%",
 ]
 TIMES: tuple[Unit, ...] = ("s", "ms", "µs", "ns")
 Safety: TypeAlias = Literal["memory", "each second", "each commit"]

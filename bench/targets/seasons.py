@@ -15,6 +15,7 @@ from bench.peers import BOARD
 from bench.rolling.table import Owner, Table
 from bench.sizes import size_name
 from bench.suite import Plan
+from bench.targets.payouts import measure_payouts
 from bench.targets.scale import Scale
 from bench.workload import Population, member_name
 from laurels.model.event import MAX_BATCH
@@ -29,7 +30,7 @@ _PAGE = 100
 
 
 def measure_seasons(plan: Plan, scale: Scale) -> Iterator[Findings]:
-    """Measure sealing, size and reads of one period with all members of a board."""
+    """Measure sealing, size and reads of one period with all members of a board, and payouts."""
     if "api" not in plan.chosen:
         return
     population = Population(scale.board, plan.now_ms)
@@ -38,6 +39,7 @@ def measure_seasons(plan: Plan, scale: Scale) -> Iterator[Findings]:
         yield _measured(plan, population, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    yield from measure_payouts(plan, scale)
 
 
 def _measured(plan: Plan, population: Population, folder: Path) -> Findings:
