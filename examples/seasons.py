@@ -2,21 +2,25 @@
 customers who spent most.
 
 It replays 18 months in a store in memory, with a clock of its own. At the end of a month the
-standings are sealed, and payouts are made and confirmed. One winner is disqualified after the
-payout, so the next in line receive what is missing, and the prize is claimed back. At the end the
-program computes all standings again from the file, and compares. Run it with the Python in which
-laurels is installed:
+standings are sealed, and payouts are made, sent to a bank on this machine, and confirmed. One
+winner is disqualified after the payout, so the next in line receive what is missing, and the prize
+is claimed back. At the end the program computes all standings again from the file, and compares.
+Run it with the Python in which laurels is installed:
 
     python examples/seasons.py
 """
 
 import csv
 import gzip
+import json
 import sys
+import threading
+import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import groupby
 from pathlib import Path
 
@@ -70,18 +74,53 @@ def recomputed(rows: list[Row]) -> list[tuple[str, Decimal]]:
     return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
 
 
-def pay_what_is_due(lb: laurels.Leaderboards) -> int:
-    """Confirm all payouts that are due, as a program that pays does; return their number."""
-    paid = 0
-    while due := list(lb.payouts("spent", state="due", limit=1_000)):
-        for payout in due:
+class Bank(HTTPServer):
+    """A bank that pays each payout once, however often it is asked to: it knows their ids."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Transfer)
+        self.paid: dict[str, Decimal] = {}
+        self.cursor: str | None = None
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def ask_to_pay(self, payouts: list[laurels.Payout]) -> None:
+        """Send payouts to the bank over HTTP, as a sink does."""
+        body = json.dumps([{"id": p.id, "amount": str(p.amount or 0)} for p in payouts])
+        url = f"http://127.0.0.1:{self.server_address[1]}/"
+        urllib.request.urlopen(url, body.encode()).close()
+
+
+class Transfer(BaseHTTPRequestHandler):
+    """A request to the bank."""
+
+    server: Bank
+
+    def do_POST(self) -> None:
+        for payout in json.loads(self.rfile.read(int(self.headers["Content-Length"]))):
+            self.server.paid.setdefault(payout["id"], Decimal(payout["amount"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def pay_what_is_due(lb: laurels.Leaderboards, bank: Bank) -> int:
+    """Have the bank pay what has become due, page by page, and confirm it; return the number of
+    payouts. Each page is sent twice, as after a lost answer."""
+    count = 0
+    while (page := lb.due_payouts(after=bank.cursor)).payouts:
+        for _ in range(2):
+            bank.ask_to_pay(page.payouts)
+        for payout in page:
             lb.confirm("spent", payout.id, f"transfer of {payout.id}")
-        paid += len(due)
-    return paid
+        bank.cursor = page.cursor
+        count += len(page)
+    return count
 
 
 def season(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, month: str, rows: list[Row]
+    lb: laurels.Leaderboards, bank: Bank, clock: laurels.ManualClock, month: str, rows: list[Row]
 ) -> None:
     """Replay one month, seal it, and pay its prizes."""
     clock.set(milliseconds(rows[-1][1]) + DAY_MS - 1)
@@ -92,10 +131,10 @@ def season(
     clock.set(milliseconds(next_month) + DAY_MS)
     lb.seal()
     clock.advance(DAY_MS)
-    print(f"{month}: {pay_what_is_due(lb):4} payouts")
+    print(f"{month}: {pay_what_is_due(lb, bank):4} payouts")
 
 
-def correct(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> str:
+def correct(lb: laurels.Leaderboards, bank: Bank, clock: laurels.ManualClock) -> str:
     """Disqualify the winner of a month that is paid already, and show what it is owed now."""
     winner = lb.top("spent", period=CHEATED_IN, limit=1).entries[0].member
     lb.disqualify("spent", winner, "a reseller", period=CHEATED_IN)
@@ -103,22 +142,22 @@ def correct(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> str:
     for payout in lb.payouts("spent", period=CHEATED_IN, state="due", limit=1_000):
         what = "taken back" if payout.withdrawn else payout.amount or payout.data
         print(f"  {payout.member} {payout.prize}: {what}")
-    pay_what_is_due(lb)
+    pay_what_is_due(lb, bank)
     return winner
 
 
 def main() -> int:
     clock = laurels.ManualClock(milliseconds(datetime(2021, 1, 1, tzinfo=UTC)))
     months = [(month, list(rows)) for month, rows in groupby(purchases(), key=month_of)]
-    with laurels.open("memory:", clock=clock) as lb:
+    with laurels.open("memory:", clock=clock) as lb, Bank() as bank:
         window = {"name": "month", "type": "month", "archive": "forever", "prizes": PRIZES}
         column = laurels.Column("dollars", scale=2)
         lb.create(laurels.Board("spent", columns=[column], tie="member", windows=[window]))
         winner = ""
         for month, rows in months:
-            season(lb, clock, month, rows)
+            season(lb, bank, clock, month, rows)
             if month == CHEATED_IN:
-                winner = correct(lb, clock)
+                winner = correct(lb, bank, clock)
         for month, rows in months:
             expected = recomputed(rows)
             if month == CHEATED_IN:
@@ -128,6 +167,10 @@ def main() -> int:
                 print(f"{month}: the standings differ", file=sys.stderr)
                 return 1
         paid = sum([p.amount or 0 for p in every_payout(lb)])
+        bank.shutdown()
+    if paid != sum(bank.paid.values()):
+        print(f"the bank has paid {sum(bank.paid.values())} dollars of {paid}", file=sys.stderr)
+        return 1
     print(f"{len(months)} months have the standings of a recomputation; {paid} dollars were paid")
     return 0
 
