@@ -196,23 +196,29 @@ def test_a_refused_payout_is_parked_and_can_be_sent_again(
         async with opened() as (lb, clock):
             await play_day(lb, clock)
             parking = ParkingFile(tmp_path / "parked", "sink")
-            receiver.answers = [(400, {})] * 3
+            receiver.answers = [(400, {})] * 4  # the page three times, then its first half
+            sink = await sent(lb, receiver.url, parking=parking, tries=3, **ONLY)
+            assert (sink.metrics.payouts.parked, sink.metrics.payouts.delivered) == (1, 2)
+            ids = await due_ids(lb)
+            assert paid(documents(receiver)) == ids[1:]
+            [page] = parking.read()
+            assert [each.id for each in page.changes] == ids[:1]
+            await play_day(lb, clock)
+            receiver.answers = [(400, {})] * 100
             sink = await sent(lb, receiver.url, parking=parking, tries=3, **ONLY)
             assert (sink.metrics.payouts.parked, sink.metrics.payouts.delivered) == (3, 0)
-            [page] = parking.read()
-            ids = await due_ids(lb)
-            assert [each.id for each in page.changes] == ids
-            await play_day(lb, clock)
-            sink = await sent(lb, receiver.url, parking=parking, **ONLY)
-            assert paid(documents(receiver)) == (await due_ids(lb))[3:]
+            assert len(receiver.answers) == 100 - 3 - 4
+            receiver.answers = []
+            parked = [each.id for page in parking.read() for each in page.changes]
+            assert parked == [ids[0], *(await due_ids(lb))[3:]]
             target = open_target(
                 receiver.url, "sink", DeliveryOptions(allows_private=True), lb, clock.now_ms
             )
             await target.open()
-            assert await parking.resend(target) == 3
+            assert await parking.resend(target) == 4
             await target.close()
             assert sorted(paid(documents(receiver))) == sorted(await due_ids(lb))
-            assert b'"amount":5.00' in receiver.requests[-1][1]
+            assert b'"amount":5.00' in b"".join([body for _, body in receiver.requests[-4:]])
 
     run(play)
 

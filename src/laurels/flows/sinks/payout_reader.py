@@ -18,7 +18,7 @@ from laurels.errors.sinks import SinkOvertaken, TargetRefused
 
 from .context import SinkContext
 from .options import SinkOptions
-from .sending import send_or_park
+from .sending import send_payouts
 from .target import SinkPage, SinkTarget
 
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 1.0
@@ -126,10 +126,9 @@ class PayoutReader:
         messages = [change_of(payout, payout.id) for payout in page]
         name = target_name(self._options)
         sent = SinkPage(name, messages, self._stored, page.cursor, payouts=page.payouts)
-        if await send_or_park(self._context, sent, self._metrics):
-            self._metrics.delivered += len(page)
-        else:
-            self._metrics.parked += len(page)
+        parked = await send_payouts(self._context, sent, self._metrics)
+        self._metrics.parked += parked
+        self._metrics.delivered += len(page) - parked
         if not self._target.keeps_positions:
             await self._move(self._stored, page.cursor)
         self._stored = page.cursor
