@@ -32,7 +32,7 @@ from . import record as records
 from .board_state import BoardState, redefine
 from .event_columns import logged_batch
 from .index import Outcomes
-from .payouts import DuePlace
+from .payouts import DuePlace, PayoutRow
 from .plan import Plan
 from .ranking_key import RankingKey
 from .scope_scan import SCOPES, ScopeScan
@@ -229,14 +229,15 @@ class Fold(WholeBoards):
         """Enter payouts in the list of due payouts. Boards that keep changes record them."""
         self.now_ms = max(self.now_ms, record.now_ms)
         after, until = DuePlace(*record.after), DuePlace(*record.until)
+        emitted: dict[str, list[PayoutRow]] = {}
         if self.payouts is not None:
             self.payouts.emit(until)
+            emitted = self.payouts.emitted(after, until) if record.counts else {}
         for number in record.counts:
             if (state := self.find_by_number(number)) is not None:
                 self.move_time(state, record.now_ms)
                 state.changes += 1
-                rows = [] if self.payouts is None else self.payouts.emitted(after, until, state.uid)
-                self._record(state, payout_block(record, rows))
+                self._record(state, payout_block(record, emitted.get(state.uid, ())))
 
     def _set_position(self, board: int, position: tuple[str, str]) -> None:
         source, text = position

@@ -196,8 +196,8 @@ class PayoutBook(Protocol):
         """Enter the payouts up to a place in the list of due payouts. A second call changes
         nothing."""
 
-    def emitted(self, after: DuePlace, until: DuePlace, uid: str) -> list[PayoutRow]:
-        """Return the payouts of a board that were emitted between two places."""
+    def emitted(self, after: DuePlace, until: DuePlace) -> dict[str, list[PayoutRow]]:
+        """Return the payouts that were emitted between two places, by the uids of their boards."""
 
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
         """Record that a payout was paid. A second call changes nothing."""

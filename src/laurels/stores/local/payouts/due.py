@@ -1,5 +1,6 @@
 """The list of due payouts of the local store, and the positions of its readers."""
 
+from collections import Counter
 from typing import Any
 
 from laurels.core.due_payouts import (
@@ -15,8 +16,9 @@ from laurels.errors import PositionMoved
 from laurels.errors.payouts import PayoutsDiverged
 from laurels.model.validation import quoted
 
-from .emission import BETWEEN, Emission
+from .emission import Emission
 from .file import PayoutFile
+from .ranges import groups_between, rows_between
 from .rows import COLUMNS, row_of
 
 SCANNED = 10_000
@@ -52,12 +54,16 @@ class LocalDuePayouts:
 
     def waiting(self, after: str | None, boards: BoardSelection) -> list[WaitingPayouts]:
         place, until = self._place(due_cursor(after)), self._emission.mark
-        found = self._file.rows(
-            f"SELECT board, count(*), min(due_ms) FROM payout WHERE {BETWEEN} "
-            "GROUP BY board ORDER BY board",
-            (*place.parts, *until.parts),
-        )
-        return [WaitingPayouts(*each) for each in found if boards.has(each[0])]
+        columns = "board, count(*), min(due_ms)"
+        counts, oldest = Counter[str](), dict[str, int]()
+        for board, count, oldest_ms in groups_between(self._file, columns, place, until, "board"):
+            counts[board] += count
+            oldest.setdefault(board, oldest_ms)  # the ranges are in the order of due times
+        return [
+            WaitingPayouts(board, counts[board], oldest[board])
+            for board in sorted(counts)
+            if boards.has(board)
+        ]
 
     def positions(self) -> dict[str, str]:
         return dict(self._file.rows("SELECT name, position FROM reader ORDER BY name"))
@@ -99,8 +105,4 @@ class LocalDuePayouts:
 
     def _rows(self, after: DuePlace, until: DuePlace, limit: int) -> list[Any]:
         """Return payouts between two places, each with its number and tag."""
-        return self._file.rows(
-            f"SELECT serial, tag, {COLUMNS} FROM payout WHERE {BETWEEN} "
-            "ORDER BY due_ms, serial LIMIT ?",
-            (*after.parts, *until.parts, limit),
-        )
+        return rows_between(self._file, f"serial, tag, {COLUMNS}", after, until, limit)

@@ -7,22 +7,21 @@ clock reads, so the list grows only at its end.
 """
 
 import sqlite3
+from collections import Counter
 
 from laurels.core.payouts import BEFORE_ALL, DuePlace, PayoutRow, PayoutShare
 from laurels.timeline.instants import MAX_MS
 
 from .file import PayoutFile
+from .ranges import LAST_SERIAL, VALID, rows_between
 from .rows import COLUMNS, row_of
 
-VALID = "published AND superseded IS NULL"
 DUE_SCHEMA = (
     f"CREATE INDEX IF NOT EXISTS in_order ON payout (due_ms, serial) WHERE {VALID}",
     "CREATE TABLE IF NOT EXISTS emitted "
     "(id INTEGER PRIMARY KEY CHECK (id = 1), due_ms INTEGER NOT NULL, serial INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS reader (name TEXT PRIMARY KEY, position TEXT NOT NULL)",
 )
-_LAST_SERIAL = 2**62
-BETWEEN = f"{VALID} AND (due_ms, serial) > (?, ?) AND (due_ms, serial) <= (?, ?)"
 
 
 class Emission:
@@ -44,11 +43,7 @@ class Emission:
 
     def refresh(self) -> None:
         """Read again when the next payout is to be emitted, since payouts have changed."""
-        rows = self._file.rows(
-            f"SELECT due_ms FROM payout WHERE {VALID} AND (due_ms, serial) > (?, ?) "
-            "ORDER BY due_ms, serial LIMIT 1",
-            self.mark.parts,
-        )
+        rows = rows_between(self._file, "due_ms", self.mark, DuePlace(MAX_MS, LAST_SERIAL), 1)
         self.next_ms = rows[0][0] if rows else MAX_MS
 
     def share(self, now_ms: int, limit: int) -> PayoutShare | None:
@@ -57,17 +52,10 @@ class Emission:
         if self.next_ms > now_ms:
             return None
         after = self.mark
-        rows = self._file.rows(
-            f"SELECT due_ms, serial FROM payout WHERE {VALID} AND (due_ms, serial) > (?, ?) "
-            "AND due_ms <= ? ORDER BY due_ms, serial LIMIT ?",
-            (*after.parts, now_ms, limit),
-        )
-        until = DuePlace(*rows[-1])
-        counts = self._file.rows(
-            f"SELECT board, uid, count(*) FROM payout WHERE {BETWEEN} GROUP BY board, uid",
-            (*after.parts, *until.parts),
-        )
-        return PayoutShare(after, until, {(board, uid): count for board, uid, count in counts})
+        end = DuePlace(now_ms, LAST_SERIAL)
+        rows = rows_between(self._file, "due_ms, serial, board, uid", after, end, limit)
+        until = DuePlace(*rows[-1][:2])
+        return PayoutShare(after, until, Counter([(board, uid) for _, _, board, uid in rows]))
 
     def emit(self, until: DuePlace) -> None:
         """Move the mark forward. A second call changes nothing."""
@@ -78,18 +66,17 @@ class Emission:
         self._mark = until
         self.refresh()
 
-    def emitted(self, after: DuePlace, until: DuePlace, uid: str) -> list[PayoutRow]:
-        """Return the payouts of a board between two places."""
-        found = self._file.rows(
-            f"SELECT {COLUMNS} FROM payout WHERE {BETWEEN} AND uid = ? ORDER BY due_ms, serial",
-            (*after.parts, *until.parts, uid),
-        )
-        return list(map(row_of, found))
+    def emitted(self, after: DuePlace, until: DuePlace) -> dict[str, list[PayoutRow]]:
+        """Return the payouts between two places, by the uids of their boards."""
+        found: dict[str, list[PayoutRow]] = {}
+        for row in map(row_of, rows_between(self._file, COLUMNS, after, until, LAST_SERIAL)):
+            found.setdefault(row.uid, []).append(row)
+        return found
 
     def move_back(self, connection: sqlite3.Connection, now_ms: int) -> None:
         """Move the mark back to `now_ms` if it is later, in a transaction of the caller."""
         if self.mark.due_ms > now_ms:
-            _store(connection, DuePlace(now_ms, _LAST_SERIAL))
+            _store(connection, DuePlace(now_ms, LAST_SERIAL))
         self._mark = None
 
 

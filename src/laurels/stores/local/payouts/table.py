@@ -157,8 +157,8 @@ class PayoutTable:
 
     # Reading
 
-    def emitted(self, after: DuePlace, until: DuePlace, uid: str) -> list[PayoutRow]:
-        return self.emission.emitted(after, until, uid)
+    def emitted(self, after: DuePlace, until: DuePlace) -> dict[str, list[PayoutRow]]:
+        return self.emission.emitted(after, until)
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
