@@ -23,17 +23,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.core.commands import DeleteBoard
-from laurels.core.contents import Origin, PieceT, RankingRows, grouped
-from laurels.core.stats import BoardStats
+from laurels.core.contents import Origin
 from laurels.errors import Closed, LaurelsError, Unavailable, UnknownBoard
 from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
-from laurels.errors.placement import BoardMoving, MoveRefused, UnknownStore
-from laurels.model.board import Board
+from laurels.errors.placement import BoardMoving, UnknownStore
 from laurels.model.validation import quoted
 from laurels.stores.base import PortableStore, Servable, TrackedBoard
 from laurels.stores.intake.tags import new_owner
 from laurels.wire.placement import MovedBoard
 
+from .copy_checks import (
+    Held,
+    ensure_equal,
+    ensure_steps_are_longer,
+    ensure_unchanged,
+    put_pieces,
+)
 from .gate import MOST_HOLD_SECONDS, WriteGate
 from .placed import PlacedStore
 from .placement import Placement
@@ -46,12 +51,8 @@ _WORKING_SECONDS = MOST_HOLD_SECONDS * 0.7
 _ROUND_SECONDS = 0.1
 """After a round that took at most this long, the writes are held. If they may be held for longer
 than usual, a longer round suffices."""
-_STEP_SHARE = 0.9
-"""A copy that failed after this share of a step has begun soon after the beginning of the step."""
 _PAUSE_SECONDS = 0.5
 _ROUNDS = 20
-_COMPARISONS = 3
-"""How many times a difference is checked again, since a period may have ended between two reads."""
 
 
 MoveSinks = Callable[[PortableStore, PortableStore, str], list[str]]
@@ -160,7 +161,7 @@ class Mover:
                     origin = self._complete(board, tracked, source, target, copy, held)
                     self._switch(board, replace(route, uid=origin.uid), source, target, to)
             except BoardChanging:
-                _ensure_steps_are_longer(source.copies.origin(board), self._clock() - began)
+                ensure_steps_are_longer(source.copies.origin(board), self._clock() - began)
                 # The tracking does not end in between, so no other process can begin a move.
                 tracked = source.copies.track(board, route.owner)
             else:
@@ -183,10 +184,10 @@ class Mover:
                 raise NameTaken(f"the target has an unfinished copy of another {quoted(board)}")
             target.copies.give_up(board)
         target.copies.begin(origin)
-        rows = _put(target, origin, tracked.pieces())
+        rows = put_pieces(target, origin, tracked.pieces())
         for _ in range(_ROUNDS):
             began = self._clock()
-            _put(target, origin, tracked.changed_pieces())
+            put_pieces(target, origin, tracked.changed_pieces())
             if self._clock() - began <= max(_ROUND_SECONDS, most_seconds / 5):
                 break
         return _Copy(origin, rows)
@@ -198,14 +199,14 @@ class Mover:
         source: Servable,
         target: Servable,
         copy: _Copy,
-        held: "Held",
+        held: Held,
     ) -> Origin:
         """Complete the copy of a board whose writes are held. Raises BoardChanging if the copy has
         to be begun anew."""
         tracked.block()
         origin = source.copies.origin(board)
-        _ensure_unchanged(copy.origin, origin)
-        _put(target, origin, tracked.changed_pieces(), held.ensure_time)
+        ensure_unchanged(copy.origin, origin)
+        put_pieces(target, origin, tracked.changed_pieces(), held.ensure_time)
         if not source.copies.origin(board).equals_except_time(origin):
             raise BoardChanging("the board was changed although its writes were held")
         target.copies.renew(origin)
@@ -217,7 +218,7 @@ class Mover:
         """Finish the copy of a board whose writes are held, and make the target the store of the
         board."""
         target.copies.finish(board)
-        _ensure_equal(board, source, target)
+        ensure_equal(board, source, target)
         if unsent := self._move_sinks(source, target, board):
             raise BoardMoving(f"{quoted(board)} has {unsent[0]}")
         route = replace(copying, store=copying.other, state="moved", other=copying.store)
@@ -235,7 +236,7 @@ class Mover:
         raise Closed("the store is closed")
 
     @contextmanager
-    def _held(self, board: str, most_seconds: float) -> "Iterator[Held]":
+    def _held(self, board: str, most_seconds: float) -> Iterator[Held]:
         """Hold the writes of a board. Raises BoardMoving if writes that have begun do not end."""
         held = Held(self._clock, most_seconds)
         drained = self._gate.hold(board)
@@ -341,74 +342,6 @@ class Mover:
         return identities.index(identity) if identity in identities else None
 
 
-class Held:
-    """The time for which the writes of a board are held, and for how long the copy may go on."""
-
-    def __init__(self, clock: Callable[[], float], most_seconds: float) -> None:
-        self._clock = clock
-        self._most_seconds = most_seconds
-        self._began = clock()
-        self.seconds = 0.0
-
-    def ensure_time(self) -> None:
-        """Raise BoardMoving when the writes have waited for too long."""
-        if self._clock() - self._began > self._most_seconds:
-            raise BoardMoving("the last changes took too long to copy; allow a longer pause")
-
-    def end(self) -> None:
-        """Note for how long the writes were held."""
-        self.seconds = self._clock() - self._began
-
-
-def _ensure_steps_are_longer(origin: Origin, seconds: float) -> None:
-    """Raise MoveRefused if a copy that has failed after some seconds took as long as a step of a
-    rolling window, so that the next copy could not be completed within a step either."""
-    windows = Board.from_json(origin.definition).rules().windows
-    for name, running in origin.running.items():
-        step = windows[name].period_of(running)
-        length = (step.end_ms - step.start_ms) / 1_000
-        if seconds >= _STEP_SHARE * length:
-            raise MoveRefused(
-                f"the board cannot be copied within a step of its window {quoted(name)}, which "
-                f"lasts {length:,g} s: when the step ended, the copy had taken {seconds:,.0f} s. "
-                "Remove the window, move the board, and add the window again; it then begins empty"
-            )
-
-
-def _ensure_unchanged(before: Origin, now: Origin) -> None:
-    """Raise BoardChanging if something has changed that is not tracked: the definition, the hidden
-    members, the closed periods, the running step of a rolling window, or the shown ranking of a
-    refreshed one."""
-    if _untracked(now) != _untracked(before):
-        raise BoardChanging("a period or step has ended, or the board was changed")
-
-
-def _untracked(origin: Origin) -> tuple[object, ...]:
-    return origin.version, origin.hidden, origin.closing, origin.running, origin.shown
-
-
-def _put(
-    target: Servable,
-    origin: Origin,
-    pieces: Iterator[PieceT],
-    proceed: Callable[[], None] = lambda: None,
-) -> int:
-    """Write pieces to the copy of a board, and return the number of rows. `proceed` is called
-    before each share. Raises BoardChanging if a rolling window is at another step than in
-    `origin`."""
-    rows = 0
-    for group in grouped(pieces):
-        proceed()
-        for piece in group:
-            if isinstance(piece, RankingRows):
-                rows += piece.size
-                if piece.running is not None and piece.running != origin.running[piece.window]:
-                    raise BoardChanging("a step has ended while the board was copied")
-        target.copies.put(origin.board_name, group)
-    proceed()
-    return rows
-
-
 def _has_board(store: Servable, board: str) -> bool:
     try:
         store.definition(board)
@@ -437,17 +370,3 @@ def _has_uid(store: Servable, board: str, uid: str) -> bool:
         return store.copies.origin(board).uid == uid
     except UnknownBoard:
         return False
-
-
-def _ensure_equal(board: str, source: Servable, target: Servable) -> None:
-    """Raise MoveRefused if two stores have different numbers of members of a board."""
-    for _ in range(_COMPARISONS):
-        own, copied = _counts(source.board_stats(board)), _counts(target.board_stats(board))
-        if own == copied:
-            return
-    raise MoveRefused(f"the copy differs: the store has {own}, the copy {copied}")
-
-
-def _counts(stats: BoardStats) -> tuple[object, ...]:
-    windows = {each.window: (each.period, each.members) for each in stats.windows}
-    return stats.version, windows, stats.remembered, stats.scopes
