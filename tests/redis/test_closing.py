@@ -274,11 +274,15 @@ def test_boards_count_while_the_ledger_is_down_and_are_sealed_later(
     assert scores(lb) == {"ann": 3}
     states = {each.label: each.state for each in lb.periods("b", window="hour")}
     assert [*states.values()] == ["open", "closed", "closed", "closed", "closed", "closed"]
+    assert lb.periods("b", window="hour")[1].waits_for == ("ledger:main",)
+    figures = remote(lb).run(remote(lb).figures(None))
+    assert figures.unsealed == [("b", 4 * HOUR / 1_000)]
     with pytest.raises(LedgerUnavailable):
         lb.delete("b")
     assert lb.rank("b", "ann") == 1
     file.rmdir()
     assert lb.seal().sealed == 5
+    assert remote(lb).run(remote(lb).figures(None)).unsealed == []
     assert [each.entries for each in lb.archived("b")] == [1] * 5
     clock.advance(DAY)
     remote(lb).work(100)

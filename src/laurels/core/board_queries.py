@@ -21,6 +21,7 @@ from laurels.model.labels import (
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
+from .board_state import BoardState
 from .closing import (
     PeriodState,
     SealedPeriod,
@@ -40,6 +41,7 @@ from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, ReadPlan
 from .requests import Listing, ReadRequest, ReadResult
 from .standing import PeriodInfo
+from .stream_time import Finality
 from .zeros import zeros_in
 
 
@@ -88,7 +90,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
                     total=result.total,
                     current=period is kept[0],
                     final=end.final,
-                    waits_for=end.waits_for,
+                    waits_for=_waits_for(state, end, reached),
                     state=reached,
                     entries=_entries(reached, seal),
                     digest=None if seal is None else seal.digest.hex(),
@@ -113,6 +115,14 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
     def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
         return ReadRequest(key)
+
+
+def _waits_for(board: BoardState, end: Finality, state: PeriodState) -> tuple[str, ...]:
+    """Return the sources that the end of a period waits for or, on an index server, the ledger that
+    a closed one waits for."""
+    if state == "closed" and board.closings >= 0:
+        return (f"ledger:{board.board.ledger}",)
+    return end.waits_for
 
 
 def _entries(state: PeriodState, seal: SealedPeriod | None) -> int | None:

@@ -224,6 +224,9 @@ class StoreFigures(Struct, frozen=True):
     """For each board with changes that a sink has not sent yet, the fraction of `changes_max` that
     these changes take up.
     """
+    unsealed: Sequence[tuple[str, float]] = ()
+    """For each board with closed periods that are not sealed yet, for how many seconds the oldest
+    of them has waited."""
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0

@@ -268,6 +268,14 @@ class Exposed(Collector):
             ),
             self._figures.changes_used,
         )
+        yield _by_board(
+            GaugeMetricFamily(
+                "laurels_board_unsealed_seconds",
+                "How long the oldest closed period of a board waits for its ledger to be sealed.",
+                labels=["board"],
+            ),
+            self._figures.unsealed,
+        )
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
             "Scopes of a board that have members, by the names of their labels.",

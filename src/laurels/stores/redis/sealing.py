@@ -154,6 +154,19 @@ class ServerSealing:
         await self._catalog.retry_outdated(state.board.name, self._close)
         await self.seal_board(state.board.name)
 
+    def waiting(self) -> list[tuple[str, float]]:
+        """Return the boards with closed periods that are not sealed, as far as this process knows,
+        and for how many seconds the oldest of them has waited."""
+        waiting = []
+        for number in sorted(self._catalog.closings.unsealed):
+            state = self._catalog.boards.find_by_number(number)
+            closings = [] if state is None else state.closing.values()
+            closed = [each.closed_ms for closing in closings for each in closing.closed.values()]
+            if state is not None and closed:
+                waited_ms = self._catalog.time_of(state) - min(closed)
+                waiting.append((state.board.name, waited_ms / 1_000))
+        return waiting
+
     def start(self) -> None:
         """Seal in the background what is closed, unless that is being done, or has failed a short
         time ago."""

@@ -85,6 +85,11 @@ class RedisStore(RedisCommits):
             of_boards_only=is_visible is not None,
             changes_lost=[(board, lost) for board, lost, _ in changes if lost],
             changes_used=[(board, used) for board, _, used in changes if used],
+            unsealed=[
+                each
+                for each in self._sealing.waiting()
+                if is_visible is None or is_visible(each[0])
+            ],
             count=count,
             answers=True,
             clock=self.clock_status(),

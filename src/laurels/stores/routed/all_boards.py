@@ -203,4 +203,5 @@ class AllBoards(PlacedStores):
             scopes_memory=[each for each in figures.scopes_memory if served(each[0]) == number],
             changes_lost=[each for each in figures.changes_lost if served(each[0]) == number],
             changes_used=[each for each in figures.changes_used if served(each[0]) == number],
+            unsealed=[each for each in figures.unsealed if served(each[0]) == number],
         )
