@@ -48,6 +48,7 @@ class HidingBoards(RecordedBoards):
         for state in self._by_number.values():
             state.views.clear()
             if state.rules.refreshed or state.rules.changes_ms:
+                self.advance(state)
                 self._hidden_changed(state, record)
         return True
 
