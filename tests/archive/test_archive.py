@@ -203,8 +203,8 @@ def test_a_segment_of_a_later_format_is_refused(tmp_path: Path) -> None:
     write(Archive(FolderSegments(folder), random_secret()), 1)
     [path] = folder.iterdir()
     content = path.read_bytes()
-    path.write_bytes(content[:16] + (2).to_bytes(4, "little") + content[20:])
-    with pytest.raises(FormatTooNew, match="format 2"):
+    path.write_bytes(content[:16] + (3).to_bytes(4, "little") + content[20:])
+    with pytest.raises(FormatTooNew, match="format 3"):
         Archive(FolderSegments(folder), random_secret())
 
 

@@ -11,9 +11,13 @@ each node is the secret of its 256 children (SHAKE-128). A secret is forgotten f
 keeping, in place of the nodes above it, their other children (`Salts.without`).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256, shake_128
+from itertools import islice
 from struct import Struct as Format
+
+from msgspec import Struct
 
 SALT_BYTES = 16
 HASH_BYTES = 32
@@ -53,15 +57,19 @@ class Salts:
             start += high - low
         return salts
 
-    def without(self, position: int) -> "Salts":
-        """Return these salts without that of one position, which cannot be derived any more."""
+    def without(self, position: int, total: int = MAX_ENTRIES) -> "Salts":
+        """Return these salts without that of one position, which cannot be derived any more. Only
+        the salts of the first `total` positions can be derived from the result. It has up to 255
+        secrets more for each level of the tree."""
         secrets = dict(self.secrets)
         for level in range(_LEVELS + 1):
             number = position // _FAN ** (_LEVELS - level)
             secret = secrets.pop((level, number), None)
             if secret is not None and level < _LEVELS:
-                children = enumerate(_children(secret), _FAN * number)
-                secrets.update({(level + 1, child): each for child, each in children})
+                below = _FAN ** (_LEVELS - level - 1)
+                for child, each in enumerate(_children(secret), _FAN * number):
+                    if child * below < total:
+                        secrets[level + 1, child] = each
         return Salts(secrets)
 
     def _leaves(self, parent: int) -> Sequence[bytes | None]:
@@ -103,6 +111,35 @@ def entry_hashes(
         sha256(salt + pack(*row) + member).digest()
         for salt, row, member in zip(salts, rows, members, strict=True)
     ]
+
+
+class ErasedEntry(Struct, frozen=True, array_like=True):
+    """An entry whose member was erased: its position, the hash that it had, and the token that
+    stands in the place of the member."""
+
+    position: int
+    hash: bytes
+    token: str
+
+
+def hashes_from(
+    salts: Salts,
+    start: int,
+    words: Sequence[Sequence[int]],
+    members: Sequence[bytes],
+    erased: Sequence[ErasedEntry] = (),
+) -> list[bytes]:
+    """Return the hashes of the entries of a ranking from position `start` on. For entries that were
+    erased, in ascending order of their positions, they are the hashes that the entries had."""
+    stop = start + len(members)
+    of_entries = [salt or b"" for salt in salts.slice(start, stop)]
+    hashes = entry_hashes(of_entries, words, members)
+    at = bisect_left(erased, start, key=lambda each: each.position) if erased else 0
+    for each in islice(erased, at, None):
+        if each.position >= stop:
+            break
+        hashes[each.position - start] = each.hash
+    return hashes
 
 
 class PeriodDigest:

@@ -16,7 +16,7 @@ from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.model.rules import RankStyle
 
 from .closing import SealedPeriod
-from .digest import PeriodDigest, Salts, entry_hashes
+from .digest import ErasedEntry, PeriodDigest, Salts, hashes_from
 
 
 class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
@@ -43,7 +43,7 @@ class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
 
     The first `columns` words of an entry are its score, which decides who shares a rank in the
     `style`; the first `ordered` words decide the order, and then the member. `secrets` are the
-    secrets of the salts, each with its node.
+    secrets of the salts, each with its node. `erased` are the entries whose members were erased.
     """
 
     scope: str
@@ -52,6 +52,7 @@ class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
     ordered: int
     total: int
     secrets: list[tuple[int, int, bytes]]
+    erased: list[ErasedEntry] = []
 
     def salts(self) -> Salts:
         """Return the salts of the entries."""
@@ -109,18 +110,18 @@ class DigestOfPieces:
         self.entries = 0
         self._digest = PeriodDigest()
         self._salts = Salts({})
+        self._erased: Sequence[ErasedEntry] = ()
         self._position = 0
 
     def add(self, piece: SealedRanking | SealedRows) -> None:
         """Add the next piece."""
         if isinstance(piece, SealedRanking):
             self._digest.begin(piece.scope)
-            self._salts, self._position = piece.salts(), 0
+            self._salts, self._erased, self._position = piece.salts(), piece.erased, 0
             return
-        stop = self._position + piece.size
-        salts = [salt or b"" for salt in self._salts.slice(self._position, stop)]
-        self._digest.add(entry_hashes(salts, piece.words(), piece.names()))
-        self._position = stop
+        words, names = piece.words(), piece.names()
+        self._digest.add(hashes_from(self._salts, self._position, words, names, self._erased))
+        self._position += piece.size
         self.entries += piece.size
 
     def digest(self) -> bytes:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from laurels.errors import ArchiveDamaged, StorageFailed
 
+from .erasing import find_member, write_erased
 from .folder import Segments
 from .ranking_form import FrozenRanking
 from .segment import (
@@ -134,6 +135,50 @@ class Archive:
             for key in keys:
                 self._periods.pop(key, None)
                 self._opened.pop(key, None)
+
+    def find(self, member: bytes) -> list[PeriodKey]:
+        """Return the periods that have a member, those included that are no longer in the catalogue
+        but still in a segment. O(rankings). Raises ArchiveDamaged if a segment cannot be read."""
+        with self._writing:
+            return [
+                each.record.key
+                for number in self._segments.numbers()
+                for each in find_member(self._segments.open(number), member)
+            ]
+
+    def erase(self, member: bytes, token: str, pause: Callable[[], None] = lambda: None) -> int:
+        """Replace a member by a token in all periods, and return the number of periods that had it.
+        Each segment that has the member is written anew, durably, and then removed. A call that
+        fails, or whose process dies, is completed by the next one; periods that earlier calls have
+        rewritten are not counted again. `pause` is called between pieces of the work.
+
+        Raises ArchiveDamaged, which names the first segment that cannot be read, after the member
+        was erased from all others; StorageFailed.
+        """
+        erased, damaged = 0, None
+        with self._writing:
+            for number in self._segments.numbers():
+                try:
+                    erased += self._erase_from(number, member, token, pause)
+                except ArchiveDamaged as error:
+                    damaged = damaged or error
+        if damaged is not None:
+            raise damaged
+        return erased
+
+    def _erase_from(self, number: int, member: bytes, token: str, pause: Callable[[], None]) -> int:
+        """Erase a member from a segment; return the number of its periods that had it."""
+        segment = self._segments.open(number)
+        if not (found := find_member(segment, member)):
+            return 0
+        wanted = [entry.record for entry in self._periods.values() if entry.segment == number]
+        if wanted:
+            self._add(lambda writer: write_erased(writer, segment, wanted, found, token), pause)
+        self._segments.remove_durably(number)
+        with self._lock:
+            self._sizes.pop(number, None)
+        keys = {record.key for record in wanted}
+        return sum([each.record.key in keys for each in found])
 
     def close(self) -> None:
         """Wait until nothing is written any more, and close the files that are open."""

@@ -40,6 +40,10 @@ class Segments(Protocol):
     def remove(self, number: int) -> None:
         """Remove a segment. One that cannot be removed is removed the next time."""
 
+    def remove_durably(self, number: int) -> None:
+        """Remove a segment, which then does not come back after a power cut. Raises
+        StorageFailed."""
+
 
 class FileSegment:
     """A segment in a file, which stays open until this object is freed."""
@@ -117,6 +121,14 @@ class FolderSegments:
         with suppress(OSError):
             self._path(number).unlink(missing_ok=True)
 
+    def remove_durably(self, number: int) -> None:
+        """Remove a segment durably. Raises StorageFailed."""
+        try:
+            self._path(number).unlink(missing_ok=True)
+            sync_folder(self._folder)
+        except OSError as error:
+            raise StorageFailed(f"{self._path(number)} could not be removed ({error})") from error
+
     def _path(self, number: int) -> Path:
         return self._folder / f"sealed-{number:012}.laurels"
 
@@ -160,6 +172,8 @@ class MemorySegments:
     def remove(self, number: int) -> None:
         """Remove a segment."""
         self._segments.pop(number, None)
+
+    remove_durably = remove
 
 
 def ensure_inside(segment: SegmentBytes, start: int, length: int) -> None:

@@ -6,16 +6,18 @@ index, and the block with the entry.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from laurels.core.digest import ErasedEntry
 from laurels.core.index import Located, Neighbourhood, Slice
 from laurels.core.sealed_contents import SealedRanking
 from laurels.model.rules import RankStyle
 
 from .blocks import Block, unpack_block
 from .member_index import blocks_of, page_of
-from .ranking_form import RankingDirectory
+from .ranking_form import Chunk, FrozenRanking, RankingDirectory
 
 Read = Callable[[int, int], bytes]
 """Reads and verifies what is stored at a position of the period, with its length there."""
@@ -26,19 +28,31 @@ class ArchivedRanking:
     """One ranking of a sealed period. Positions and ranks start at 0. Each method may raise
     ArchiveDamaged."""
 
-    def __init__(self, directory: RankingDirectory, key: bytes, read: Read) -> None:
+    def __init__(
+        self, directory: RankingDirectory, key: bytes, read: Read, erased: Sequence[int] = ()
+    ) -> None:
         self._directory = directory
         self._key = key
         self._read = read
+        self._erased = erased
+        """The positions of the entries whose members were erased, in ascending order. The tokens
+        there are not in the order of the other members."""
 
     def __len__(self) -> int:
         return self._directory.total
 
-    def form(self, scope: str, secrets: list[tuple[int, int, bytes]]) -> SealedRanking:
+    def form(
+        self, scope: str, secrets: list[tuple[int, int, bytes]], erased: list[ErasedEntry]
+    ) -> SealedRanking:
         """Return what describes the ranking of a scope besides its entries."""
         directory = self._directory
         kinds = directory.style, directory.columns, directory.ordered
-        return SealedRanking(scope, *kinds, directory.total, secrets)
+        return SealedRanking(scope, *kinds, directory.total, secrets, erased)
+
+    def frozen(self, scope: str, chunks: Iterable[Chunk]) -> FrozenRanking:
+        """Return a ranking of the same kind and size with other entries."""
+        its = self._directory
+        return FrozenRanking(scope, its.style, its.columns, its.ordered, its.total, chunks)
 
     def position(self, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked. Reads a page and a block."""
@@ -104,6 +118,8 @@ class ArchivedRanking:
         """Return the number of entries that sort before the given leading words and member. With
         `right`, equal entries are counted, too. Reads a block."""
         directory = self._directory
+        if self._erased and member is not None:
+            return self._bound_among_erased(words, member, right=right)
         wanted = _Bound(tuple(words), member, right)
         number = wanted.entries_before(directory.words, directory.members) - 1
         if number < 0:
@@ -111,6 +127,24 @@ class ArchivedRanking:
         block = self._block(number)
         within = wanted.entries_before(block.words, block.members)
         return number * directory.block_entries + within
+
+    def _bound_among_erased(self, words: Sequence[int], member: bytes, *, right: bool) -> int:
+        """Return what `bound` does if members of the ranking were erased. Entries with the given
+        words are ordered by member except for tokens. So a listed member is looked up, and any
+        other one is searched for among the members that were not erased."""
+        low, high = self.bound(words, right=False), self.bound(words, right=True)
+        position = self.position(member)
+        if low <= position < high:
+            return position + right
+        tokens = self._erased[bisect_left(self._erased, low) : bisect_left(self._erased, high)]
+
+        def member_at(other: int) -> bytes:
+            number, at = divmod(_skipping(tokens, low + other), self._directory.block_entries)
+            return self._block(number).members[at]
+
+        others = range(high - low - len(tokens))
+        before = bisect_left(others, member, key=member_at)
+        return _skipping(tokens, low + before) if before < len(others) else high
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of all entries, in ranking order."""
@@ -159,6 +193,15 @@ class ArchivedRanking:
         """Return the verified body of a block or a page."""
         start, end = starts[number], starts[number + 1]
         return self._read(start, end - start)
+
+
+def _skipping(tokens: Sequence[int], position: int) -> int:
+    """Return a position after those of tokens, in ascending order, were put before it."""
+    for token in tokens:
+        if token > position:
+            break
+        position += 1
+    return position
 
 
 class _Bound(NamedTuple):

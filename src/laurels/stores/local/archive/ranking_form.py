@@ -14,7 +14,7 @@ from struct import Struct as Format
 
 from msgspec import Struct
 
-from laurels.core.digest import MAX_ENTRIES, PeriodDigest, Salts, entry_hashes
+from laurels.core.digest import MAX_ENTRIES, ErasedEntry, PeriodDigest, Salts, hashes_from
 from laurels.model.rules import RankStyle
 
 from .blocks import BLOCK_ENTRIES, checked, pack_block
@@ -89,15 +89,16 @@ class RankingWriter:
         self._last: tuple[int, ...] | None = None
         self._tie_from, self._scores = 0, 0
 
-    def run(self, salts: Salts, digest: PeriodDigest) -> tuple[int, int]:
-        """Write all entries, and add their hashes to the digest. Return where the directory is and
-        its length."""
+    def run(
+        self, salts: Salts, digest: PeriodDigest, erased: Sequence[ErasedEntry] = ()
+    ) -> tuple[int, int]:
+        """Write all entries, and add their hashes to the digest; those of `erased` entries are kept
+        as they were. Return where the directory is and its length."""
         digest.begin(self._ranking.scope)
         for members, words in _in_blocks(self._ranking.chunks):
             start = self._total
             self._add(members, words)
-            of_block = salts.slice(start, self._total)
-            digest.add(entry_hashes([salt or b"" for salt in of_block], words, members))
+            digest.add(hashes_from(salts, start, words, members, erased))
             self._pause()
         return self._finish()
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.closing import SealedPeriod
-from laurels.core.digest import PeriodDigest, Salts, entry_hashes
+from laurels.core.digest import ErasedEntry, PeriodDigest, Salts, hashes_from
 from laurels.core.sealed_contents import (
     SealedPart,
     SealedPiece,
@@ -35,7 +35,10 @@ from .blocks import BLOCK_ENTRIES, checked, verified
 from .ranking import ArchivedRanking
 from .ranking_form import FrozenRanking, RankingWriter, read_directory
 
-FORMAT = 1
+FORMAT = 2
+"""The format of a segment in which members were erased. Versions that know format 1 only would not
+find the hashes of these entries."""
+_WITHOUT_ERASED = 1
 _MAGIC = b"laurels archive\n"
 _END = b"laurels"
 _VERSION = Format("<I")
@@ -47,6 +50,7 @@ LISTED = 16
 OPENED = 64
 """The number of a period's rankings whose directories are kept in memory."""
 _LISTED_TOGETHER = 128
+_SECRETS_TOGETHER = 4_096
 _COPIED = 1 << 20
 
 T = TypeVar("T")
@@ -78,12 +82,14 @@ class Place(Struct, frozen=True, array_like=True):
 
 class RankingRecord(Struct, frozen=True, array_like=True):
     """A ranking of a period: its scope, its number of entries, its directory, and the secrets of
-    its salts, each with its node."""
+    its salts, each with its node. `erased` are the entries whose members were erased, in ascending
+    order of their positions."""
 
     scope: str
     total: int
     directory: Place
     secrets: list[tuple[int, int, bytes]]
+    erased: list[ErasedEntry] = []
 
     def salts(self) -> Salts:
         return Salts({(level, number): secret for level, number, secret in self.secrets})
@@ -92,7 +98,8 @@ class RankingRecord(Struct, frozen=True, array_like=True):
 class PeriodRecord(Struct, frozen=True, array_like=True):
     """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
     with the checksum `crc`; `hash_key` is the key of its member indexes. Its rankings are in
-    `rankings` or, if they are many, in lists of which `lists` has the first scopes and places."""
+    `rankings` or, if they are many or have erased entries, in lists of which `lists` has the first
+    scopes and places. `erased` is the number of erased entries."""
 
     key: PeriodKey
     entries: int
@@ -103,6 +110,15 @@ class PeriodRecord(Struct, frozen=True, array_like=True):
     hash_key: bytes
     rankings: list[RankingRecord]
     lists: Place | None
+    erased: int = 0
+
+
+class KeptRanking(Struct, frozen=True):
+    """A ranking to be written with salts that exist already, and its erased entries."""
+
+    ranking: FrozenRanking
+    salts: Salts
+    erased: list[ErasedEntry] = []
 
 
 _records = msgspec.msgpack.Decoder(list[PeriodRecord])
@@ -136,31 +152,39 @@ class SegmentWriter:
         self._file = file
         self._pause = pause
         self._secret = secret
-        self._at = file.write(_MAGIC + _VERSION.pack(FORMAT))
+        self._at = file.write(_MAGIC + _VERSION.pack(_WITHOUT_ERASED))
         self._start = self._crc = 0
         self._records: list[PeriodRecord] = []
 
     def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> WrittenPeriod:
         """Write a period, whose rankings are in ascending order of their scopes."""
-        self._begin()
         hash_key = self._secret(8)
+        salted = (KeptRanking(ranking, Salts.of(self._secret(16))) for ranking in rankings)
+        return self.add_kept(key, hash_key, salted)
+
+    def add_kept(
+        self, key: PeriodKey, hash_key: bytes, rankings: Iterable[KeptRanking]
+    ) -> WrittenPeriod:
+        """Write a period with salts that exist already, and with erased entries. The secrets of a
+        ranking with erased entries are many, so they are not kept in memory."""
+        self._begin()
         digest = PeriodDigest()
         listed: list[RankingRecord] = []
         lists: list[tuple[str, Place]] = []
-        entries = 0
-        for ranking in rankings:
-            root = self._secret(16)
+        entries = secrets = erased = 0
+        for each in rankings:
+            ranking = each.ranking
             writer = RankingWriter(ranking, hash_key, self._append, self._pause)
-            place = Place(*writer.run(Salts.of(root), digest))
-            listed.append(RankingRecord(ranking.scope, ranking.total, place, [(0, 0, root)]))
-            entries += ranking.total
-            if len(listed) == _LISTED_TOGETHER:
+            place = Place(*writer.run(each.salts, digest, each.erased))
+            nodes = [(*node, secret) for node, secret in each.salts.secrets.items()]
+            listed.append(RankingRecord(ranking.scope, ranking.total, place, nodes, each.erased))
+            entries, erased = entries + ranking.total, erased + len(each.erased)
+            secrets += len(nodes)
+            if len(listed) == _LISTED_TOGETHER or secrets > _SECRETS_TOGETHER:
                 lists.append(self._listed(listed))
-                listed = []
-        if lists and listed:
+                listed, secrets = [], 0
+        if listed and (lists or erased or len(listed) > LISTED):
             lists.append(self._listed(listed))
-        if len(listed) > LISTED:
-            lists = lists or [self._listed(listed)]
         place_of_lists = None
         if lists:
             listed = []
@@ -169,7 +193,7 @@ class SegmentWriter:
         self._records.append(
             PeriodRecord(
                 key, entries, digest.digest(), self._start, length, self._crc, hash_key, listed,
-                place_of_lists,
+                place_of_lists, erased,
             )
         )  # fmt: skip
         return WrittenPeriod(entries, digest.digest())
@@ -185,10 +209,13 @@ class SegmentWriter:
         self._records.append(msgspec.structs.replace(record, start=self._start))
 
     def finish(self) -> None:
-        """Write the catalogue and the foot."""
+        """Write the catalogue and the foot, and in the head the format that they need."""
         catalogue = checked(msgspec.msgpack.encode(self._records))
         place = _PLACE.pack(self._at, len(catalogue))
         self._file.write(catalogue + place + _CRC.pack(zlib.crc32(place)) + _END)
+        if any(record.erased for record in self._records):
+            self._file.seek(len(_MAGIC))
+            self._file.write(_VERSION.pack(FORMAT))
 
     def _begin(self) -> None:
         self._start, self._crc = self._at, 0
@@ -244,7 +271,7 @@ class ArchivedPeriod:
         if found is None:
             for record in self._listed_with(scope):
                 if record.scope == scope:
-                    found = self._open(record)
+                    found = self.open_ranking(record)
                     if len(self._opened) >= OPENED:
                         self._opened.clear()
                     self._opened[scope] = found
@@ -262,10 +289,10 @@ class ArchivedPeriod:
         """Yield the rankings and all entries, from which the digest can be computed, from an entry
         of a scope on."""
         for record in self.rankings(scope):
-            ranking = self._open(record)
+            ranking = self.open_ranking(record)
             start = position if record.scope == scope else 0
             if not start:
-                yield ranking.form(record.scope, record.secrets)
+                yield ranking.form(record.scope, record.secrets, record.erased)
             while start < record.total:
                 part = ranking.slice(start, start + BLOCK_ENTRIES - start % BLOCK_ENTRIES)
                 start += len(part.members)
@@ -296,16 +323,16 @@ class ArchivedPeriod:
         for record in self.rankings():
             digest.begin(record.scope)
             salts, position = record.salts(), 0
-            for block in self._open(record).blocks():
-                stop = position + len(block)
-                of_block = [salt or b"" for salt in salts.slice(position, stop)]
-                digest.add(entry_hashes(of_block, block.words, block.members))
-                position = stop
+            for block in self.open_ranking(record).blocks():
+                digest.add(hashes_from(salts, position, block.words, block.members, record.erased))
+                position += len(block)
         return digest.digest()
 
-    def _open(self, record: RankingRecord) -> ArchivedRanking:
+    def open_ranking(self, record: RankingRecord) -> ArchivedRanking:
+        """Return a ranking of the period. Reads its directory."""
         directory = read_directory(self._read(record.directory.start, record.directory.length))
-        return ArchivedRanking(directory, self.record.hash_key, self._read)
+        erased = [each.position for each in record.erased]
+        return ArchivedRanking(directory, self.record.hash_key, self._read, erased)
 
     def _listed_with(self, scope: str) -> list[RankingRecord]:
         """Return the list of rankings that has a scope, if there is such a scope."""

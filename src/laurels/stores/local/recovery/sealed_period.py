@@ -8,7 +8,7 @@ or at the beginning of the log.
 from collections.abc import Iterable, Sequence
 
 from laurels.core import record as records
-from laurels.core.digest import PeriodDigest, entry_hashes
+from laurels.core.digest import PeriodDigest, Salts, hashes_from
 from laurels.core.fold import Fold
 from laurels.stores.local.archive.ranking_form import FrozenRanking
 from laurels.stores.local.archive.segment import ArchivedPeriod
@@ -41,18 +41,17 @@ def fold_until_sealed(
 
 
 def digest_of(rankings: Iterable[FrozenRanking], archived: ArchivedPeriod) -> bytes:
-    """Return the digest of rankings with the salts of an archived period."""
-    salts = {record.scope: record.salts() for record in archived.rankings()}
+    """Return the digest of rankings with the salts of an archived period, and the hashes of those
+    of its entries that were erased."""
+    kept = {record.scope: (record.salts(), record.erased) for record in archived.rankings()}
     digest = PeriodDigest()
     for ranking in rankings:
         digest.begin(ranking.scope)
-        of_scope, position = salts.get(ranking.scope), 0
+        (salts, erased), position = kept.get(ranking.scope, (Salts({}), [])), 0
         for members, words in ranking.chunks:
-            stop = position + len(members)
-            chosen = [b""] * len(members) if of_scope is None else of_scope.slice(position, stop)
             names = [member.encode() for member in members]
-            digest.add(entry_hashes([salt or b"" for salt in chosen], words, names))
-            position = stop
+            digest.add(hashes_from(salts, position, words, names, erased))
+            position += len(members)
     return digest.digest()
 
 

@@ -1,0 +1,107 @@
+"""Erases a member from the segments of an archive.
+
+A segment with the member is written anew: a token takes the place of the member, the salt of the
+entry is forgotten, and its hash is kept, so that the digest of the period stays the same. Periods
+without the member are copied as they are, and those that are no longer wanted are left out, since
+they may have the member as well. Then the old segment is removed. A member is found in two block
+reads for each ranking.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from laurels.core.digest import ErasedEntry, Salts, entry_hashes
+
+from .ranking import ArchivedRanking
+from .ranking_form import Chunk
+from .segment import (
+    ArchivedPeriod,
+    KeptRanking,
+    PeriodRecord,
+    SegmentBytes,
+    SegmentWriter,
+    read_catalogue,
+)
+
+
+class Found(Struct, frozen=True):
+    """A period of a segment that has a member: its record, and the position of the member in each
+    scope in which it is ranked."""
+
+    record: PeriodRecord
+    positions: Mapping[str, int]
+
+
+def find_member(segment: SegmentBytes, member: bytes) -> list[Found]:
+    """Return the periods of a segment that have a member, those included that are no longer wanted.
+    Raises ArchiveDamaged."""
+    found = []
+    for record in read_catalogue(segment):
+        period = ArchivedPeriod(segment, record)
+        positions = {
+            ranking.scope: position
+            for ranking in period.rankings()
+            if (position := period.open_ranking(ranking).position(member)) >= 0
+        }
+        if positions:
+            found.append(Found(record, positions))
+    return found
+
+
+def write_erased(
+    writer: SegmentWriter,
+    segment: SegmentBytes,
+    wanted: Iterable[PeriodRecord],
+    found: Iterable[Found],
+    token: str,
+) -> None:
+    """Write the wanted periods of a segment without a member. Raises ArchiveDamaged."""
+    affected = {each.record.key: each for each in found}
+    for record in wanted:
+        if (each := affected.get(record.key)) is None:
+            writer.copy(segment, record)
+        else:
+            rankings = _rankings(ArchivedPeriod(segment, record), each.positions, token)
+            writer.add_kept(record.key, record.hash_key, rankings)
+
+
+def erased_in(period: ArchivedPeriod) -> Iterator[tuple[str, ErasedEntry]]:
+    """Yield the entries of a period whose members were erased, each with its scope."""
+    if period.record.erased:
+        for ranking in period.rankings():
+            yield from [(ranking.scope, each) for each in ranking.erased]
+
+
+def _rankings(
+    period: ArchivedPeriod, positions: Mapping[str, int], token: str
+) -> Iterator[KeptRanking]:
+    """Yield the rankings of a period, with a token in place of the member at these positions."""
+    for record in period.rankings():
+        ranking, salts, erased = period.open_ranking(record), record.salts(), record.erased
+        if (position := positions.get(record.scope)) is not None:
+            entry = ErasedEntry(position, _hash(salts, ranking, position), token)
+            erased = sorted([*erased, entry], key=lambda each: each.position)
+            salts = salts.without(position, record.total)
+        chunks = _with_token(ranking, position, token)
+        yield KeptRanking(ranking.frozen(record.scope, chunks), salts, erased)
+
+
+def _hash(salts: Salts, ranking: ArchivedRanking, position: int) -> bytes:
+    """Return the hash of an entry that was not erased yet."""
+    part = ranking.slice(position, position + 1)
+    [salt] = salts.slice(position, position + 1)
+    [hashed] = entry_hashes([salt or b""], part.words, [part.members[0].encode()])
+    return hashed
+
+
+def _with_token(ranking: ArchivedRanking, position: int | None, token: str) -> Iterator[Chunk]:
+    """Yield the entries of a ranking, with a token in place of the member at a position."""
+    start = 0
+    for block in ranking.blocks():
+        members: Sequence[str] = [member.decode() for member in block.members]
+        if position is not None and start <= position < start + len(block):
+            at = position - start
+            members = [*members[:at], token, *members[at + 1 :]]
+        yield members, block.words
+        start += len(block)
