@@ -409,6 +409,20 @@ class Index(Protocol):
         """Return the remembered ids, each with the time it was accepted, in the order of these
         times."""
 
+    def ids_of(
+        self, board: int, member: bytes, place: int, limit: int
+    ) -> tuple[list[bytes], int | None]:
+        """Search about `limit` remembered ids for those of a member, from a place on; 0 is the
+        first one. Return them in the form of `forget_ids`, and the next place, None at the end.
+        Nothing may be counted between the calls."""
+
+    def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:
+        """Forget remembered event ids. O(times of acceptance) if there are any."""
+
+    def erase(self, board: int, member: bytes, scopes: Iterable[str]) -> set[tuple[str, int]]:
+        """Remove a member with its data from rankings, those that are frozen included. Return the
+        windows and instances of the frozen rankings that had it."""
+
     def all_data(self, board: int) -> dict[bytes, bytes]: ...
 
     def check(self, unfinished: Collection[int] = ()) -> None:

@@ -205,6 +205,10 @@ class PayoutBook(Protocol):
     def is_open(self, uid: str) -> bool:
         """Return whether a board has payouts that are neither confirmed nor superseded."""
 
+    def open_of(self, member: str) -> int:
+        """Return how many payouts of a member are neither confirmed nor superseded, on all
+        boards."""
+
     def knows(self, board: str) -> bool:
         """Return whether a board of that name has or had payouts."""
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -67,8 +68,43 @@ class AuditStore(Protocol):
         """Release all resources."""
 
 
+class ErasableAudit(AuditStore, Protocol):
+    """An audit log whose entries can be rewritten."""
+
+    def erase(self, member: str, token: str) -> int:
+        """Replace a member by a token in the arguments of all calls, and return the number of
+        entries that had it. Text such as a reason is not changed. When this returns, the log does
+        not have the member in arguments any more. Raises StorageFailed."""
+
+
+def without_member(entry: AuditEntry, member: str, token: str) -> AuditEntry:
+    """Return an entry with a token in place of a member: in arguments that name members, and in the
+    ids of payouts. Return the same object if the entry does not name the member."""
+    changed = _replaced(entry.request, {member: token}, {quote(member, safe=""): token})
+    return entry if changed == entry.request else replace(entry, request=changed)
+
+
+def _replaced(request: Any, names: dict[str, str], parts: dict[str, str]) -> Any:
+    """Return arguments with other members. `names` has the members to be replaced, `parts` their
+    form in the ids of payouts."""
+    if isinstance(request, list):
+        return [_replaced(each, names, parts) for each in request]
+    if not isinstance(request, dict):
+        return request
+    replaced = {name: _replaced(each, names, parts) for name, each in request.items()}
+    if isinstance(member := request.get("member"), str):
+        replaced["member"] = names.get(member, member)
+    if isinstance(members := request.get("members"), list):
+        replaced["members"] = [
+            names.get(each, each) if isinstance(each, str) else each for each in members
+        ]
+    if isinstance(payout := request.get("payout"), str):
+        replaced["payout"] = "/".join([parts.get(each, each) for each in payout.split("/")])
+    return replaced
+
+
 class MemoryAudit:
-    """Implementation of `AuditStore` in memory.
+    """Implementation of `ErasableAudit` in memory.
 
     Entries are numbered from 1, and stored as JSON, which takes a fraction of the memory that
     objects take.
@@ -90,6 +126,16 @@ class MemoryAudit:
     def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         with self._lock:
             return list(self._newest(before, limit))
+
+    def erase(self, member: str, token: str) -> int:
+        with self._lock:
+            erased = 0
+            for at, encoded in enumerate(self._entries):
+                entry = msgspec.json.decode(encoded, type=AuditEntry)
+                if (changed := without_member(entry, member, token)) is not entry:
+                    self._entries[at] = msgspec.json.encode(changed)
+                    erased += 1
+            return erased
 
     def _newest(self, before: str | None, limit: int) -> Iterator[AuditEntry]:
         older_than = None if before is None else int(before.partition("-")[0])

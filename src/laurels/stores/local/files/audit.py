@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laurels.errors import FormatTooNew, StorageFailed
-from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
+from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry, without_member
 
 from .database import Database
 
@@ -34,7 +34,7 @@ class _Write:
 
 
 class FolderAudit:
-    """Implementation of `AuditStore`: entries in a file of a folder. Its methods raise
+    """Implementation of `ErasableAudit`: entries in a file of a folder. Its methods raise
     StorageFailed, FormatTooNew.
 
     The file is opened by the first call, and created by the first entry. Threads that add entries
@@ -71,6 +71,21 @@ class FolderAudit:
                 replace(msgspec.json.decode(body, type=AuditEntry), id=str(number))
                 for number, body in rows
             ]
+
+    def erase(self, member: str, token: str) -> int:
+        with self._lock:
+            if not self._database.exists:
+                return 0
+            with self._database.overwriting() as connection:
+                entries = connection.execute("SELECT id, body FROM entry").fetchall()
+                changed = [
+                    (msgspec.json.encode(erased), number)
+                    for number, body in entries
+                    if (entry := msgspec.json.decode(body, type=AuditEntry))
+                    and (erased := without_member(entry, member, token)) is not entry
+                ]
+                connection.executemany("UPDATE entry SET body = ? WHERE id = ?", changed)
+            return len(changed)
 
     def close(self) -> None:
         with self._lock:

@@ -98,6 +98,17 @@ class Database:
             connection.execute("COMMIT")
 
     @contextmanager
+    def overwriting(self) -> Iterator[sqlite3.Connection]:
+        """Begin a transaction like `transaction`. When the block has ended, what was replaced or
+        deleted is neither in the file nor in the one that is written ahead."""
+        with self.plain_errors():
+            self.connection().execute("PRAGMA secure_delete = ON")
+        with self.transaction() as connection:
+            yield connection
+        with self.plain_errors():
+            self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    @contextmanager
     def plain_errors(self) -> Iterator[None]:
         """Raise StorageFailed for an error of SQLite, of the file, or of stored bytes."""
         try:

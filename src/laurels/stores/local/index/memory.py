@@ -1,7 +1,7 @@
 """The memory index: all rankings of the boards in this process, as ranked sets of the engine."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import eq
 
 from laurels.core.index import Outcome, Outcomes
@@ -11,7 +11,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch import fold
 from laurels.engine.batch.packing import unpack
-from laurels.engine.tree.ranked_set import RankedSet
+from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.model.batch import Batch
 from laurels.model.labels import ALL
 from laurels.model.rules import Rules
@@ -68,6 +68,35 @@ class MemoryIndex(BoardPieces):
         return outcomes
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
+        return self._remove(board, member, scopes, self._boards[board].changing)
+
+    def erase(self, board: int, member: bytes, scopes: Iterable[str]) -> set[tuple[str, int]]:
+        store, id = self._boards[board], self._roster.find(member)
+        names = {
+            name
+            for scope in self.scopes_with_member(board, member, (ALL, *scopes))
+            for name, ranking in store.parts[scope].rankings.items()
+            if name in store.frozen and ranking.rank(id, ORDINAL) >= 0
+        }
+        self._remove(board, member, scopes, lambda part: list(part.rankings.values()))
+        return names
+
+    def ids_of(
+        self, board: int, member: bytes, place: int, limit: int
+    ) -> tuple[list[bytes], int | None]:
+        return self._boards[board].remembered.keys_of(member, place, limit)
+
+    def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:
+        self._boards[board].remembered.forget(ids)
+
+    def _remove(
+        self,
+        board: int,
+        member: bytes,
+        scopes: Iterable[str],
+        rankings_of: Callable[[ScopeStore], list[RankedSet]],
+    ) -> bool:
+        """Remove a member with its data from some rankings of scopes, and from all tallies."""
         store = self._boards[board]
         self.set_data(board, member, None)
         if (id := self._roster.find(member)) < 0:
@@ -76,7 +105,7 @@ class MemoryIndex(BoardPieces):
         removed = 0
         for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
-            discarded = sum([ranking.discard(one) for ranking in store.changing(part)])
+            discarded = sum([ranking.discard(one) for ranking in rankings_of(part)])
             discarded += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
                 store.schedule(window, scope)

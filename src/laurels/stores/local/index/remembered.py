@@ -7,6 +7,8 @@ ids are also collected for the copy.
 """
 
 from collections import deque
+from collections.abc import Iterable
+from itertools import islice
 from operator import itemgetter
 
 from laurels.errors import CheckFailed
@@ -78,6 +80,29 @@ class Remembered:
             newest.pop()
             if not newest:
                 self._queue.pop()
+
+    def keys_of(self, member: bytes, place: int, limit: int) -> tuple[list[bytes], int | None]:
+        """Search about `limit` ids for the keys of a member, from the group with the index `place`
+        on. Return them and the index of the next group, None at the end."""
+        self._sort()
+        prefix = key_of(member, b"")
+        found: list[bytes] = []
+        for at, (_, keys) in enumerate(islice(self._queue, place, None), place):
+            if limit <= 0:
+                return found, at
+            found += [key for key in keys if key.startswith(prefix)]
+            limit -= len(keys)
+        return found, None
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """Forget ids by their keys. No copy may be in progress."""
+        gone = {key: self._accepted.pop(key) for key in keys if key in self._accepted}
+        times = {*gone.values()}
+        for accepted_ms, group in self._queue if times else ():
+            if accepted_ms in times:
+                group[:] = [key for key in group if key not in gone]
+        if times:
+            self._queue = deque([group for group in self._queue if group[1]])
 
     def forget_until(self, instant_ms: int) -> None:
         """Forget the ids accepted at or before an instant."""

@@ -3,6 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+ERASED_UNTIL = "erased_until"
+"""The note with the offset up to which entries may name members who were erased. Such entries are
+overwritten when they are trimmed."""
+
 
 class Log(Protocol):
     """Entries with consecutive offsets that begin with 1. There may be one writer at a time, and

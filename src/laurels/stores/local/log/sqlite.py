@@ -20,6 +20,7 @@ from pathlib import Path
 from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFailed
 from laurels.stores.local.files.private_files import create_file
 
+from .base import ERASED_UNTIL
 from .mark import Mark
 
 FORMAT = 1
@@ -122,13 +123,19 @@ class SqliteLog:
             last, nbytes = offset, nbytes + length
             if nbytes >= _TRIM_BYTES:
                 break
+        erased_until = int(self.note(ERASED_UNTIL) or 0)
+        names_erased = self._first <= erased_until
         try:
+            self._writer.execute(f"PRAGMA secure_delete = {int(names_erased)}")
             self._writer.execute("DELETE FROM log WHERE offset <= ?", (last,))
         except sqlite3.Error as error:
             if self._writer.in_transaction:
                 self._writer.rollback()
             raise StorageFailed(f"the log could not be trimmed ({error})") from error
         self._first = max(self._first, last + 1)
+        if names_erased and self._first > erased_until:
+            with suppress(sqlite3.Error):  # a reader keeps the write-ahead file as it is
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return 0 < last < until
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:

@@ -45,6 +45,12 @@ class PayoutFile:
         with self._lock, self._database.transaction() as connection:
             yield connection
 
+    @contextmanager
+    def overwriting(self) -> Iterator[Connection]:
+        """Enter a transaction that overwrites what it replaces; see `Database.overwriting`."""
+        with self._lock, self._database.overwriting() as connection:
+            yield connection
+
     def flush(self) -> None:
         """Sync what was written. Until then a power cut may undo it."""
         with self._lock, self._database.plain_errors():

@@ -6,11 +6,11 @@ that loses the end of its log loses what it had not acknowledged, and nothing el
 writes is synced before a snapshot becomes valid, and folded again if it was lost before.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from sqlite3 import Connection
 
-from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow
+from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow, payout_id
 
 from .due import LocalDuePayouts
 from .emission import DUE_SCHEMA, Emission
@@ -152,6 +152,25 @@ class PayoutTable:
                 (reference, now_ms, id),
             )
 
+    def erase(self, member: str, token: str) -> int:
+        """Replace a member by a token, in ids as well, and return the number of its payouts. When
+        this returns, the file does not have the member any more. A second call does the same for
+        what is left."""
+        if not self._file.exists:
+            return 0
+        of_member = f"SELECT serial, {COLUMNS} FROM payout WHERE member = ?"
+        with self._file.overwriting() as connection:
+            rows = [
+                (serial, row_of(values))
+                for serial, *values in connection.execute(of_member, (member,))
+            ]
+            ids = {row.id: _id_with(row, token) for _, row in rows}
+            connection.executemany(
+                "UPDATE payout SET id = ?, member = ?, corrects = ? WHERE serial = ?",
+                [(ids[row.id], token, _renamed(ids, row.corrects), at) for at, row in rows],
+            )
+        return len(rows)
+
     def emit(self, until: DuePlace) -> None:
         self.emission.emit(until)
 
@@ -205,6 +224,12 @@ class PayoutTable:
             self._file.rows(f"SELECT 1 FROM payout WHERE uid = ? AND {_OPEN} LIMIT 1", (uid,))
         )
 
+    def open_of(self, member: str) -> int:
+        """Return how many payouts of a member are open."""
+        statement = f"SELECT count(*) FROM payout WHERE member = ? AND {_OPEN}"
+        rows = self._file.rows(statement, (member,))
+        return int(rows[0][0]) if rows else 0
+
     def knows(self, board: str) -> bool:
         found = self._file.rows(
             "SELECT 1 FROM payout WHERE board = ? AND published LIMIT 1", (board,)
@@ -221,6 +246,15 @@ class PayoutTable:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _id_with(row: PayoutRow, member: str) -> str:
+    """Return the id that a payout would have if it were of another member."""
+    return payout_id(row.uid, row.window, row.period, row.scope, member, row.prize, row.revision)
+
+
+def _renamed(ids: Mapping[str, str], id: str | None) -> str | None:
+    return None if id is None else ids.get(id, id)
 
 
 def _undo(connection: Connection, period: tuple[str, str, int], newest: int) -> int:
