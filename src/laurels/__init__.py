@@ -17,6 +17,7 @@ from typing import Any
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.archived import SealedInfo, VerifiedPeriod
+from laurels.core.erasing import Erasure, Remaining
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.payouts import Payout, PayoutPage, Revision
@@ -55,6 +56,7 @@ __all__ = [
     "Clock",
     "Column",
     "Entry",
+    "Erasure",
     "Estimate",
     "Event",
     "EventClock",
@@ -75,6 +77,7 @@ __all__ = [
     "PeriodInfo",
     "Receipt",
     "Receipts",
+    "Remaining",
     "Revision",
     "Sealed",
     "SealedInfo",

@@ -224,6 +224,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.clock_status().now_ms == NOW_MS
     with pytest.raises(InvalidClock):
         lb.accept_clock()
+    assert lb.erase("eve", "asked for it").boards == 0
     lb.hide("b", "bob", "bot")
     assert [each.member for each in lb.hidden("b")] == ["bob"]
     assert lb.show("b", "bob")
@@ -250,6 +251,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "ShowMember": 1,
         "HideEverywhere": 1,
         "ShowEverywhere": 1,
+        "EraseMember": 1,
         "Mend": 1,
         "ConfirmPayout": 1,
         "DisqualifyMember": 1,

@@ -187,6 +187,7 @@ class AsyncLeaderboards:
     remove = _awaited(Leaderboards.remove)
     hide = _awaited(Leaderboards.hide)
     show = _awaited(Leaderboards.show)
+    erase = _awaited(Leaderboards.erase)
     disqualify = _awaited(Leaderboards.disqualify)
     confirm = _awaited(Leaderboards.confirm)
     mend = _awaited(Leaderboards.mend)

@@ -20,6 +20,7 @@ from laurels.core.commands import (
     CreateBoard,
     DeleteBoard,
     DisqualifyMember,
+    EraseMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -32,6 +33,7 @@ from laurels.core.commands import (
     SubmitMany,
 )
 from laurels.core.due_payouts import BoardSelection, WaitingPayouts
+from laurels.core.erasing import Erasure
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.member_queries import (
@@ -61,6 +63,7 @@ from laurels.model.labels import label_pairs
 from laurels.model.score import Score
 from laurels.stores.base import Store
 from laurels.stores.intake.accept import warn_if_all_refused
+from laurels.stores.intake.tags import new_token
 from laurels.wire.audit_page import AuditPage
 
 from .recording import Administration
@@ -249,6 +252,22 @@ class Leaderboards:
         if board is None:
             return self._administration.write(HideEverywhere(member, reason, at_ms(until)))
         return self._administration.write(HideMember(board, member, reason, at_ms(until)))
+
+    def erase(self, member: str, reason: str) -> Erasure:
+        """Erase a person who asks for it: remove a member from every board of the store, with its
+        data and the ids of its events, and put a random token in its place in the archive, in
+        payouts and in the audit log. The places themselves stay, and the digests of sealed periods
+        still verify.
+
+        The answer names the places that may still name the member, such as backups. The member may
+        come back with a new event. The call may be repeated; if it fails midway, it is completed by
+        the next one or when the store is opened. The reason, a text of 1 to 500 characters, is in
+        the audit log with the token. Raises PayoutsOpen while the member has payouts that are not
+        confirmed, PeriodsUnsealed, ArchiveDamaged, StorageFailed, NotOnIndexServer. O(boards +
+        scopes + event ids + archived rankings); the archive's files with the member are written
+        anew.
+        """
+        return self._administration.write(EraseMember(member, reason, new_token()))
 
     def show(self, board: str | None, member: str) -> bool:
         """Show a hidden member again; return whether it was hidden. It then stands as if it had

@@ -22,6 +22,7 @@ from laurels.core.commands import (
     CreateBoard,
     DeleteBoard,
     DisqualifyMember,
+    EraseMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -70,6 +71,9 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             hidden = {"member": member, "reason": reason, "until": until_ms}
             given = reason if isinstance(reason, str) else None
             return AdministrativeCall("hide_everywhere", request=hidden, reason=given)
+        case EraseMember(_, reason, token):
+            given = reason if isinstance(reason, str) else None
+            return AdministrativeCall("erase", request={"token": token}, reason=given)
         case ShowEverywhere(member):
             return AdministrativeCall("show_everywhere", request={"member": member})
         case ShowMember(board, member):

@@ -5,6 +5,8 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from msgspec import field
+
 from laurels.errors import InvalidLimit, InvalidOffset
 from laurels.model.answer import Answer
 from laurels.model.windows.kinds import Window
@@ -42,10 +44,21 @@ class SealedInfo(Answer, frozen=True):
     digest: str
 
 
+class ErasedPlace(Answer, frozen=True):
+    """A place of a sealed period whose member was erased: its position, counted from 1, in the
+    scope of `labels`, and the token that stands there. The hash of the entry is that of the entry
+    before it was erased."""
+
+    token: str
+    position: int
+    labels: dict[str, str]
+
+
 class VerifiedPeriod(Answer, frozen=True):
     """A sealed period, verified: its digest when it was sealed, and that of its entries as they are
     read now from the archive and from the log. `log` is None if the log no longer reaches back to
-    the period, or if the period was corrected later. `verified` is whether all of them agree."""
+    the period, or if the period was corrected later. `verified` is whether all of them agree.
+    `erased` has the places whose members were erased; the digest includes their entries."""
 
     window: str
     period: str
@@ -55,6 +68,7 @@ class VerifiedPeriod(Answer, frozen=True):
     archive: str
     log: str | None
     verified: bool
+    erased: list[ErasedPlace] = field(default_factory=list)
 
 
 class Archived(Query[list[SealedInfo]], frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from msgspec import Struct
 from .closing import WindowClosing
 from .hiding import Hiding
 from .lifecycle import Floors, Refreshed
+from .pending_erasure import PendingErasure
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):
@@ -48,13 +49,14 @@ class DeletionRecord(Struct, frozen=True, array_like=True):
 class Head(Struct, frozen=True, array_like=True):
     """The offset and time of a snapshot. `hidden` has the members that are hidden on all boards,
     with their hidings. `deleted` has the deleted boards whose changes are kept, in the order of
-    their deletion."""
+    their deletion. `erasing` has the erasures that are not complete."""
 
     offset: int
     now_ms: int
     next_number: int
     hidden: list[tuple[bytes, Hiding]] = []
     deleted: list[DeletionRecord] = []
+    erasing: list[PendingErasure] = []
 
 
 HEAD = b"F"

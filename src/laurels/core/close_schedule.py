@@ -7,7 +7,7 @@ periods wait for a source that lags is looked at again in every round.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from msgspec.structs import replace
@@ -178,11 +178,26 @@ class CloseSchedule:
         self._index.touch(state.number)
         return True
 
+    def erased(self, state: BoardState, member: bytes, frozen: Collection[tuple[str, int]]) -> None:
+        """Record that a member was erased from a board; `frozen` are the windows and instances of
+        the frozen rankings that had it."""
+        for name, closing in state.closing.items():
+            for instance, sealed in closing.sealed.items():
+                if (name, instance) in frozen or member in sealed.hidden:
+                    hidden = [each for each in sealed.hidden if each != member]
+                    only = sealed.archive_only or (name, instance) in frozen
+                    closing.sealed[instance] = replace(sealed, hidden=hidden, archive_only=only)
+        self._index.touch(state.number)
+
     def forget(self, number: int) -> None:
         """Forget a board."""
         self._ready.pop(number, None)
         for each in [each for each in self.unsealed if each[0] == number]:
             del self.unsealed[each]
+
+    def unsettled(self, states: Iterable[BoardState]) -> list[BoardState]:
+        """Return those of some boards that have periods to be closed or sealed. O(boards)."""
+        return [state for state in states if not self.is_settled(state, self._time_of(state))]
 
     # What is due
 

@@ -46,7 +46,9 @@ class ClosedPeriod(Struct, frozen=True, array_like=True, gc=False):
 class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     """A period whose standings are in the archive: the number of entries in all scopes, and their
     digest. `revision` counts the corrections. `hide_zero` and `hidden` are as in `ClosedPeriod`,
-    and `prizes` are those of the definition at its closing, as text; empty if there were none."""
+    and `prizes` are those of the definition at its closing, as text; empty if there were none. With
+    `archive_only` the rankings in memory have lost members since, so that only the archive has the
+    standings."""
 
     sealed_ms: int
     entries: int
@@ -55,6 +57,7 @@ class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     hide_zero: bool = False
     hidden: list[bytes] = []
     prizes: str = ""
+    archive_only: bool = False
 
 
 class WindowClosing(Struct, array_like=True):
@@ -236,13 +239,13 @@ def state_of(
 
 def is_archived(board: ClosingBoard, window: Window, instance: int, now_ms: int) -> bool:
     """Return whether the archive, and not the index, answers queries about a period: whether it is
-    sealed, and has been corrected or is no longer in memory."""
+    sealed, and has been corrected, has lost a member in memory or is no longer there."""
     closing = board.closing.get(window.name)
     sealed = None if closing is None else closing.sealed.get(instance)
     if sealed is None:
         return False
     oldest = window.oldest_stored(board.floors.get(window.name, MIN_MS), now_ms)
-    return sealed.revision > 0 or oldest is None or instance < oldest
+    return sealed.revision > 0 or sealed.archive_only or oldest is None or instance < oldest
 
 
 def seal_of(board: ClosingBoard, window: Window, period: Period) -> SealedPeriod | None:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct
 
 from laurels.model.board import Board
 
+from .erasing import Erasure
 from .mending import RankingEntries
 from .payouts import Payout, Revision
 from .receipt import Receipt, Receipts
@@ -113,7 +114,19 @@ class ShowEverywhere(Command[bool], frozen=True):
     member: str
 
 
-StoreCommand = HideEverywhere | ShowEverywhere
+class EraseMember(Command[Erasure], frozen=True):
+    """Erases a person: removes a member from all boards, and replaces it by `token` in the archive,
+    in payouts and in the audit log."""
+
+    member: str
+    reason: str
+    token: str
+
+
+HidingCommand = HideEverywhere | ShowEverywhere
+"""A write that hides a member on all boards, or shows it again."""
+
+StoreCommand = HidingCommand | EraseMember
 """A write that concerns all boards of a store."""
 
 

@@ -5,7 +5,7 @@ and recovery both call it with the same records, so they end in the same state. 
 depends on earlier events is decided here, in log order.
 
 The effects of passing time are in `advancing.py`, those of hiding in `hiding_boards.py`, those of
-deleting a board in `recorded_boards.py`.
+erasing in `erasing_boards.py`, those of deleting a board in `recorded_boards.py`.
 """
 
 from collections.abc import Collection
@@ -66,6 +66,9 @@ class Fold(WholeBoards):
             return self.mend(record) > 0
         if isinstance(record, records.HideOnAll | records.ShowOnAll):
             return self._change_everywhere(record)
+        if isinstance(record, records.Erase | records.Erased):
+            self._apply_erasure(record)
+            return True
         if isinstance(record, records.Confirm):
             self._confirm(record)
             return True
@@ -109,6 +112,7 @@ class Fold(WholeBoards):
                 self._remove_if_gone(state)
             case records.Disqualify():
                 if self.closings.revise(state, record):
+                    state.views.clear()
                     self._publish(state, record)
                 self._record(state, disqualify_block(state.rules, record))
             case records.Position():

@@ -13,7 +13,7 @@ from laurels.errors import FormatTooNew, LogDamaged
 from laurels.model.labels import Values
 
 FORMAT = 4
-"""The format of an entry with records that hide members or show them again, that close or seal a
+"""The format of an entry with records that hide members, show or erase them, that close or seal a
 period, or that move the position of a sink in the changes of a deleted board. Versions that know
 the formats up to 3 do not know these records."""
 _MENDED = 3
@@ -252,6 +252,24 @@ class Disqualify(_OfPeriod, frozen=True, array_like=True, tag="disqualify"):
     tag: int = 0
 
 
+class Erase(_Header, frozen=True, array_like=True, tag="erase"):
+    """A member is erased from all boards: from here on a token stands in its places. `archived` are
+    the numbers of the boards that have sealed periods with the member. `board` is `EVERYWHERE`."""
+
+    member: bytes
+    token: str
+    reason: str
+    archived: list[int]
+    tag: int = 0
+
+
+class Erased(_Header, frozen=True, array_like=True, tag="erased"):
+    """The erasure of a member is complete: the archive, the payouts and the audit log do not have
+    the member any more. `board` is `EVERYWHERE`."""
+
+    member: bytes
+
+
 Record = (
     Events
     | JudgedEvents
@@ -276,6 +294,8 @@ Record = (
     | Confirm
     | EmitPayouts
     | Disqualify
+    | Erase
+    | Erased
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
@@ -290,6 +310,8 @@ _NEW_TAGS = (
     b"\xa7confirm",
     b"\xa4emit",
     b"\xaadisqual",
+    b"\xa5erase",
+    b"\xa6erased",
 )
 
 

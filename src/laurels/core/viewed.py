@@ -12,7 +12,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import cursor as cursors
 from .board_state import BoardState
-from .closing import ensure_sealed
+from .closing import ensure_sealed, is_archived
 from .index import Offset
 from .named_windows import readable, window_named
 from .ranking_key import ranking_key
@@ -66,6 +66,8 @@ class ViewedRanking:
         self._lists_all = self._zeros is None and self._hidden is None
         """Whether the lists have all entries of the ranking."""
         steady = self._decayed is None and self._refreshed is None and self._lists_all
+        if closing is not None and is_archived(state, chosen, self.key.instance, now_ms):
+            steady = False  # the ranking in memory is not what the period shows
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""

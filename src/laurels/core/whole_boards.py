@@ -10,13 +10,13 @@ from . import record as records
 from .adoption import Unfinished
 from .board_record import Head, board_record, encode
 from .board_state import BoardState, new_state, record_of
+from .erasing_boards import ErasingBoards
 from .hidden import HiddenMembers
 from .hiding import EVERYWHERE
-from .hiding_boards import HidingBoards
 from .index import Index
 
 
-class WholeBoards(HidingBoards):
+class WholeBoards(ErasingBoards):
     """Boards and their rankings. The boards can be described for a snapshot, restored from it, and
     copied from another store."""
 
@@ -35,10 +35,11 @@ class WholeBoards(HidingBoards):
 
     def head(self) -> Head:
         """Return the offset, the time, the next board number, the members that are hidden on all
-        boards, and the deleted boards of this fold."""
+        boards, the deleted boards and the incomplete erasures of this fold."""
         hidden = list(self.everywhere.items())
         deleted = [deletion.record() for deletion in self.deletions]
-        return Head(self.offset, self.now_ms, self.next_number, hidden, deleted)
+        erasing = list(self.erasing.values())
+        return Head(self.offset, self.now_ms, self.next_number, hidden, deleted, erasing)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
         """Restore the state that `head` and `describe` of another fold returned. This fold has to
@@ -46,6 +47,7 @@ class WholeBoards(HidingBoards):
         for member, hiding in head.hidden:
             self.everywhere.hide(member, hiding)
         self.hiding_ends.watch(EVERYWHERE, head.hidden)
+        self.erasing = {each.member: each for each in head.erasing}
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)

@@ -27,6 +27,7 @@ ChangeKind = Literal[
     "disqualify",
     "payout",
     "confirm",
+    "erase",
     "initial",
     "initial_end",
 ]
@@ -67,8 +68,9 @@ class Change(Answer, frozen=True):
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
     `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
     revision, the number of entries and the digest. For `disqualify` it has these and the reason,
-    for `payout` the payout that is due, for `confirm` the payout's id and the reference. The last
-    change of a board is `delete`.
+    for `payout` the payout that is due, for `confirm` the payout's id and the reference, for
+    `erase` the token that stands in the places of the member, and the reason. The last change of a
+    board is `delete`.
     """
 
     id: str
@@ -155,13 +157,15 @@ def is_left_out(change: Change) -> bool:
     return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)
 
 
-_CONFIDENTIAL: frozenset[ChangeKind] = frozenset({"hide", "disqualify", "payout", "confirm"})
+_CONFIDENTIAL: frozenset[ChangeKind] = frozenset(
+    {"hide", "disqualify", "payout", "confirm", "erase"}
+)
 """The kinds of changes whose `data` is only for those who administer the board."""
 
 
 def without_reasons(page: ChangePage) -> ChangePage:
     """Return a page for readers that do not administer the board: without the reasons for which
-    members were hidden or disqualified, and without the references of payments."""
+    members were hidden, disqualified or erased, and without the references of payments."""
     if all(change.kind not in _CONFIDENTIAL for change in page.changes):
         return page
     changes = [

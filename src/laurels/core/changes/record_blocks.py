@@ -5,7 +5,17 @@ from typing import Protocol
 import msgspec
 
 from laurels.core.hiding import Hiding
-from laurels.core.record import Close, Confirm, Disqualify, Hide, MendRanking, Position, Seal, Show
+from laurels.core.record import (
+    Close,
+    Confirm,
+    Disqualify,
+    Erase,
+    Hide,
+    MendRanking,
+    Position,
+    Seal,
+    Show,
+)
 from laurels.model.labels import labels_of
 from laurels.model.rules import Rules
 
@@ -89,6 +99,12 @@ def disqualify_block(rules: Rules, record: Disqualify) -> WriteBlock:
         "digest": record.digest.hex(),
     }
     return write_block(record, "disqualify", record.member, msgspec.json.encode(noted))
+
+
+def erase_block(record: Erase) -> WriteBlock:
+    """Return the block of a record that erases a member."""
+    noted = {"token": record.token, "reason": record.reason}
+    return write_block(record, "erase", record.member, msgspec.json.encode(noted))
 
 
 def _label_of(rules: Rules, window: str, instance: int) -> str | None:

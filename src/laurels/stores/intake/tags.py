@@ -13,6 +13,11 @@ def new_uid() -> str:
     return secrets.token_hex(8)
 
 
+def new_token() -> str:
+    """Return a random id that stands in the places of an erased member."""
+    return f"erased-{secrets.token_hex(12)}"
+
+
 def new_secret(nbytes: int) -> bytes:
     """Return random bytes that nobody can guess."""
     return secrets.token_bytes(nbytes)

@@ -76,11 +76,15 @@ class LocalCommits(LocalReads):
         for _ in range(CLOSINGS if closes else 0):
             if not self.commit(Task(self._close_share)):
                 break
-        if self._fold.closings.unsealed:
+        if self._fold.closings.unsealed or (self._fold.erasing and self.has_erasures()):
             self.start_sealing()
         if emits := self._has_due_payouts():
             self.commit(Task(self._emit_share))
         return max(left, int(ready or closes or emits)), until_ms
+
+    @abstractmethod
+    def has_erasures(self) -> bool:
+        """Return whether erasures wait for their completion."""
 
     @abstractmethod
     def start_sealing(self) -> None:

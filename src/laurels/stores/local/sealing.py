@@ -6,6 +6,7 @@ between the two, the periods are closed but not sealed, and are written again: w
 of a period is used only once the period is sealed.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -37,6 +38,11 @@ class LocalSealing(LocalUpkeep):
     """The part of the store of one process that seals closed periods. The functions in
     `before_seal` are called with the periods that are about to be sealed; what they store must be
     durable when they return, and the same when they are called again."""
+
+    @abstractmethod
+    def resume_erasures(self, pause: Callable[[], None]) -> None:
+        """Complete the erasures that a failure or a kill has interrupted. `pause` is called between
+        pieces of the work."""
 
     def seal(self) -> Sealed:
         """Close all periods that are due, seal all that are closed, and emit all payouts that are
@@ -79,8 +85,10 @@ class LocalSealing(LocalUpkeep):
                 pass
 
     def _seal_all(self, pause: Callable[[], None] = lambda: None) -> int:
-        """Seal all closed periods; return their number. `pause` is called between pieces of the
-        work."""
+        """Complete the erasures that were interrupted, and seal all closed periods; return the
+        number of these periods. `pause` is called between pieces of the work."""
+        if self._fold.erasing:
+            self.resume_erasures(pause)
         sealed = 0
         while done := self._seal_some(pause=pause):
             sealed += done

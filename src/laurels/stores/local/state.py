@@ -31,7 +31,7 @@ from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.scheduler import SnapshotScheduler
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.wire.audit_entry import AuditStore, MemoryAudit
+from laurels.wire.audit_entry import ErasableAudit, MemoryAudit
 from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .archive.archive import Archive
@@ -66,7 +66,7 @@ class LocalState(Paced):
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
-        audit_log: AuditStore | None = None,
+        audit_log: ErasableAudit | None = None,
         archive: Archive | None = None,
         payouts: PayoutTable | None = None,
     ) -> None:
@@ -93,12 +93,14 @@ class LocalState(Paced):
         self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
         self._on_close.append(partial(self._past_threads.shutdown, wait=False))
         self._on_close.append(self._changes.close)
-        self.audit_log = MemoryAudit() if audit_log is None else audit_log
+        self.audit_log: ErasableAudit = MemoryAudit() if audit_log is None else audit_log
         self._on_close.append(self.audit_log.close)
         self.archive = Archive(MemorySegments(), new_secret) if archive is None else archive
         self._on_close.append(self.archive.close)
         self.before_seal: list[Callable[[Sequence[SealDraft]], None]] = []
         self._sealing = SealingThread(stopwatch, rest)
+        self._blocked_erasures: set[bytes] = set()
+        """Members whose erasure waits for the next call, since the archive is damaged."""
         self.payouts = PayoutTable(None) if payouts is None else payouts
         self._on_close.append(self.payouts.close)
         recovered = recover(log, self._snapshots(), new_index, self._changes, self.payouts)

@@ -21,7 +21,8 @@ from laurels.core.commands import (
     DefinitionCommand,
     DeleteBoard,
     DisqualifyMember,
-    StoreCommand,
+    EraseMember,
+    HidingCommand,
     Submit,
     SubmitMany,
 )
@@ -49,11 +50,11 @@ from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFiles
 from laurels.timeline.clock import Clock
-from laurels.wire.audit_entry import AuditStore
+from laurels.wire.audit_entry import ErasableAudit
 
 from .archive.archive import Archive
 from .copies import LocalCopies
-from .correcting import LocalCorrections
+from .erasing import LocalErasing
 from .payouts.due import LocalDuePayouts
 from .payouts.making import stage_drafts
 from .payouts.table import PayoutTable
@@ -65,7 +66,7 @@ SETTLING_ATTEMPTS = 3
 T = TypeVar("T")
 
 
-class Service(LocalCorrections):
+class Service(LocalErasing):
     """The store of one process. The state, reads, commits and upkeep are in its base classes, each
     in a module of its own."""
 
@@ -79,7 +80,7 @@ class Service(LocalCorrections):
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         changes: ChangeRows | None = None,
-        audit_log: AuditStore | None = None,
+        audit_log: ErasableAudit | None = None,
         archive: Archive | None = None,
         payouts: PayoutTable | None = None,
     ) -> None:
@@ -99,6 +100,8 @@ class Service(LocalCorrections):
         if not self._event_time:  # a replayed history owes nobody anything
             self.before_seal.append(partial(stage_drafts, self.payouts, self.archive))
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
+        if self._fold.erasing:
+            self.start_sealing()
 
     @property
     def due_payouts(self) -> LocalDuePayouts:
@@ -141,10 +144,12 @@ class Service(LocalCorrections):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raise an error if it is refused."""
-        if isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
+        if isinstance(command, DeleteBoard | CreateBoard | HidingCommand):
             committed = self._write_settled(command)
         elif isinstance(command, DisqualifyMember):
             committed = self.disqualify(command)
+        elif isinstance(command, EraseMember):
+            committed = self.erase(command)
         else:
             committed = self.commit(self._to_write(command))
         if isinstance(command, DefinitionCommand):
@@ -162,10 +167,12 @@ class Service(LocalCorrections):
             committed, place = await self.submit_one(
                 command.board, copy_event(command.event), command.window, command.scope
             )
-        elif isinstance(command, DeleteBoard | CreateBoard | StoreCommand):
+        elif isinstance(command, DeleteBoard | CreateBoard | HidingCommand):
             committed = await asyncio.to_thread(self._write_settled, command)
         elif isinstance(command, DisqualifyMember):
             committed = await asyncio.to_thread(self.disqualify, command)
+        elif isinstance(command, EraseMember):
+            committed = await asyncio.to_thread(self.erase, command)
         else:
             accept = partial(self._to_write, command)
             write = await asyncio.to_thread(accept) if is_long(command) else accept()
@@ -176,11 +183,11 @@ class Service(LocalCorrections):
             committed = self.payout(command.payout)
         return result_of(command, committed, place)
 
-    def _write_settled(self, command: DeleteBoard | CreateBoard | StoreCommand) -> Any:
+    def _write_settled(self, command: DeleteBoard | CreateBoard | HidingCommand) -> Any:
         """Delete a board, or create one whose name may be that of a board that is no longer
         retained, after the closed periods of the old board were sealed. Hide or show a member on
         all boards, after the due periods of all boards were closed."""
-        if isinstance(command, StoreCommand):
+        if isinstance(command, HidingCommand):
             self.close_due()
             return self.commit(to_write(self, command))
         name = command.name if isinstance(command, DeleteBoard) else command.board.name
@@ -243,5 +250,5 @@ class Service(LocalCorrections):
             closings = self._fold.closings
             if closings.is_used and closings.may_be_due(self._fold.clock_ms):
                 self._close_share()
-        if self._fold.closings.unsealed:
+        if self._fold.closings.unsealed or (self._fold.erasing and self.has_erasures()):
             self.start_sealing()

@@ -2,12 +2,15 @@
 
 from contextlib import nullcontext
 
-from laurels.core.archived import VerifiedPeriod
+from laurels.core.archived import ErasedPlace, VerifiedPeriod
 from laurels.core.closing import ensure_sealed
 from laurels.core.named_windows import readable, window_named
+from laurels.core.standing import FIRST
+from laurels.model.labels import labels_of
 from laurels.stores.local.recovery.sealed_period import digest_of, fold_until_sealed
 from laurels.timeline.instants import MIN_MS
 
+from .archive.erasing import erased_in
 from .archive.segment import ArchivedPeriod, PeriodKey
 from .frozen import FrozenRankings, frozen_period
 from .sealing import LocalSealing
@@ -43,6 +46,10 @@ class LocalVerifying(LocalSealing):
             in_archive,
             in_log,
             in_archive == digest and in_log in (None, digest),
+            [
+                ErasedPlace(each.token, each.position + FIRST, labels_of(scope))
+                for scope, each in erased_in(archived)
+            ],
         )
 
     def _digest_in_log(self, number: int, key: PeriodKey, archived: ArchivedPeriod) -> str | None:

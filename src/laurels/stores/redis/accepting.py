@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from laurels.core.board_state import BoardState
-from laurels.core.commands import Command, HideEverywhere, HideMember, ShowEverywhere, ShowMember
+from laurels.core.commands import (
+    Command,
+    EraseMember,
+    HideEverywhere,
+    HideMember,
+    ShowEverywhere,
+    ShowMember,
+)
 from laurels.core.named_windows import window_named
 from laurels.errors import UnknownWindow
 from laurels.errors.index_server import NotOnIndexServer
@@ -65,6 +72,8 @@ class KnownBoards:
 
 def ensure_possible(command: Command[Any]) -> None:
     """Raise NotOnIndexServer for a command that boards on an index server do not support."""
+    if isinstance(command, EraseMember):
+        raise NotOnIndexServer("its boards cannot erase members")
     if isinstance(command, HideEverywhere | ShowEverywhere):
         raise NotOnIndexServer("its boards cannot hide members")
     if isinstance(command, HideMember | ShowMember):

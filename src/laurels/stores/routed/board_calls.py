@@ -12,9 +12,11 @@ from laurels.core.commands import (
     CreateBoard,
     DefinitionCommand,
     DeleteBoard,
+    EraseMember,
     StoreCommand,
     board_of,
 )
+from laurels.core.erasing import merged_erasure
 from laurels.core.index import Index
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
@@ -108,10 +110,12 @@ class BoardCalls(AllBoards):
 
     def _write_everywhere(self, command: Command[Any]) -> Any:
         """Carry out a command in all stores. If it has a result, return whether that of any store
-        is true. Index servers come first, since they may refuse the command before any other store
-        has carried it out."""
+        is true, or all erasures as one. Index servers come first, since they may refuse the command
+        before any other store has carried it out."""
         stores = sorted(self._all(), key=lambda store: store.is_exact)
         results = [store.write(command) for store in stores]
+        if isinstance(command, EraseMember):
+            return merged_erasure(results)
         return None if results[DEFAULT] is None else any(results)
 
     def _store_for(self, board: str, command: Command[Any]) -> Servable:

@@ -1,0 +1,129 @@
+"""Erasing a person: the member is removed from all that runs on every board, and what has to stay
+names a token instead.
+
+The record `Erase` removes the member from the boards, and puts it on the list of erasures that are
+not complete. Then the archive, the payouts and the audit log are rewritten, each of which is done
+again after a kill, and the record `Erased` completes the erasure. The token is random: nothing
+leads from it to the member.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from laurels.model.answer import Answer
+from laurels.model.labels import ALL
+
+from .board_state import BoardState
+from .index import Index
+from .scope_scan import ScopeScan
+
+BOARDS = 500
+"""The number of boards that are searched in a share."""
+IDS = 20_000
+"""The number of event ids that are searched in a share."""
+
+
+class Remaining(Answer, frozen=True):
+    """A place that may still name an erased member: `log`, `snapshots`, `memory`, `changes`,
+    `sinks` or `backups`. `until` says when or by what it ends; `boards` and `sinks` are named where
+    there are some."""
+
+    place: str
+    until: str
+    until_ms: int | None = None
+    names: list[str] = field(default_factory=list)
+
+
+class Erasure(Answer, frozen=True):
+    """An erased member: the token that stands in its places, and the numbers of boards on which it
+    was, of sealed periods (each revision) and of payouts that name the token now, and of entries of
+    the audit log. The places that may still name the member remain."""
+
+    token: str
+    at_ms: int
+    boards: int
+    periods: int
+    payouts: int
+    audit_entries: int
+    remains: list[Remaining]
+
+
+def merged_erasure(erasures: Sequence[Erasure]) -> Erasure:
+    """Return the erasures of a member from several stores as one."""
+    first = erasures[0]
+    return Erasure(
+        first.token,
+        max([each.at_ms for each in erasures]),
+        sum([each.boards for each in erasures]),
+        sum([each.periods for each in erasures]),
+        sum([each.payouts for each in erasures]),
+        sum([each.audit_entries for each in erasures]),
+        [place for each in erasures for place in each.remains],
+    )
+
+
+class Traces(Struct, frozen=True):
+    """Where a board has a member: the scopes in which it is ranked, and its event ids."""
+
+    scopes: list[str]
+    ids: list[bytes]
+
+
+class SearchedBoards(Protocol):
+    """The boards that are searched for a member."""
+
+    @property
+    def index(self) -> Index: ...
+
+    @property
+    def boards(self) -> Mapping[str, BoardState]: ...
+
+
+class ErasureScan:
+    """A search, in shares, for the boards that have a member; `found` has those found so far, by
+    number. Nothing may be written between the shares."""
+
+    def __init__(self, member: bytes) -> None:
+        self.found: dict[int, Traces] = {}
+        self._member = member
+        self._search: Iterator[None] | None = None
+
+    def search_share(self, boards: SearchedBoards) -> bool:
+        """Search the next share; return whether it was the last one."""
+        if self._search is None:
+            self._search = self._shares(boards)
+        return next(self._search, True) is True
+
+    def _shares(self, boards: SearchedBoards) -> Iterator[None]:
+        for at, state in enumerate(list(boards.boards.values())):
+            if at and not at % BOARDS:
+                yield
+            scan = ScopeScan(state.number, self._member)
+            while not scan.search_share(boards.index):
+                yield
+            index, number, member = boards.index, state.number, self._member
+            scopes = index.scopes_with_member(number, member, (ALL,)) + scan.scopes
+            ids: list[bytes] = []
+            place: int | None = 0
+            while place is not None:
+                some, place = index.ids_of(number, member, place, IDS)
+                ids += some
+                if place is not None:
+                    yield
+            if scopes or ids or self._is_named(boards.index, state):
+                self.found[number] = Traces(scopes, ids)
+
+    def _is_named(self, index: Index, state: BoardState) -> bool:
+        """Return whether a board has data of the member, or hides it or did so in a closed
+        period."""
+        return (
+            index.data(state.number, [self._member.decode()]) != [None]
+            or state.hidden.stored(self._member) is not None
+            or any(
+                self._member in sealed.hidden
+                for closing in state.closing.values()
+                for sealed in closing.sealed.values()
+            )
+        )

@@ -1,0 +1,149 @@
+"""Erasing a member from a local store: from memory by a record, then from what is on the disk.
+
+The record removes the member from all boards, and notes that its erasure is not complete. Then the
+archive, the payouts and the audit log are rewritten; each of these is durable, and has no effect
+when it is done again. At last another record says that the erasure is complete. A store that is
+opened in between does the rest.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from laurels.core.changes.answers import SINK_PREFIX
+from laurels.core.commands import EraseMember
+from laurels.core.erasing import Erasure, Remaining
+from laurels.errors import ArchiveDamaged, PeriodsUnsealed, StorageFailed
+from laurels.model.event import member_bytes
+from laurels.stores.intake.confirming import ensure_short_text
+from laurels.stores.intake.erasing import ErasingWrite, completion
+from laurels.stores.intake.writes import Task
+
+from .correcting import LocalCorrections
+from .log.base import ERASED_UNTIL
+
+ATTEMPTS = 10
+"""How often all closed periods are sealed before an erasure, until none is closed meanwhile."""
+_log = logging.getLogger("laurels")
+
+
+class LocalErasing(LocalCorrections):
+    """The part of the store of one process that erases members."""
+
+    def erase(self, command: EraseMember) -> Erasure:
+        """Erase a member. A call that fails after the member was removed from the boards is
+        completed by the next one, or when the store is opened."""
+        ensure_short_text(command.reason, "reason")
+        member = member_bytes(command.member)
+        with self._sealing.exclusive():
+            numbers = self._erase_from_boards(command, member)
+            periods, payouts, entries = self._erase_from_files(member, command.token, self._rest)
+            self._complete(member)
+        with self.reading():
+            remains = list(self._remaining(numbers))
+            at_ms = self._fold.now_ms
+        return Erasure(command.token, at_ms, len(numbers), periods, payouts, entries, remains)
+
+    def resume_erasures(self, pause: Callable[[], None]) -> None:
+        """Complete the erasures that a failure or a kill has interrupted. If that fails, they stay
+        incomplete; a disk that is full is tried again after the next commits. `pause` is called between
+        pieces of the work."""
+        for pending in list(self._fold.erasing.values()):
+            try:
+                self._erase_from_files(pending.member, pending.token, pause)
+                self._complete(pending.member)
+            except (ArchiveDamaged, StorageFailed) as error:
+                _log.warning("the erasure of %s is not complete: %s", pending.token, error)
+                if isinstance(error, ArchiveDamaged):
+                    self._blocked_erasures.add(pending.member)
+
+    def has_erasures(self) -> bool:
+        """Return whether erasures wait for their completion. O(1) if there are none."""
+        return bool(self._fold.erasing) and not self._blocked_erasures.issuperset(
+            self._fold.erasing
+        )
+
+    def _erase_from_boards(self, command: EraseMember, member: bytes) -> list[int]:
+        """Remove a member from all boards, and return the numbers of those that had it. Its closed
+        periods are sealed first. No snapshot is taken meanwhile, since a copy in progress may have
+        event ids of the member already."""
+        for attempt in range(ATTEMPTS):
+            self._settle_all()
+            archived = self._archived_boards(member)
+            try:
+                with self._snapshot_scheduler.exclusive():
+                    numbers: list[int] = self.commit(ErasingWrite(command, archived))
+            except PeriodsUnsealed:  # another period was closed meanwhile
+                if attempt + 1 == ATTEMPTS:
+                    raise
+            else:
+                return numbers
+        raise AssertionError("the last attempt returns or raises")
+
+    def _settle_all(self) -> None:
+        """Close all periods that are due, and seal all that are closed."""
+        with self.reading():
+            fold = self.advanced_fold()
+            unsettled = [each.number for each in fold.closings.unsettled(fold.boards.values())]
+        if unsettled:
+            self.commit(Task(partial(self._close_boards, unsettled)))
+        while self._seal_some():
+            pass
+
+    def _archived_boards(self, member: bytes) -> list[int]:
+        """Return the numbers of the boards with sealed periods that have a member."""
+        uids = {key.uid for key in self.archive.find(member)}
+        with self.reading():
+            return [state.number for state in self._fold.boards.values() if state.uid in uids]
+
+    def _erase_from_files(
+        self, member: bytes, token: str, pause: Callable[[], None]
+    ) -> tuple[int, int, int]:
+        """Erase a member from the archive, the payouts and the audit log. Return how many periods,
+        payouts and entries had it."""
+        name = member.decode()
+        payouts = self.payouts.erase(name, token)
+        entries = self.audit_log.erase(name, token)
+        return self.archive.erase(member, token, pause), payouts, entries
+
+    def _complete(self, member: bytes) -> None:
+        """Record that the erasure of a member is complete, and up to which entry the log names
+        it."""
+        self.commit(Task(self._note_erased))
+        self.commit(completion(member))
+
+    def _note_erased(self) -> None:
+        """Note that the log may name erased members up to the next entry, the completion."""
+        self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
+
+    def _remaining(self, numbers: Iterable[int]) -> Iterator[Remaining]:
+        """Yield the places that may still name a member who was erased from these boards."""
+        states = [state for each in numbers if (state := self._fold.find_by_number(each))]
+        if self._files is None:
+            yield Remaining("memory", "the store is closed")
+        else:
+            is_kept = self._log.note("log_keep") == "all"
+            trimmed = "two more snapshots have been taken, such as by `laurels snapshot`"
+            yield Remaining("log", "the log is no longer kept (log_keep)" if is_kept else trimmed)
+            yield Remaining("snapshots", trimmed)
+            yield Remaining("memory", "the process ends")
+        keeping = [*states, *[each.state for each in self._fold.deletions]]
+        keeping = [state for state in keeping if state.rules.changes_ms]
+        if keeping:
+            until_ms = self._fold.now_ms + max([state.rules.changes_ms for state in keeping])
+            names = sorted({state.board.name for state in keeping})
+            yield Remaining("changes", "the boards no longer keep them", until_ms, names)
+        sinks = sorted(
+            {
+                source.removeprefix(SINK_PREFIX)
+                for state in states
+                for source in state.positions
+                if source.startswith(SINK_PREFIX)
+            }
+        )
+        if sinks:
+            yield Remaining(
+                "sinks", "their targets have carried out the change `erase`", None, sinks
+            )
+        if self._files is not None:
+            yield Remaining("backups", "they are removed")

@@ -1,0 +1,313 @@
+"""Erased members: nothing that runs has them, and what stays names a token in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import laurels
+from laurels.errors import MemberEmpty
+from laurels.errors.index_server import NotOnIndexServer
+from laurels.errors.payouts import InvalidReference, PayoutsOpen
+from laurels.stores.local.sealing_thread import SealingThread
+from tests.calendar_by_scanning import HOUR
+from tests.changes import all_changes
+from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import IMPLEMENTATIONS, STORES, Deployment, Implementation
+from tests.counts import rare
+from tests.stateful import rules
+from tests.stateful.choices import COMBINATIONS
+from tests.stateful.world import World
+
+pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
+
+DAY = 24 * HOUR
+ODD = ["zoe/../b", "a\"b'c", "new\nline", "%2F", "é" * 64, "\x00", "; DROP TABLE payout; --"]
+PRIZES: dict[str, Any] = {
+    "list": [{"name": "gold", "ranks": [1, 2], "amount": "5.00", "scale": 2}],
+    "pay_after": "1h",
+}
+STEPS: tuple[rules.Rule, ...] = (
+    rules.erase,
+    rules.erase,
+    rules.hide,
+    rules.show,
+    rules.submit,
+    rules.submit,
+    rules.submit_many,
+    rules.scatter,
+    rules.remove,
+    rules.pass_time,
+    rules.cross,
+    rules.change,
+    rules.restart,
+    rules.snapshot,
+    rules.set_data,
+    rules.read_on,
+    rules.query,
+    rules.begin_anew,
+    rules.check,
+    rules.seal,
+)
+
+
+@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    chosen: Implementation = request.param
+    return chosen
+
+
+@pytest.fixture
+def deployment(
+    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Deployment]:
+    with Deployment(implementation, tmp_path, clock) as deployment:
+        yield deployment
+
+
+def listed(lb: laurels.Leaderboards, board: str = "b", **ranking: Any) -> list[str]:
+    return [entry.member for entry in lb.top(board, **ranking)]
+
+
+def season(lb: laurels.Leaderboards, clock: laurels.ManualClock, *members: str) -> str:
+    """Create a board with a sealed day in which these members are ranked; return its label."""
+    day = {"type": "day", "prizes": PRIZES}
+    lb.create(
+        laurels.Board(
+            "b", windows=["all", day, "rolling:7d/1d"], changes="30d", scopes=[[], ["room"]]
+        )
+    )
+    events = [
+        laurels.Event(member, 100 - at, id="first", labels={"room": "1"})
+        for at, member in enumerate(members)
+    ]
+    lb.submit_many("b", events)
+    period = lb.periods("b", "day")[0]
+    clock.set(period.end_ms + HOUR)
+    lb.seal()
+    clock.advance(2 * HOUR)
+    for payout in lb.payouts("b", state="due"):
+        lb.confirm("b", payout.id, "paid")
+    return period.label
+
+
+def test_an_erased_member_leaves_its_places_and_nothing_else(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("other"))
+    label = season(lb, clock, "ann", "zoe", "cid")
+    before = lb.verify("b", period=label, window="day")
+    assert before.verified
+    lb.set_data("b", "zoe", {"name": "Zoë"})
+    lb.hide(None, "zoe", "under review")
+    lb.hide("b", "zoe", "under review")
+    lb.submit("other", "zoe", 1)
+    erasure = lb.erase("zoe", "asked for it")
+    token = erasure.token
+    assert (erasure.boards, erasure.periods, erasure.payouts) == (2, 1, 1)
+    assert "zoe" not in token
+    for ranking in ({}, {"window": "rolling:7d/1d"}, {"labels": {"room": "1"}}):
+        assert listed(lb, **ranking) == ["ann", "cid"]
+    assert listed(lb, "other") == []
+    assert lb.hidden("b") == lb.hidden() == []
+    for scope in ({}, {"room": "1"}):
+        then: dict[str, Any] = {"window": "day", "period": label, "labels": scope}
+        assert listed(lb, **then) == ["ann", token, "cid"]
+        assert [lb.rank("b", m, **then) for m in ("ann", "zoe", token)] == [1, None, 2]
+    after = lb.verify("b", period=label, window="day")
+    assert after.verified
+    assert (after.digest, after.entries) == (before.digest, before.entries)
+    assert [(each.token, each.position, each.labels) for each in after.erased] == [
+        (token, 2, {}),
+        (token, 2, {"room": "1"}),
+    ]
+    [payout] = lb.payouts("b", member=token)
+    assert (payout.reference, payout.position) == ("paid", 2)
+    assert payout.id.split("/")[4] == token
+    assert not lb.payouts("b", member="zoe")
+    lb.check()
+    lb.rebuild()
+    assert listed(lb, window="day", period=label) == ["ann", token, "cid"]
+
+
+def test_an_erased_member_may_come_back(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"]))
+    lb.submit("b", "zoe", 5, id="x")
+    assert lb.submit("b", "zoe", 5, id="x").status == "duplicate"
+    first = lb.erase("zoe", "asked for it")
+    receipt = lb.submit("b", "zoe", 3, id="x")
+    assert (receipt.status, receipt.previous_score, receipt.score) == ("applied", None, 3)
+    second = lb.erase("zoe", "asked for it again")
+    assert second.token != first.token
+    assert (second.boards, second.periods) == (1, 0)
+    third = lb.erase("zoe", "and again")
+    assert (third.boards, third.periods, third.payouts) == (0, 0, 0)
+    assert listed(lb) == []
+
+
+def test_a_member_with_open_payouts_is_paid_first(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    day = {"type": "day", "prizes": PRIZES}
+    lb.create(laurels.Board("b", windows=[day]))
+    lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
+    clock.advance(DAY)
+    lb.seal()
+    with pytest.raises(PayoutsOpen, match="not confirmed: 1"):
+        lb.erase("zoe", "asked for it")
+    label = lb.periods("b", "day")[1].label
+    assert listed(lb, period=label) == ["ann", "zoe", "cid"]
+    lb.erase("cid", "has won nothing")
+    clock.advance(2 * HOUR)
+    with pytest.raises(PayoutsOpen, match="waived"):
+        lb.erase("zoe", "asked for it")
+    [payout] = lb.payouts("b", member="zoe")
+    lb.confirm("b", payout.id, "waived")
+    assert lb.erase("zoe", "asked for it").payouts == 1
+
+
+def test_periods_that_are_due_are_closed_with_the_member(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    """The period was final before the member was erased, so its places stay."""
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"]))
+    lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
+    label = lb.periods("b", "day")[0].label
+    clock.advance(DAY)
+    erasure = lb.erase("zoe", "asked for it")
+    assert erasure.periods == 1
+    assert listed(lb, window="day", period=label) == ["ann", erasure.token, "cid"]
+    assert listed(lb) == ["ann", "cid"]
+
+
+def test_every_revision_is_erased(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+    label = season(lb, clock, "ann", "mal", "zoe", "cid")
+    lb.disqualify("b", "mal", "a bot", window="day", period=label)
+    clock.advance(2 * HOUR)
+    for payout in lb.payouts("b", state="due"):
+        lb.confirm("b", payout.id, "paid")
+    token = lb.erase("zoe", "asked for it").token
+    then: dict[str, Any] = {"window": "day", "period": label}
+    assert listed(lb, **then) == ["ann", token, "cid"]
+    assert listed(lb, **then, revision=0) == ["ann", "mal", token, "cid"]
+    mal = lb.erase("mal", "asked for it").token
+    assert listed(lb, **then, revision=0) == ["ann", mal, token, "cid"]
+    assert {payout.member for payout in lb.payouts("b")} == {"ann", mal, token}
+    corrected = [payout for payout in lb.payouts("b", member=mal) if payout.corrects]
+    assert [payout.corrects for payout in corrected] == [
+        payout.id for payout in lb.payouts("b", member=mal) if not payout.corrects
+    ]
+    assert lb.verify("b", window="day", period=label).verified
+    lb.disqualify("b", "ann", "another bot", window="day", period=label)
+    assert listed(lb, **then) == [token, "cid"]
+
+
+@pytest.mark.parametrize("member", ODD)
+def test_any_id_can_be_erased(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, member: str
+) -> None:
+    label = season(lb, clock, "ann", member, "cid")
+    token = lb.erase(member, f"asked by {member}").token
+    assert listed(lb, window="day", period=label) == ["ann", token, "cid"]
+    assert listed(lb) == ["ann", "cid"]
+    assert [payout.member for payout in lb.payouts("b")] == ["ann", token]
+    for entry in lb.audit():
+        named = dict(entry.request) if isinstance(entry.request, dict) else {}
+        named.pop("reason", None)
+        assert member not in named.values()
+        assert entry.verb != "confirm" or named["payout"].split("/")[4] in ("ann", token)
+
+
+def test_the_audit_log_has_the_token_and_not_the_member(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.set("b", "zoe", 3)
+    lb.set("b", "zoe-2", 4)
+    lb.hide("b", "zoe", "a bot")
+    lb.remove("b", "zoe")
+    token = lb.erase("zoe", "asked for it").token
+    erased, *others = lb.audit()
+    assert (erased.verb, erased.board, erased.reason) == ("erase", None, "asked for it")
+    assert token in str(erased.request)
+    assert [entry.request["member"] for entry in others[:4]] == [token, token, "zoe-2", token]
+    assert "'zoe'" not in str(list(lb.audit()))
+
+
+def test_boards_that_had_the_member_tell_their_followers(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    label = season(lb, clock, "ann", "zoe")
+    lb.create(laurels.Board("never", changes="1d"))
+    lb.submit("never", "ann", 1)
+    lb.remove("b", "zoe")  # from here on only the archive has the member
+    erasure = lb.erase("zoe", "asked for it")
+    assert erasure.periods == 1
+    assert listed(lb, window="day", period=label) == ["ann", erasure.token]
+    last = list(all_changes(lb, "b"))[-1]
+    assert (last.kind, last.member) == ("erase", "zoe")
+    assert last.data == {"token": erasure.token, "reason": "asked for it"}
+    assert "erase" not in [change.kind for change in all_changes(lb, "never")]
+    places = {each.place: each for each in erasure.remains}
+    assert places["changes"].names == ["b"]
+    assert places["changes"].until_ms == clock.now_ms() + 30 * DAY
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 501, None])
+def test_a_reason_is_required(lb: laurels.Leaderboards, reason: Any) -> None:
+    with pytest.raises(InvalidReference):
+        lb.erase("zoe", reason)
+    with pytest.raises(MemberEmpty):
+        lb.erase("", "asked for it")
+
+
+def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    ends = laurels.Board("b", windows=["all:archive=forever"], ends="2026-11-21", rank="dense")
+    lb.create(ends)
+    lb.submit_many("b", [("zoe", 3), ("ann", 2), ("cid", 1)])
+    clock.advance(DAY)
+    lb.seal()
+    assert lb.rank("b", "ann") == 2
+    token = lb.erase("zoe", "asked for it").token
+    for _ in range(3):  # a view of the ranking in memory must not be used
+        assert lb.rank("b", "ann") == 2
+        assert lb.ranks("b", ["zoe", token, "cid"]) == [None, 1, 3]
+        assert listed(lb) == [token, "ann", "cid"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, *rare(*range(4, 200))])
+def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -> None:
+    rng = Random(seed)
+    implementation = STORES[seed % 2]
+    clock = laurels.ManualClock(NOW_MS)
+    with (
+        patch.object(SealingThread, "start"),
+        Deployment(implementation, tmp_path, clock) as deployment,
+    ):
+        world = World(deployment, clock, "UTC")
+        for name in ("b", "c"):
+            world.create(world.chosen(rng, name, rng.choice(COMBINATIONS)))
+        for _ in range(60):
+            rng.choice(STEPS)(world, rng)
+            world.comparison.compare(world.lb, rng)
+        world.lb.check()
+
+
+@pytest.mark.parametrize("name", ["redis", "routed"])
+def test_an_index_server_refuses_before_anything_is_erased(
+    tmp_path: Path, clock: laurels.ManualClock, name: str
+) -> None:
+    [implementation] = [each for each in IMPLEMENTATIONS if each.name == name]
+    with Deployment(implementation, tmp_path, clock) as deployment:
+        lb = deployment.lb
+        for board in ("a", "e", "z"):  # in different stores of a routed service
+            lb.create(laurels.Board(board))
+            lb.submit(board, "zoe", 1)
+        with pytest.raises(NotOnIndexServer):
+            lb.erase("zoe", "asked for it")
+        assert [listed(lb, board) for board in ("a", "e", "z")] == [["zoe"]] * 3

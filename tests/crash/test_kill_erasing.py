@@ -1,0 +1,214 @@
+"""A store that is killed while it erases a member has the member everywhere or, once it is open
+again, nowhere."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import laurels
+from laurels.errors import StorageFailed
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.archive.folder import FolderSegments
+from laurels.stores.local.files.audit import FolderAudit
+from laurels.stores.local.payouts.table import PayoutTable
+from tests.conftest import Scaled
+
+START_MS = 1_795_000_000_000
+DAY_MS = 86_400_000
+MEMBER = 'zoe/"the\nperson"'
+PRIZES: dict[str, Any] = {"list": [{"name": "gold", "ranks": [1, 2], "amount": "5"}]}
+DAYS = 3
+
+
+def prepare(folder: Path) -> int:
+    """Fill a folder with three sealed days, in several segments, whose payouts are confirmed.
+    Return the time."""
+    clock = laurels.ManualClock(START_MS)
+    with laurels.open(folder, clock=clock) as lb:
+        windows: list[Any] = ["all", {"type": "day", "prizes": PRIZES}]
+        lb.create(laurels.Board("b", windows=windows, keep=2, scopes=[[], ["room"]], changes="1d"))
+        for day in range(DAYS):
+            lb.submit_many(
+                "b",
+                [
+                    laurels.Event("ann", 9, id=f"a{day}"),
+                    laurels.Event(MEMBER, 7, id=f"z{day}", labels={"room": "1"}),
+                    laurels.Event("cid", 1, labels={"room": "1"}),
+                ],
+            )
+            clock.advance(DAY_MS)
+            lb.seal()
+            for payout in lb.payouts("b", state="due"):
+                lb.confirm("b", payout.id, "paid")
+        lb.submit("b", MEMBER, 1)
+        lb.hide("b", MEMBER, "under review")
+    return clock.now_ms()
+
+
+def labels(lb: laurels.Leaderboards) -> list[str]:
+    return [period.period for period in lb.archived("b", window="day")]
+
+
+def who(lb: laurels.Leaderboards) -> str:
+    """Return the id that stands in the places of the member; it must be the same everywhere."""
+    periods = labels(lb)
+    assert len(periods) == DAYS
+    found = set()
+    for period in periods:
+        ranking = [entry.member for entry in lb.top("b", window="day", period=period)]
+        [found_here] = {*ranking} - {"ann", "cid"}
+        assert ranking == ["ann", found_here, "cid"]
+        assert lb.rank("b", found_here, window="day", period=period) == 2
+        assert lb.rank("b", found_here, window="day", period=period, labels={"room": "1"}) == 1
+        assert lb.verify("b", window="day", period=period).verified
+        found.add(found_here)
+    found |= {payout.member for payout in lb.payouts("b")} - {"ann"}
+    [only] = found
+    assert len(lb.payouts("b", member=only)) == DAYS
+    return only
+
+
+def assert_all_or_nothing(lb: laurels.Leaderboards) -> bool:
+    """Assert that the member is everywhere or nowhere; return whether it is erased."""
+    lb.seal()  # completes what was begun
+    only = who(lb)
+    running = {entry.member for entry in lb.top("b", labels={"room": "1"})}
+    hidden = [each.member for each in lb.hidden("b")]
+    if only == MEMBER:
+        assert hidden == [MEMBER]
+        assert lb.show("b", MEMBER)
+        assert lb.rank("b", MEMBER) == 2
+        lb.hide("b", MEMBER, "under review")
+    else:
+        assert hidden == []
+        assert MEMBER not in running
+        assert lb.submit("b", MEMBER, 1, id="z2").status == "applied", "the ids are forgotten"
+        lb.remove("b", MEMBER)
+        named = [entry for entry in lb.audit() if "member" in str(entry.request)]
+        assert not [entry for entry in named if entry.verb == "hide" and MEMBER in str(entry)]
+    lb.check()
+    return only != MEMBER
+
+
+def files_with(folder: Path, text: bytes) -> set[str]:
+    return {
+        path.name.partition("-0")[0]
+        for path in folder.rglob("*")
+        if path.is_file() and text in path.read_bytes()
+    }
+
+
+def test_a_kill_before_any_line_erases_all_or_nothing(tmp_path: Path, scaled: Scaled) -> None:
+    prepared = tmp_path / "prepared"
+    now_ms = prepare(prepared)
+
+    def run(name: str, last: int) -> tuple[Path, subprocess.CompletedProcess[str]]:
+        folder = tmp_path / name
+        shutil.copytree(prepared, folder)
+        command = [sys.executable, "-m", "tests.crash.erasing_writer", str(folder), str(now_ms)]
+        return folder, subprocess.run(
+            [*command, MEMBER, str(last)], stdout=subprocess.PIPE, text=True, check=False
+        )
+
+    whole, finished = run("whole", 0)
+    assert finished.returncode == 0
+    lines = int(finished.stdout)
+    with laurels.open(whole, clock=laurels.ManualClock(now_ms)) as lb:
+        assert who(lb).startswith("erased-")
+    random, outcomes = Random(1), set()
+    count = scaled(10, lines)
+    chosen = range(1, lines + 1) if count == lines else sorted(random.sample(range(lines), count))
+    for last in chosen:
+        folder, killed = run(f"killed-{last}", max(1, last))
+        assert killed.returncode == -9, last
+        with laurels.open(folder, clock=laurels.ManualClock(now_ms)) as lb:
+            outcomes.add(assert_all_or_nothing(lb))
+            lb.erase(MEMBER, "asked once more")
+            assert assert_all_or_nothing(lb)  # the member comes back, and is removed
+            lb.erase(MEMBER, "and once more")
+            lb.snapshot()
+            lb.submit("b", "ann", 1)
+            lb.snapshot()
+        left = files_with(folder, MEMBER.encode())
+        assert left <= {"changes.db"}, last
+        shutil.rmtree(folder)
+    assert outcomes == {True, False}, "both before and after the record"
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [
+        (FolderSegments, "write"),
+        (FolderSegments, "remove_durably"),
+        (PayoutTable, "erase"),
+        (FolderAudit, "erase"),
+        (Archive, "erase"),
+    ],
+)
+def test_a_full_disk_delays_an_erasure(tmp_path: Path, owner: Any, step: str) -> None:
+    now_ms = prepare(tmp_path)
+    full = patch.object(owner, step, side_effect=StorageFailed("the disk is full"))
+    with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
+        with full, pytest.raises(StorageFailed):
+            lb.erase(MEMBER, "asked for it")
+        assert [entry.member for entry in lb.top("b")] == ["ann", "cid"]
+        lb.submit("b", "ann", 1)  # the store goes on
+    with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
+        assert assert_all_or_nothing(lb)
+
+
+def test_a_snapshot_between_the_record_and_the_files_completes_it(tmp_path: Path) -> None:
+    now_ms = prepare(tmp_path)
+    full = patch.object(Archive, "erase", side_effect=StorageFailed("the disk is full"))
+    with full, laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
+        with pytest.raises(StorageFailed):
+            lb.erase(MEMBER, "asked for it")
+        for _ in range(3):  # the log no longer has the record
+            lb.submit("b", "ann", 1)
+            lb.snapshot()
+    with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
+        assert assert_all_or_nothing(lb)
+
+
+def test_erasures_while_others_write(tmp_path: Path) -> None:
+    now_ms = prepare(tmp_path)
+    clock = laurels.ManualClock(now_ms)
+    with laurels.open(tmp_path, clock=clock) as lb:
+        members = [f"m{number}" for number in range(6)]
+        lb.submit_many("b", [(member, 1, None, f"id-{member}") for member in members])
+        errors: list[BaseException] = []
+
+        def write() -> None:
+            for at in range(60):
+                lb.submit("b", f"w{at % 7}", 1)
+                clock.advance(1_000)
+
+        def erase(member: str) -> None:
+            try:
+                lb.erase(member, "asked for it")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write) for _ in range(2)]
+        threads += [threading.Thread(target=erase, args=(each,)) for each in [*members, MEMBER]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert {entry.member for entry in lb.top("b", limit=100)} == {
+            "ann",
+            "cid",
+            *[f"w{at}" for at in range(7)],
+        }
+        assert who(lb).startswith("erased-")
+        lb.check()
