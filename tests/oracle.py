@@ -119,6 +119,14 @@ class Oracle:
         self.refresh()
         return ranked
 
+    def erase(self, member: str, token: str) -> None:
+        """Erase a member from all boards, after all closed periods were sealed."""
+        self.seal()
+        self.latest_ms = self.now_ms()
+        for board in self.boards.values():
+            board.erase(member, token, self.time(board))
+        self.refresh()
+
     def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
         """Hide a member. If it is hidden already, the time since which it is hidden stays the
         same."""
@@ -361,7 +369,11 @@ class Oracle:
             for event in board.within(counted, scope)
             if scope.by is not None or event.member not in ranked.hidden
         ]
-        return board.ranking(shown, hide_zero=ranked.hide_zero)
+        erased = {} if scope.by is not None else queried.closings.erased.get(label, {})
+        return [
+            replace(place, row=replace(place.row, member=erased.get(place.member, place.member)))
+            for place in board.ranking(shown, hide_zero=ranked.hide_zero)
+        ]
 
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
@@ -428,7 +440,10 @@ class Oracle:
         places = self.places(name, window, period, scope)
         if reverse:
             places.reverse()
-        if after is not None:
+        rows = [place.row for place in places]
+        if after in rows:  # a token is not in the order of members
+            places = places[rows.index(after) + 1 :]
+        elif after is not None:
             key = board.key(after)
             places = [
                 place

@@ -141,6 +141,17 @@ class OracleBoard:
             self.changes.append(Changed("remove", member, now_ms))
         return any(removed)
 
+    def erase(self, member: str, token: str, now_ms: int) -> None:
+        """Remove a member, with its event ids, from everything that is not closed. Put a token in
+        its place in what is closed."""
+        self.close(now_ms)
+        self.profiles.pop(member, None)
+        self.hidden.pop(member, None)
+        self.accepted = {key: at for key, at in self.accepted.items() if key[0] != member}
+        for window in self.windows.values():
+            window.remove(member, now_ms)
+            window.closings.erase(member, token)
+
     def close(self, now_ms: int) -> None:
         """Close the periods that are due, as every write does first."""
         for window in self.windows.values():

@@ -23,8 +23,9 @@ class Ranked(NamedTuple):
 
 class Closings:
     """The closed periods of a window. `closed` has, for each of them, who was not ranked when it
-    became final; `sealed` has those that are sealed, and `archived` those of them that can be read:
-    the newest `length` ones, or all if it is 0."""
+    became final; `erased` the tokens of the members who were erased since; `sealed` those that are
+    sealed, and `archived` those of them that can be read: the newest `length` ones, or all if it is
+    0."""
 
     def __init__(self, *, archive: bool, length: int = 0) -> None:
         self.archive = archive
@@ -33,6 +34,7 @@ class Closings:
         self.since_ms = FIRST_MS
         self.closed: dict[Instance, Ranked] = {}
         self.sealed: set[Instance] = set()
+        self.erased: dict[Instance, dict[str, str]] = {}
 
     def is_due(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
@@ -53,6 +55,12 @@ class Closings:
         """Close a period if it is due. `ranked_at` returns who is not ranked at an instant."""
         if final_ms is not None and self.is_due(instance, counted, final_ms, now_ms):
             self.closed[instance] = ranked_at(final_ms)
+
+    def erase(self, member: str, token: str) -> None:
+        """Put a token in the place of a member in all closed periods, unless it was erased from
+        them before."""
+        for instance in self.closed:
+            self.erased.setdefault(instance, {}).setdefault(member, token)
 
     def seal(self, start_ms: Callable[[Instance], int]) -> bool:
         """Seal all closed periods. Return whether there are any that were not sealed before.

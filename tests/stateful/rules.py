@@ -175,6 +175,13 @@ def show(world: World, rng: Random) -> None:
     world.hidden(name)
 
 
+def erase(world: World, rng: Random) -> None:
+    """Erase a member. A deployment that seals periods by itself is left alone, as is an index
+    server."""
+    if world.deployment.archives:
+        world.erase(rng.choice(choices.MEMBERS))
+
+
 def set_data(world: World, rng: Random) -> None:
     profile = rng.choice([None, {"name": "Zoë"}, [1, "x", None], "x"])
     world.set_data(pick(world, rng), rng.choice(choices.MEMBERS), profile)
@@ -293,6 +300,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (read_on_anyway, 3),
     (read_changes, 5),
     (remove, 3),
+    (erase, 2),
     (set_data, 2),
     (restart, 2),
     (snapshot, 2),

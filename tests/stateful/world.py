@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import laurels
+from laurels.api import leaderboards
 from laurels.core.index import changes
 from laurels.errors import BatchRefused, BoardInvalid
 from tests.comparison import assert_receipt, assert_refused, attempt, attempt_oracle, board_of
@@ -122,6 +124,21 @@ class World:
         ]
         listed = [(h.member, h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)]
         assert listed == expected
+
+    def erase(self, member: str) -> None:
+        """Erase a member from all boards. Lists that were begun before are given up, since a cursor
+        may name the member."""
+        token = f"erased-{len(self.journal)}"
+
+        def act(lb: laurels.Leaderboards) -> object:
+            with patch.object(leaderboards, "new_token", return_value=token):
+                return lb.erase(member, "asked for it")
+
+        answer = self._do(act)
+        assert isinstance(answer, laurels.Erasure), repr(answer)
+        assert answer.token == token
+        self.oracle.erase(member, token)
+        self.comparison.bookmarks.clear()
 
     def set_data(self, name: str, member: str, profile: object) -> None:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
