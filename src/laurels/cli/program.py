@@ -59,6 +59,7 @@ COMMANDS = {
     "hide": "moderating",
     "show": "moderating",
     "hidden": "moderating",
+    "erase": "erasing",
     "audit": "auditing",
     "hot": "hot",
     "reconcile": "flows.reconcile",

@@ -73,6 +73,8 @@ class RequestContext(Struct):
     accept: str | None = None
     sent_version: str | None = None
     """The header Laurels-As-Of: the newest version of the board that the client knows."""
+    audited: bytes | None = None
+    """What the audit log shows instead of the body, as JSON; None if it shows the body."""
     version: BoardVersion | None = None
     """The version of the board that the answer shows; None if it is not reported."""
 

@@ -29,6 +29,7 @@ const BODIES = {
   show: { member: "alice" },
   hide_everywhere: { member: "alice", reason: "scripted gifts" },
   show_everywhere: { member: "alice" },
+  erase: { member: "alice", reason: "asked for it by mail" },
   standings: ["alice", "bob"],
   ranks: ["alice", "bob"],
   create_key: { name: "page", scope: "read", boards: ["*"] },

@@ -22,6 +22,7 @@ from laurels.core.commands import (
     CreateBoard,
     DeleteBoard,
     DisqualifyMember,
+    EraseMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -33,6 +34,7 @@ from laurels.core.commands import (
     SubmitMany,
 )
 from laurels.core.due_payouts import WaitingPayouts
+from laurels.core.erasing import Erasure
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.payouts import Payout, PayoutPage, Revision
@@ -65,6 +67,7 @@ _offset = mapped(decoder(dict[str, int]), lambda payload: payload["offset"])
 _clock = decoder(ClockStatus)
 _removed = mapped(decoder(dict[str, bool]), lambda payload: payload["removed"])
 _hidden = decoder(list[HiddenMember])
+_erasure = decoder(Erasure)
 _shown = mapped(decoder(dict[str, bool]), lambda payload: payload["shown"])
 _mended = mapped(decoder(dict[str, int]), lambda payload: payload["mended"])
 _position = mapped(decoder(dict[str, str | None]), lambda payload: payload["position"])
@@ -149,6 +152,9 @@ def command_call(command: Command[Any]) -> Call[Any]:
         case HideEverywhere(member, reason, until_ms):
             body = _hide_fields(member, reason, until_ms)
             return Call("POST", "/v1/hide", nothing, body=body, is_repeatable=True)
+        case EraseMember(member, reason):
+            body = to_json.encode({"member": member_text(member), "reason": reason})
+            return Call("POST", "/v1/erase", _erasure, body=body, needs_idempotency_key=True)
         case ShowMember(board, member):
             body = to_json.encode({"member": member_text(member)})
             return Call(

@@ -46,8 +46,8 @@ class LocalErasing(LocalCorrections):
 
     def resume_erasures(self, pause: Callable[[], None]) -> None:
         """Complete the erasures that a failure or a kill has interrupted. If that fails, they stay
-        incomplete; a disk that is full is tried again after the next commits. `pause` is called between
-        pieces of the work."""
+        incomplete; a disk that is full is tried again after the next commits. `pause` is called
+        between pieces of the work."""
         for pending in list(self._fold.erasing.values()):
             try:
                 self._erase_from_files(pending.member, pending.token, pause)
