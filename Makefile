@@ -23,7 +23,7 @@ $(READY): pyproject.toml setup.py $(NATIVE)
 run: $(READY) ## import 70,000 real purchases, show the boards and serve them
 	$(BIN)/python examples/cdnow.py --serve
 
-seasons: $(READY) ## months of these purchases as seasons: prizes, payouts, a disqualification
+seasons: $(READY) ## months of these purchases as seasons: prizes, payouts, a disqualification, an erasure
 	$(BIN)/python examples/seasons.py
 
 # Tests start hundreds of processes, each in 0.2 s less where what is compiled is kept. In the order

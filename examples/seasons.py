@@ -4,8 +4,9 @@ customers who spent most.
 It replays 18 months in a store in memory, with a clock of its own. At the end of a month the
 standings are sealed, and payouts are made, sent to a bank on this machine, and confirmed. One
 winner is disqualified after the payout, so the next in line receive what is missing, and the prize
-is claimed back. At the end the program computes all standings again from the file, and compares.
-Run it with the Python in which laurels is installed:
+is claimed back. Later a customer asks to be erased: a token takes its places, and the digests of
+all months still verify. At the end the program computes all standings again from the file, and
+compares. Run it with the Python in which laurels is installed:
 
     python examples/seasons.py
 """
@@ -37,6 +38,8 @@ PRIZES = {
 }
 CHEATED_IN = "2021-03"
 """The month whose winner turns out to be a reseller, after the prizes were paid."""
+ERASED = "07592"
+"""The customer who asks to be erased at the end; it has bought something in every month."""
 DAY_MS = 86_400_000
 
 Row = tuple[str, datetime, Decimal]
@@ -146,6 +149,13 @@ def correct(lb: laurels.Leaderboards, bank: Bank, clock: laurels.ManualClock) ->
     return winner
 
 
+def erase(lb: laurels.Leaderboards) -> str:
+    """Erase a customer, and return the token that stands in its places."""
+    erasure = lb.erase(ERASED, "asked for it by mail")
+    print(f"a token takes the places of a customer in {erasure.periods} sealed standings")
+    return erasure.token
+
+
 def main() -> int:
     clock = laurels.ManualClock(milliseconds(datetime(2021, 1, 1, tzinfo=UTC)))
     months = [(month, list(rows)) for month, rows in groupby(purchases(), key=month_of)]
@@ -158,10 +168,15 @@ def main() -> int:
             season(lb, bank, clock, month, rows)
             if month == CHEATED_IN:
                 winner = correct(lb, bank, clock)
+        token = erase(lb)
         for month, rows in months:
             expected = recomputed(rows)
             if month == CHEATED_IN:
                 expected = [row for row in expected if row[0] != winner]
+            expected = [(token if who == ERASED else who, spent) for who, spent in expected]
+            if not lb.verify("spent", period=month).verified:
+                print(f"{month}: the standings are not those that were sealed", file=sys.stderr)
+                return 1
             standings = [(e.member, e.score) for e in lb.export("spent", period=month)]
             if standings != expected:
                 print(f"{month}: the standings differ", file=sys.stderr)

@@ -14,5 +14,6 @@ def test_every_month_has_the_standings_of_a_recomputation(
     assert lines[-1] == (
         "18 months have the standings of a recomputation; 3600.00 dollars were paid"
     )
+    assert "a token takes the places of a customer in 19 sealed standings" in lines
     assert "  19339 gold: -100.00" in lines
     assert "  14894 gold: 100.00" in lines
