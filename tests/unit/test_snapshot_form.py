@@ -104,7 +104,7 @@ def test_a_newer_format_is_refused_and_an_impossible_one_is_reported_as_damage()
         return MAGIC + number.to_bytes(4, "little") + WHOLE[VERSION.stop :]
 
     assert read(in_format(FORMAT)) == SECTIONS
-    with pytest.raises(FormatTooNew, match="it is in format 7, this version reads up to 1"):
+    with pytest.raises(FormatTooNew, match="it is in format 7, this version reads up to 2"):
         read(in_format(7))
     with pytest.raises(SnapshotDamaged):
         read(in_format(0))

@@ -33,6 +33,15 @@ class WholeBoards(ErasingBoards):
             return None
         return encode(record_of(state, self.time_of(state)))
 
+    def needs_latest_form(self, number: int) -> bool:
+        """Return whether an earlier version would not understand a part of what `describe`
+        returns: hidden members, or closed periods. O(windows)."""
+        state = self.unfinished.states.get(number) or self._by_number.get(number)
+        return state is not None and (
+            bool(state.hidden.own)
+            or any(closing.closed or closing.sealed for closing in state.closing.values())
+        )
+
     def head(self) -> Head:
         """Return the offset, the time, the next board number, the members that are hidden on all
         boards, the deleted boards and the incomplete erasures of this fold."""

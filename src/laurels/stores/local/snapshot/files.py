@@ -17,7 +17,7 @@ from msgspec import Struct
 from laurels.errors import LaurelsError, StorageFailed
 from laurels.stores.local.files.private_files import written_file
 
-from .form import Section, verify, write_sections
+from .form import PLAIN, Section, verify, write_sections
 
 KEPT = 2
 _NAME = re.compile(r"snapshot-([0-9]{20})\.laurels")
@@ -65,14 +65,19 @@ class SnapshotFiles:
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
 
-    def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
+    def write(
+        self,
+        sections: Iterable[Section],
+        offset: Callable[[], int],
+        format: Callable[[], int] = lambda: PLAIN,
+    ) -> SnapshotFile:
         """Write a snapshot, verify it and rename it. If this fails, change nothing and raise
-        StorageFailed. `offset` returns the snapshot's offset; it is called after all sections are
-        written."""
+        StorageFailed. `offset` returns the snapshot's offset, and `format` its format; they are
+        called after all sections are written."""
         unfinished = self._folder / _UNFINISHED
         try:
             with written_file(unfinished, _BUFFER) as file:
-                write_sections(file, _flushed(sections, file))
+                write_sections(file, _flushed(sections, file), format)
                 file.flush()
                 os.fsync(file.fileno())
             verify(unfinished)

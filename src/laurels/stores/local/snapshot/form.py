@@ -12,13 +12,17 @@ every part that was never written.
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from laurels.errors import FormatTooNew, SnapshotDamaged, StorageFailed
 
-FORMAT = 1
+FORMAT = 2
+"""The format of a snapshot with hidden members, closed periods or incomplete erasures. Versions
+that know format 1 only would show hidden members, and let writes change closed periods."""
+PLAIN = 1
+"""The format of every other snapshot."""
 MAGIC = b"laurels snapshot\n"
 END = b"E"
 _VERSION = struct.Struct("<I")
@@ -31,14 +35,22 @@ Section = tuple[bytes, bytes]
 """A section: its kind, which is one byte, and its body."""
 
 
-def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
-    """Write a whole snapshot. Return its size in bytes."""
-    written = file.write(MAGIC + _VERSION.pack(FORMAT))
+def write_sections(
+    file: BinaryIO, sections: Iterable[Section], format: Callable[[], int] = lambda: PLAIN
+) -> int:
+    """Write a whole snapshot. Return its size in bytes. `format` returns the format that the
+    sections need; it is called after all of them are written."""
+    written = file.write(MAGIC + _VERSION.pack(PLAIN))
     count = 0
     for kind, body in sections:
         written += _write(file, kind, body)
         count += 1
-    return written + _write(file, END, _COUNT.pack(count))
+    written += _write(file, END, _COUNT.pack(count))
+    if (needed := format()) != PLAIN:
+        file.seek(len(MAGIC))
+        file.write(_VERSION.pack(needed))
+        file.seek(written)
+    return written
 
 
 def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:

@@ -14,7 +14,7 @@ from laurels.errors import LogDamaged, SnapshotDamaged
 from laurels.stores.local.recovery.progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
-from .form import FilePosition
+from .form import FORMAT, PLAIN, FilePosition
 from .reading import Sections, side_by_side
 
 MIN_LOG_BYTES = 64 << 20
@@ -54,15 +54,25 @@ def take(
     disk refuses a write, nothing is changed, and StorageFailed is raised.
     """
     heads: list[Head] = []
+    needs_latest = False
+
+    def described(number: int) -> bytes | None:
+        nonlocal needs_latest
+        needs_latest = needs_latest or fold.needs_latest_form(number)
+        return fold.describe(number)
+
+    def needed_format() -> int:
+        return FORMAT if needs_latest or heads[0].hidden or heads[0].erasing else PLAIN
+
     with still():
         copy = fold.index.copy()
 
     def sections() -> Iterator[Section]:
         while True:
             with still():
-                piece = copy.step(fold.describe)
+                piece = copy.step(described)
                 if piece is None:
-                    piece = copy.finish(fold.describe)
+                    piece = copy.finish(described)
                     heads.append(fold.head())
                     fold.index.end_copy()
             rest()
@@ -73,7 +83,7 @@ def take(
                 return
 
     try:
-        return files.write(sections(), lambda: heads[0].offset)
+        return files.write(sections(), lambda: heads[0].offset, needed_format)
     finally:
         with still():
             fold.index.end_copy()
