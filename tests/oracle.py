@@ -119,6 +119,16 @@ class Oracle:
         self.refresh()
         return ranked
 
+    def clear(self, name: str) -> None:
+        """Remove all members of a board, after its closed periods were sealed."""
+        board = self.board(name)
+        sealed = board.seal(self.time(board))
+        self.latest_ms = self.now_ms()
+        if sealed:
+            self.refresh()
+        board.clear(self.time(board))
+        self.refresh()
+
     def erase(self, member: str, token: str) -> None:
         """Erase a member from all boards, after all closed periods were sealed."""
         self.seal()

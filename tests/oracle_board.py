@@ -152,6 +152,13 @@ class OracleBoard:
             window.remove(member, now_ms)
             window.closings.erase(member, token)
 
+    def clear(self, now_ms: int) -> None:
+        """Remove all members and their data, after the closed periods were sealed."""
+        self.profiles.clear()
+        for window in self.windows.values():
+            window.clear()
+        self.changes.append(Changed("clear", "None", now_ms))
+
     def close(self, now_ms: int) -> None:
         """Close the periods that are due, as every write does first."""
         for window in self.windows.values():

@@ -23,9 +23,9 @@ class Ranked(NamedTuple):
 
 class Closings:
     """The closed periods of a window. `closed` has, for each of them, who was not ranked when it
-    became final; `erased` the tokens of the members who were erased since; `sealed` those that are
-    sealed, and `archived` those of them that can be read: the newest `length` ones, or all if it is
-    0."""
+    became final; `erased` the tokens of the members who were erased since; `cleared` those whose
+    board was cleared since, so that only the archive has them; `sealed` those that are sealed, and
+    `archived` those of them that can be read: the newest `length` ones, or all if it is 0."""
 
     def __init__(self, *, archive: bool, length: int = 0) -> None:
         self.archive = archive
@@ -35,6 +35,7 @@ class Closings:
         self.closed: dict[Instance, Ranked] = {}
         self.sealed: set[Instance] = set()
         self.erased: dict[Instance, dict[str, str]] = {}
+        self.cleared: set[Instance] = set()
 
     def is_due(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
@@ -61,6 +62,14 @@ class Closings:
         them before."""
         for instance in self.closed:
             self.erased.setdefault(instance, {}).setdefault(member, token)
+
+    def clear(self) -> None:
+        """Leave all closed periods to the archive."""
+        self.cleared |= self.closed.keys()
+
+    def holds(self, instance: Instance, member: str) -> bool:
+        """Return whether a period may have a member outside of the archive."""
+        return instance not in self.cleared and member not in self.erased.get(instance, ())
 
     def seal(self, start_ms: Callable[[Instance], int]) -> bool:
         """Seal all closed periods. Return whether there are any that were not sealed before.

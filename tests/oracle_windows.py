@@ -129,6 +129,13 @@ class OracleWindow:
                 self.counted[instance] = without(counted, member)
         return ranked
 
+    def clear(self) -> None:
+        """Remove all members, except from closed periods."""
+        self.closings.clear()
+        for instance in self.counted:
+            if instance not in self.closings.closed:
+                self.counted[instance] = []
+
     def start_ms(self, instance: Instance) -> int:
         """Return the start of a period."""
         return FIRST_MS
@@ -173,6 +180,7 @@ class OracleWindow:
             for instance, counted in self.counted.items()
             if self.shows(instance, now_ms)
             for event in counted
+            if self.closings.holds(instance, event.member)
         ]
 
     def refresh(self, now_ms: int) -> bool:
@@ -433,6 +441,10 @@ class RefreshedWindow(RollingWindow):
         super().remove(member, now_ms)
         self.published = without(self.published, member)
         return ranked
+
+    def clear(self) -> None:
+        super().clear()
+        self.published, self.waiting = [], False
 
     def refresh(self, now_ms: int) -> bool:
         last_ms = self.refreshed_ms

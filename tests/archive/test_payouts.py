@@ -85,7 +85,7 @@ def test_payouts_are_invisible_until_they_are_published(table: PayoutTable) -> N
     stage_payouts(table, standings)
     stage_payouts(table, standings)
     assert every(table) == []
-    assert not table.is_open("uid")
+    assert not table.open_on("uid")
     publish(table, 0, 7_000)
     payouts = [payout_of(row, 7_999) for row in every(table)]
     assert [(each.member, each.prize, each.amount, each.data) for each in payouts] == [
@@ -98,7 +98,7 @@ def test_payouts_are_invisible_until_they_are_published(table: PayoutTable) -> N
     }
     assert payouts[0].id == "uid/month/2026-11//ann/gold/0"
     assert payout_of(every(table)[0], 8_000).state == "due"
-    assert table.is_open("uid")
+    assert table.open_on("uid")
     publish(table, 0, 9_000)
     stage_payouts(table, standings)
     assert {row.made_ms for row in every(table)} == {7_000}
@@ -113,9 +113,9 @@ def test_a_confirmed_payout_keeps_its_first_reference(table: PayoutTable) -> Non
     confirmed = table.find(ids[0])
     assert confirmed is not None
     assert (confirmed.reference, confirmed.confirmed_ms) == ("bank-1", 50)
-    assert table.is_open("uid")
+    assert table.open_on("uid")
     table.confirm(ids[1], "bank-3", 60)
-    assert not table.is_open("uid")
+    assert not table.open_on("uid")
     assert [row.id for row in every(table, state="confirmed")] == ids
     assert every(table, state="due", now_ms=10**9) == []
 

@@ -51,6 +51,7 @@ STEPS: tuple[rules.Rule, ...] = (
     rules.read_on,
     rules.query,
     rules.begin_anew,
+    rules.clear,
     rules.check,
     rules.seal,
 )

@@ -396,3 +396,22 @@ def test_hidden_members_win_nothing(lb: laurels.Leaderboards, clock: laurels.Man
     lb.seal()
     lb.show("b", "ann")
     assert [each.member for each in every(lb)] == winners
+
+
+def test_payouts_of_an_earlier_board_are_found_by_its_windows(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("b", windows=["all", {"type": "day", "prizes": PRIZES}]))
+    lb.submit("b", "ann", 1)
+    clock.advance(DAY)
+    lb.seal()
+    clock.advance(2 * HOUR)
+    for payout in lb.payouts("b", state="due"):
+        lb.confirm("b", payout.id, "paid")
+    lb.delete("b")
+    assert {payout.member for payout in lb.payouts("b", window="day")} == {"ann"}
+    lb.create(laurels.Board("b"))
+    assert {payout.member for payout in lb.payouts("b", window="day")} == {"ann"}
+    assert not lb.payouts("b", window="all").payouts
+    with pytest.raises(UnknownWindow):
+        lb.payouts("b", window="week")

@@ -3,12 +3,15 @@ data."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.errors import BoardEnded, BoardInvalid, UnknownBoard, UnsafeChange
+from laurels.stores.local.sealing_thread import SealingThread
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import assert_entries, board_of
 from tests.contract.conftest import NOW_MS
@@ -251,3 +254,23 @@ def test_in_event_time_no_board_is_removed(lasting: Deployment) -> None:
         assert scores(lb.top("b")) == {"ann": 1}
         lb.check()
         lb = lasting.reopen()
+
+
+def test_a_board_whose_last_periods_wait_for_their_seal_is_not_listed(
+    tmp_path: Path, clock: laurels.ManualClock
+) -> None:
+    with (
+        patch.object(SealingThread, "start"),
+        laurels.open(tmp_path, clock=clock) as store,
+    ):
+        windows = ["day:archive=forever"]
+        store.create(laurels.Board("b", windows=windows, ends=ENDS, retain="1d"))
+        store.create(laurels.Board("other"))
+        store.submit("b", "ann", 1)
+        clock.set(GONE)
+        store.submit("other", "ann", 1)  # the last period of the board is closed, not sealed
+        assert names(store) == ["other"]
+        with pytest.raises(UnknownBoard):
+            store.top("b")
+        store.seal()
+        assert names(store) == ["other"]

@@ -234,6 +234,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.remove("b", "ann")
     assert lb.audit("b").next is None
     assert lb.hot().boards == []
+    lb.clear("b")
     lb.delete("b")
     lb.close()
 
@@ -255,5 +256,6 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "Mend": 1,
         "ConfirmPayout": 1,
         "DisqualifyMember": 1,
+        "ClearBoard": 1,
         "DeleteBoard": 1,
     }

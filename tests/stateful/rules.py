@@ -182,6 +182,12 @@ def erase(world: World, rng: Random) -> None:
         world.erase(rng.choice(choices.MEMBERS))
 
 
+def clear(world: World, rng: Random) -> None:
+    """Remove all members of a board, where the deployment can do that."""
+    if world.deployment.archives:
+        world.clear(pick(world, rng))
+
+
 def set_data(world: World, rng: Random) -> None:
     profile = rng.choice([None, {"name": "Zoë"}, [1, "x", None], "x"])
     world.set_data(pick(world, rng), rng.choice(choices.MEMBERS), profile)
@@ -224,7 +230,7 @@ def change(world: World, rng: Random) -> None:
     windows = list(definition.windows)
     if kind == 0:
         i = rng.randrange(len(windows))
-        if windows[i].unit not in {"all", "rolling"} and windows[i].name is not None:
+        if windows[i].unit not in {"all", "rolling", "decay"} and windows[i].name is not None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 2 and world.deployment.archives:
         i = rng.randrange(len(windows))
@@ -301,6 +307,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (read_changes, 5),
     (remove, 3),
     (erase, 2),
+    (clear, 1),
     (set_data, 2),
     (restart, 2),
     (snapshot, 2),

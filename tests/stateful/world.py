@@ -125,6 +125,11 @@ class World:
         listed = [(h.member, h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)]
         assert listed == expected
 
+    def clear(self, name: str) -> None:
+        """Remove all members of a board."""
+        assert self._do(lambda lb: lb.clear(name)) is None
+        self.oracle.clear(name)
+
     def erase(self, member: str) -> None:
         """Erase a member from all boards. Lists that were begun before are given up, since a cursor
         may name the member."""

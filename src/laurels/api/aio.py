@@ -179,6 +179,7 @@ class AsyncLeaderboards:
     change = _awaited(Leaderboards.change)
     get = _awaited(Leaderboards.get)
     boards = _awaited(Leaderboards.boards)
+    clear = _awaited(Leaderboards.clear)
     delete = _awaited(Leaderboards.delete)
 
     submit = _awaited(Leaderboards.submit)

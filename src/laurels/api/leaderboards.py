@@ -16,6 +16,7 @@ from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
+    ClearBoard,
     ConfirmPayout,
     CreateBoard,
     DeleteBoard,
@@ -125,6 +126,16 @@ class Leaderboards:
     def boards(self) -> list[Board]:
         """Return all definitions, sorted by name."""
         return self._store.definitions()
+
+    def clear(self, name: str) -> None:
+        """Remove all members of a board with their data, and keep its definition, its hidden
+        members, the ids of its events and the positions of its sources.
+
+        Its sealed periods and payouts stay. Closed periods are sealed first. Raises PayoutsOpen if
+        the board has payouts that are not confirmed, PeriodsUnsealed, NotOnIndexServer. O(1), and
+        the sealing.
+        """
+        return self._administration.write(ClearBoard(name))
 
     def delete(self, name: str) -> None:
         """Delete a board and all it contains."""

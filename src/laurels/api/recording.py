@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
+    ClearBoard,
     Command,
     ConfirmPayout,
     CreateBoard,
@@ -89,6 +90,8 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             return AdministrativeCall("create", defined.name, request=defined)
         case ChangeBoard(name, changes):
             return AdministrativeCall("change", name, request=changes)
+        case ClearBoard(name):
+            return AdministrativeCall("clear", name)
         case DeleteBoard(name):
             return AdministrativeCall("delete", name)
     return None

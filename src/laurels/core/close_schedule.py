@@ -178,6 +178,17 @@ class CloseSchedule:
         self._index.touch(state.number)
         return True
 
+    def cleared(self, state: BoardState) -> None:
+        """Record that all members were removed from a board. Only the archive has the standings of
+        its sealed periods from here on."""
+        for closing in state.closing.values():
+            closing.open.clear()
+            closing.sealed = {
+                instance: replace(sealed, archive_only=True)
+                for instance, sealed in closing.sealed.items()
+            }
+        self._schedule(state)
+
     def erased(self, state: BoardState, member: bytes, frozen: Collection[tuple[str, int]]) -> None:
         """Record that a member was erased from a board; `frozen` are the windows and instances of
         the frozen rankings that had it."""

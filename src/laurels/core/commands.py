@@ -195,12 +195,18 @@ class DeleteBoard(Command[None], frozen=True):
     is_moved: bool = False
 
 
+class ClearBoard(Command[None], frozen=True):
+    """Removes all members of a board, and keeps its definition."""
+
+    name: str
+
+
 def board_of(command: Command[Any]) -> str:
     """Return the name of the board that a command other than a `StoreCommand` writes to."""
     match command:
         case CreateBoard() | ChangeBoard():
             return command.defines
-        case DeleteBoard(name):
+        case DeleteBoard(name) | ClearBoard(name):
             return name
         case (
             Submit()

@@ -89,6 +89,8 @@ class Fold(WholeBoards):
                 self._change(record)
             case records.Delete():
                 self._delete(state, record)
+            case records.Clear():
+                self._clear(state, record)
             case records.Remove():
                 scan = ScopeScan(record.board, record.member)
                 while not scan.search_share(self.index):

@@ -419,6 +419,10 @@ class Index(Protocol):
     def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:
         """Forget remembered event ids. O(times of acceptance) if there are any."""
 
+    def clear(self, board: int) -> None:
+        """Remove all members of a board with their data. The remembered event ids stay. No copy may
+        be in progress. O(1)."""
+
     def erase(self, board: int, member: bytes, scopes: Iterable[str]) -> set[tuple[str, int]]:
         """Remove a member with its data from rankings, those that are frozen included. Return the
         windows and instances of the frozen rankings that had it."""

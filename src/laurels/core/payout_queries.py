@@ -29,6 +29,7 @@ class PayoutsOf(Query[PayoutPage], frozen=True, kw_only=True):
     returns = PayoutPage
     is_administrative = True
     outlives_board = True
+    reads_files = True
 
     window: str | None = None
     period: str | None = None
@@ -56,11 +57,25 @@ class PayoutsOf(Query[PayoutPage], frozen=True, kw_only=True):
     def size(self) -> int:
         return self.limit
 
+    @property
+    def is_past(self) -> bool:
+        return True
+
     def plan(self, now: QueryContext) -> ReadPlan[PayoutPage]:
-        rules = now.state.rules
-        window = None if self.window is None else window_named(rules, self.window).name
-        page = self.page(now.payouts, now.state.board.name, window, now.now_ms)
-        return ReadPlan((), lambda *_: page)
+        payouts, now_ms, board, rules = (
+            now.payouts,
+            now.now_ms,
+            now.state.board.name,
+            now.state.rules,
+        )
+
+        def answer(*_: object) -> PayoutPage:
+            window = self.window
+            if window is not None and (payouts is None or not payouts.knows(board, window)):
+                window = window_named(rules, window).name
+            return self.page(payouts, board, window, now_ms)
+
+        return ReadPlan((), answer)
 
     def without_board(
         self, payouts: PayoutBook | None, board: str, now_ms: int

@@ -202,15 +202,15 @@ class PayoutBook(Protocol):
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
         """Record that a payout was paid. A second call changes nothing."""
 
-    def is_open(self, uid: str) -> bool:
-        """Return whether a board has payouts that are neither confirmed nor superseded."""
+    def open_on(self, uid: str) -> int:
+        """Return how many payouts of a board are neither confirmed nor superseded."""
 
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded, on all
         boards."""
 
-    def knows(self, board: str) -> bool:
-        """Return whether a board of that name has or had payouts."""
+    def knows(self, board: str, window: str | None = None) -> bool:
+        """Return whether a board of that name has or had payouts, in a window if one is named."""
 
 
 def payout_of(row: PayoutRow, now_ms: int) -> Payout:

@@ -49,6 +49,9 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     """Whether the plan needs the positions of the board's sources."""
     outlives_board: ClassVar[bool] = False
     """Whether the query has an answer about a board that was deleted: see `without_board`."""
+    reads_files: ClassVar[bool] = False
+    """Whether the answer is read from files, so that the plan is carried out without the lock of a
+    store and not on an event loop. Such a plan has no requests."""
     shared: ClassVar[bool] = False
     """Whether many clients make the same query, so that the answer is worth caching even where
     computing it takes microseconds."""

@@ -97,6 +97,13 @@ class Delete(_Header, frozen=True, array_like=True, tag="delete"):
     tag: int = 0
 
 
+class Clear(_Header, frozen=True, array_like=True, tag="clear"):
+    """All members of a board are removed. `version` is the next one, so that what was planned or
+    copied before is done again."""
+
+    tag: int = 0
+
+
 class Remove(_Header, frozen=True, array_like=True, tag="remove"):
     member: bytes
     tag: int = 0
@@ -296,6 +303,7 @@ Record = (
     | Disqualify
     | Erase
     | Erased
+    | Clear
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
@@ -312,6 +320,7 @@ _NEW_TAGS = (
     b"\xaadisqual",
     b"\xa5erase",
     b"\xa6erased",
+    b"\xa5clear",
 )
 
 

@@ -10,13 +10,13 @@ from . import record as records
 from .adoption import Unfinished
 from .board_record import Head, board_record, encode
 from .board_state import BoardState, new_state, record_of
-from .erasing_boards import ErasingBoards
+from .clearing_boards import ClearingBoards
 from .hidden import HiddenMembers
 from .hiding import EVERYWHERE
 from .index import Index
 
 
-class WholeBoards(ErasingBoards):
+class WholeBoards(ClearingBoards):
     """Boards and their rankings. The boards can be described for a snapshot, restored from it, and
     copied from another store."""
 

@@ -1,6 +1,6 @@
 """The errors of payouts and of corrections of sealed periods."""
 
-from . import Conflict, InvalidInput, NotFound
+from . import Conflict, Fault, InvalidInput, NotFound
 
 
 class UnknownPayout(NotFound):
@@ -29,6 +29,16 @@ class PayoutsOpen(Conflict):
 
     code = "payouts_open"
     advice = "confirm the payouts first, each with the reference of its payment"
+
+
+class PayoutsMissing(Fault):
+    """The file of payouts is gone, although payouts were made."""
+
+    code = "payouts_missing"
+    advice = (
+        "restore payouts.db from a backup and open the store again; to go on without the payouts "
+        "and confirmations that it had, create an empty file of that name"
+    )
 
 
 class InvalidReference(InvalidInput):

@@ -28,6 +28,7 @@ ChangeKind = Literal[
     "payout",
     "confirm",
     "erase",
+    "clear",
     "initial",
     "initial_end",
 ]

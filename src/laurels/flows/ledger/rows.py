@@ -40,6 +40,8 @@ class Flush(Struct):
     (None deletes an entry), data, positions of sources; then rows of older generations are deleted,
     if the changes include the end of the initial load."""
 
+    clears: bool = False
+    """Whether all rows and data of members are deleted first."""
     removed: dict[str, None] = msgspec.field(default_factory=dict)
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
     data: dict[str, tuple[str | None, int]] = msgspec.field(default_factory=dict)
@@ -74,7 +76,7 @@ def flush_of(
         kind, member = change.kind, change.member
         if member is None:
             _add_board_change(flush, change)
-        elif kind == "remove":
+        elif kind in ("remove", "erase"):
             _remove(flush, member)
         elif kind in ("hide", "show"):
             continue  # a hidden member goes on being counted, so its rows stay
@@ -102,6 +104,10 @@ def _add_board_change(flush: Flush, change: Change) -> None:
     end of the initial load."""
     if change.kind in ("create", "change"):
         flush.defines = True
+    elif change.kind == "clear":
+        flush.clears = True
+        for written in (flush.removed, flush.entries, flush.data):
+            written.clear()
     elif change.kind == "initial_end":
         flush.ends_initial = True
     elif change.kind == "position" and is_kept_source(change.data["source"]):

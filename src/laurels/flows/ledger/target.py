@@ -275,6 +275,9 @@ class LedgerTarget:
             (board, scope, msgspec.json.encode(labels).decode(), version)
             for scope, labels in flush.scopes.items()
         ]
+        if flush.clears:
+            self._delete("scores", ("board",), [(board,)])
+            self._delete("member_data", ("board",), [(board,)])
         self._delete("scores", ("board", "member"), removed)
         self._delete("member_data", ("board", "member"), removed)
         self._delete("scores", tuple(list(self._tables.scores)[:5]), deleted)

@@ -75,18 +75,40 @@ def ensure_end_open(state: BoardState, changed: Board) -> None:
             )
 
 
+def clearing(name: str) -> Single:
+    """Return a write that removes all members of a board."""
+
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.named(name)
+        ensure_settled(boards, state)
+        return record.Clear(
+            state.number, state.version + 1, boards.accepts_at(state, now_ms), new_tag()
+        )
+
+    return Single(propose, exclusive=True)
+
+
+def ensure_settled(boards: Boards, state: BoardState) -> None:
+    """Raise PeriodsUnsealed if closed periods of a board are not in the archive yet, and
+    PayoutsOpen if it has payouts that are not confirmed."""
+    name = state.board.name
+    if isinstance(boards, Fold) and not boards.closings.is_settled(state, boards.time_of(state)):
+        raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
+    if (
+        state.closing
+        and boards.payouts is not None
+        and (count := boards.payouts.open_on(state.uid))
+    ):
+        raise PayoutsOpen(f"the board {quoted(name)} has payouts that are not confirmed: {count}")
+
+
 def deletion(name: str, *, is_moved: bool = False) -> Single:
     """Return a write that deletes a board with all its data. With `is_moved` the board continues in
     another store, so no change records the deletion."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
-        if isinstance(boards, Fold) and not boards.closings.is_settled(
-            state, boards.time_of(state)
-        ):
-            raise PeriodsUnsealed(f"closed periods of {quoted(name)} are not in the archive yet")
-        if boards.payouts is not None and boards.payouts.is_open(state.uid):
-            raise PayoutsOpen(f"the board {quoted(name)} has payouts that are not confirmed")
+        ensure_settled(boards, state)
         tag = 0 if is_moved else new_tag()
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
 

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from laurels.core.board_state import BoardState
 from laurels.core.commands import (
     ChangeBoard,
+    ClearBoard,
     Command,
     ConfirmPayout,
     CreateBoard,
@@ -29,7 +30,7 @@ from laurels.model.event import member_bytes
 from laurels.model.validation import quoted
 
 from .accept import SubmitOptions, data_bytes
-from .board_writes import change, creation, deletion
+from .board_writes import change, clearing, creation, deletion
 from .confirming import confirmation
 from .hiding import hiding, hiding_everywhere, showing, showing_everywhere
 from .member_writes import DataChange, removal
@@ -98,6 +99,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return creation(definition, exist_ok=exist_ok)
         case ChangeBoard(name, changes):
             return change(name, changes)
+        case ClearBoard(name):
+            return clearing(name)
         case DeleteBoard(name, is_moved):
             return deletion(name, is_moved=is_moved)
     raise TypeError(f"expected a command, got {command!r}")
@@ -109,7 +112,7 @@ def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
-    elif not isinstance(command, SetData | HideMember | HideEverywhere | DeleteBoard):
+    elif not isinstance(command, SetData | HideMember | HideEverywhere | DeleteBoard | ClearBoard):
         result = committed
     done: T = result
     return done

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from laurels.core.board_queries import listed_after
-from laurels.core.board_state import BoardState, time_token
+from laurels.core.board_state import BoardState, time_token, unknown_board
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.changes.cursor import NOW, decode_latest, ensure_not_ended
@@ -100,7 +100,9 @@ class LocalReads(LocalState):
         """Return all definitions, in the order of their names."""
         with self.reading():
             boards = self.advanced_fold().boards
-            return [boards[name].board for name in sorted(boards)]
+            return [
+                boards[name].board for name in sorted(boards) if not self._is_gone(boards[name])
+            ]
 
     def ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query about a board, made from a single state of it.
@@ -116,7 +118,9 @@ class LocalReads(LocalState):
 
     def try_ask(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query. Raises NotReady if much of a pass has to be done before it
-        can be answered, or if the archive has to be read."""
+        can be answered, or if the archive or another file has to be read."""
+        if query.reads_files:
+            raise NotReady(f"a file of the board {quoted(board)} has to be read")
         with self.reading():
             plan, archived = self._planned(board, query)
             if archived:
@@ -164,10 +168,17 @@ class LocalReads(LocalState):
         try:
             state = self._advanced(board)
         except UnknownBoard:
-            answer = query.without_board(self.payouts, board, self._now())
-            if answer is None:
+            if not query.outlives_board:
                 raise
-            return ReadPlan((), lambda *_: answer), {}
+            payouts, now_ms = self.payouts, self._now()
+
+            def answer(*_: object) -> T:
+                found = query.without_board(payouts, board, now_ms)
+                if found is None:
+                    raise unknown_board(board)
+                return found
+
+            return ReadPlan((), answer), {}
         positions = {} if self._event_time else state.positions
         now_ms = self._fold.time_of(state)
         plan = query.plan(QueryContext(state, now_ms, positions, self.payouts))
@@ -382,6 +393,8 @@ class LocalReads(LocalState):
         than a share of work."""
         self._advance_clock()
         state = self._fold.named(board)
+        if state.rules.gone_ms < MAX_MS and self._is_gone(state):  # its last periods are sealed
+            raise unknown_board(board)
         if not self._fold.advance(state, SHARE):
             raise _not_ready(board)
         if state.final_ms < MAX_MS:  # periods that are due and empty count as closed from here on

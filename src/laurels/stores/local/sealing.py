@@ -21,6 +21,7 @@ from laurels.stores.intake.writes import Several, Task
 from .archive.segment import PeriodKey, WrittenPeriod
 from .frozen import FrozenPeriod, FrozenRankings, frozen_period
 from .seal_draft import SealDraft
+from .state import PAYOUTS_MADE
 from .upkeep import LocalUpkeep
 
 BOARDS = 250
@@ -111,6 +112,9 @@ class LocalSealing(LocalUpkeep):
         ]
         for prepare in self.before_seal:
             prepare(drafts)
+        if self.payouts.file.exists and not self.payouts.file.is_expected:
+            self.commit(Task(partial(self._log.set_note, PAYOUTS_MADE, "yes")))
+            self.payouts.file.is_expected = True
         for start in range(0, len(chosen), SEALS):
             part = slice(start, start + SEALS)
             self.commit(Several(partial(_seals, chosen[part], written[part])))

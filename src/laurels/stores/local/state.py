@@ -47,6 +47,9 @@ PAST_READS = 2
 
 T = TypeVar("T")
 
+PAYOUTS_MADE = "payouts_made"
+"""The note in the log that payouts were made, so that the loss of their file is noticed."""
+
 _log = logging.getLogger("laurels")
 
 
@@ -103,6 +106,7 @@ class LocalState(Paced):
         """Members whose erasure waits for the next call, since the archive is damaged."""
         self.payouts = PayoutTable(None) if payouts is None else payouts
         self._on_close.append(self.payouts.close)
+        self.payouts.file.is_expected = log.note(PAYOUTS_MADE) is not None
         recovered = recover(log, self._snapshots(), new_index, self._changes, self.payouts)
         self._fold = recovered.fold
         boards = self._fold.boards.values()

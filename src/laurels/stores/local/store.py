@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from laurels.core.commands import (
+    ClearBoard,
     Command,
     ConfirmPayout,
     CreateBoard,
@@ -25,6 +26,7 @@ from laurels.core.commands import (
     HidingCommand,
     Submit,
     SubmitMany,
+    board_of,
 )
 from laurels.core.index import Index
 from laurels.core.named_windows import spec_named
@@ -144,7 +146,7 @@ class Service(LocalErasing):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raise an error if it is refused."""
-        if isinstance(command, DeleteBoard | CreateBoard | HidingCommand):
+        if isinstance(command, DeleteBoard | ClearBoard | CreateBoard | HidingCommand):
             committed = self._write_settled(command)
         elif isinstance(command, DisqualifyMember):
             committed = self.disqualify(command)
@@ -167,7 +169,7 @@ class Service(LocalErasing):
             committed, place = await self.submit_one(
                 command.board, copy_event(command.event), command.window, command.scope
             )
-        elif isinstance(command, DeleteBoard | CreateBoard | HidingCommand):
+        elif isinstance(command, DeleteBoard | ClearBoard | CreateBoard | HidingCommand):
             committed = await asyncio.to_thread(self._write_settled, command)
         elif isinstance(command, DisqualifyMember):
             committed = await asyncio.to_thread(self.disqualify, command)
@@ -183,21 +185,31 @@ class Service(LocalErasing):
             committed = self.payout(command.payout)
         return result_of(command, committed, place)
 
-    def _write_settled(self, command: DeleteBoard | CreateBoard | HidingCommand) -> Any:
-        """Delete a board, or create one whose name may be that of a board that is no longer
-        retained, after the closed periods of the old board were sealed. Hide or show a member on
-        all boards, after the due periods of all boards were closed."""
+    def _write_settled(
+        self, command: DeleteBoard | ClearBoard | CreateBoard | HidingCommand
+    ) -> Any:
+        """Delete or clear a board, or create one whose name may be that of a board that is no
+        longer retained, after the closed periods of the old board were sealed. Hide or show a
+        member on all boards, after the due periods of all boards were closed."""
         if isinstance(command, HidingCommand):
             self.close_due()
             return self.commit(to_write(self, command))
-        name = command.name if isinstance(command, DeleteBoard) else command.board.name
+        name = board_of(command)
         if isinstance(command, CreateBoard) and not self.is_gone(name):
             return self.commit(to_write(self, command))
         for _ in range(SETTLING_ATTEMPTS):
             self.settle_board(name)
             with suppress(PeriodsUnsealed):  # another period was closed meanwhile
-                return self.commit(to_write(self, command))
-        return self.commit(to_write(self, command))
+                return self._commit_settled(command)
+        return self._commit_settled(command)
+
+    def _commit_settled(self, command: DeleteBoard | ClearBoard | CreateBoard) -> Any:
+        """Carry out a command on a board whose closed periods are sealed. A board is not cleared
+        while a snapshot is taken, since a copy in progress may have its members already."""
+        if not isinstance(command, ClearBoard):
+            return self.commit(to_write(self, command))
+        with self._snapshot_scheduler.exclusive():
+            return self.commit(to_write(self, command))
 
     def _to_write(self, command: Command[Any]) -> FoldedWrite:
         """Return the write that carries out a command."""

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 
 from laurels.core.board_state import BoardState
 from laurels.core.commands import (
+    ClearBoard,
     Command,
     EraseMember,
     HideEverywhere,
@@ -76,5 +77,7 @@ def ensure_possible(command: Command[Any]) -> None:
         raise NotOnIndexServer("its boards cannot erase members")
     if isinstance(command, HideEverywhere | ShowEverywhere):
         raise NotOnIndexServer("its boards cannot hide members")
+    if isinstance(command, ClearBoard):
+        raise NotOnIndexServer(f"the board {quoted(command.name)} cannot be cleared")
     if isinstance(command, HideMember | ShowMember):
         raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")

@@ -81,6 +81,21 @@ class MemoryIndex(BoardPieces):
         self._remove(board, member, scopes, lambda part: list(part.rankings.values()))
         return names
 
+    def clear(self, board: int) -> None:
+        store = self._boards[board]
+        self._dropped.append(store)
+        self._boards[board] = BoardStore(
+            store.rules,
+            store.shape,
+            store.stamped,
+            {"": ScopeStore(refreshes=store.refreshes)},
+            store.remembered,
+            {},
+            refreshes=store.refreshes,
+            refreshed=store.refreshed,
+            frozen=store.frozen,
+        )
+
     def ids_of(
         self, board: int, member: bytes, place: int, limit: int
     ) -> tuple[list[bytes], int | None]:

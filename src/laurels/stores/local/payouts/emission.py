@@ -36,13 +36,19 @@ class Emission:
     @property
     def mark(self) -> DuePlace:
         """The place after the last payout that was emitted."""
+        if self._file.is_missing:
+            return BEFORE_ALL
         if self._mark is None:
             rows = self._file.rows("SELECT due_ms, serial FROM emitted")
             self._mark = DuePlace(*rows[0]) if rows else BEFORE_ALL
         return self._mark
 
     def refresh(self) -> None:
-        """Read again when the next payout is to be emitted, since payouts have changed."""
+        """Read again when the next payout is to be emitted, since payouts have changed. None is
+        while their file is missing."""
+        if self._file.is_missing:
+            self.next_ms = MAX_MS
+            return
         rows = rows_between(self._file, "due_ms", self.mark, DuePlace(MAX_MS, LAST_SERIAL), 1)
         self.next_ms = rows[0][0] if rows else MAX_MS
 
@@ -59,7 +65,7 @@ class Emission:
 
     def emit(self, until: DuePlace) -> None:
         """Move the mark forward. A second call changes nothing."""
-        if until <= self.mark:
+        if until <= self.mark or self._file.is_missing:
             return
         with self._file.transaction() as connection:
             _store(connection, until)

@@ -7,6 +7,7 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import Any
 
+from laurels.errors.payouts import PayoutsMissing
 from laurels.stores.local.files.database import Database
 
 NAME = "payouts.db"
@@ -26,6 +27,8 @@ class PayoutFile:
         path = None if folder is None else folder / NAME
         self._database = Database(path, schema, FORMAT, "NORMAL", added)
         self._lock = RLock()
+        self.is_expected = False
+        """Whether the file must exist, since payouts were made."""
 
     @property
     def exists(self) -> bool:
@@ -33,17 +36,30 @@ class PayoutFile:
         return self._database.exists
 
     def rows(self, statement: str, arguments: Any = ()) -> list[Any]:
-        """Return the rows of a query; none if there is no database."""
+        """Return the rows of a query; none if there is no database. Raises PayoutsMissing."""
         with self._lock, self._database.plain_errors():
             if not self._database.exists:
+                self.ensure_not_missing()
                 return []
             return self._database.connection().execute(statement, arguments).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Enter a transaction, which is committed at the end or, after an error, rolled back."""
+        """Enter a transaction, which is committed at the end or, after an error, rolled back.
+        Raises PayoutsMissing."""
+        self.ensure_not_missing()
         with self._lock, self._database.transaction() as connection:
             yield connection
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether payouts were made and their file is gone."""
+        return self.is_expected and not self._database.exists
+
+    def ensure_not_missing(self) -> None:
+        """Raise PayoutsMissing if payouts were made and their file is gone."""
+        if self.is_missing:
+            raise PayoutsMissing(f"{self._database.path} is missing, although payouts were made")
 
     @contextmanager
     def overwriting(self) -> Iterator[Connection]:

@@ -49,7 +49,7 @@ class PayoutTable:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._file = PayoutFile(folder, _SCHEMA, _ADDED)
+        self.file = self._file = PayoutFile(folder, _SCHEMA, _ADDED)
         self.emission = Emission(self._file)
         self.due = LocalDuePayouts(self._file, self.emission)
 
@@ -156,6 +156,7 @@ class PayoutTable:
         """Replace a member by a token, in ids as well, and return the number of its payouts. When
         this returns, the file does not have the member any more. A second call does the same for
         what is left."""
+        self._file.ensure_not_missing()
         if not self._file.exists:
             return 0
         of_member = f"SELECT serial, {COLUMNS} FROM payout WHERE member = ?"
@@ -219,22 +220,26 @@ class PayoutTable:
         )
         return list(map(row_of, found))
 
-    def is_open(self, uid: str) -> bool:
-        return bool(
-            self._file.rows(f"SELECT 1 FROM payout WHERE uid = ? AND {_OPEN} LIMIT 1", (uid,))
-        )
+    def open_on(self, uid: str) -> int:
+        """Return how many payouts of a board are open."""
+        return self._count("uid = ?", uid)
 
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are open."""
-        statement = f"SELECT count(*) FROM payout WHERE member = ? AND {_OPEN}"
-        rows = self._file.rows(statement, (member,))
+        return self._count("member = ?", member)
+
+    def _count(self, condition: str, argument: str) -> int:
+        """Return how many payouts that fulfil a condition are open."""
+        statement = f"SELECT count(*) FROM payout WHERE {condition} AND {_OPEN}"
+        rows = self._file.rows(statement, (argument,))
         return int(rows[0][0]) if rows else 0
 
-    def knows(self, board: str) -> bool:
-        found = self._file.rows(
-            "SELECT 1 FROM payout WHERE board = ? AND published LIMIT 1", (board,)
-        )
-        return bool(found)
+    def knows(self, board: str, window: str | None = None) -> bool:
+        """Return whether a board of that name has or had payouts, in a window if one is named."""
+        of_board, arguments = "SELECT 1 FROM payout WHERE board = ? AND published", (board,)
+        if window is None:
+            return bool(self._file.rows(f"{of_board} LIMIT 1", arguments))
+        return bool(self._file.rows(f"{of_board} AND window = ? LIMIT 1", (*arguments, window)))
 
     # The file
 
