@@ -180,7 +180,7 @@ def delete(
                 f"{name}: a sink has not reported {unsent:,} changes as sent; they are kept for "
                 f"{board.changes} after the deletion"
             )
-        if not (yes or _confirmed(name)):
+        if not (yes or _confirmed(f"Delete {name} and everything in it?")):
             put_json({"deleted": None}) if json else put_line(f"{name} was not deleted")
             return NOT_DELETED
         lb.delete(name)
@@ -191,10 +191,36 @@ def delete(
     return 0
 
 
-def _confirmed(name: str) -> bool:
+@command(app, "clear")
+def clear(
+    name: BoardName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Remove all members of a board, and keep its definition, sealed periods and payouts.
+
+    Event ids, hidden members and the positions of sources stay. Exits with 1 if the user does not
+    confirm.
+
+    \b
+    Example:
+      laurels board clear gifts --yes
+    """
+    with laurels.open(at, create=False) as lb:
+        lb.get(name)
+        if not (yes or _confirmed(f"Remove all members of {name}?")):
+            put_json({"cleared": None}) if json else put_line(f"{name} was not cleared")
+            return NOT_DELETED
+        lb.clear(name)
+    put_json({"cleared": name}) if json else put_line(f"cleared {name}")
+    return 0
+
+
+def _confirmed(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise Usage("expected --yes, since there is no terminal to confirm the deletion")
-    return typer.confirm(f"Delete {name} and everything in it?", err=True)
+        raise Usage(f"expected --yes, since there is no terminal to answer: {question}")
+    return typer.confirm(question, err=True)
 
 
 def _period_state(period: laurels.PeriodInfo) -> str:

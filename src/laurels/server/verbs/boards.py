@@ -152,6 +152,13 @@ async def change(context: RequestContext, _: NoQuery) -> object:
     return _definition(await context.lb.change(context.board, **fields))
 
 
+@ROUTES.row("POST", "/v1/boards/{board}/clear", "admin", status=NO_CONTENT, audited=True)
+async def clear(context: RequestContext, _: NoQuery) -> None:
+    """Remove all members of a board, and keep its definition, its sealed periods and payouts, its
+    hidden members, the ids of its events and the positions of its sources."""
+    await context.lb.clear(context.board)
+
+
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
 async def delete(context: RequestContext, _: NoQuery) -> None:
     """Delete a board with all its data."""

@@ -17,6 +17,7 @@ from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
+    ClearBoard,
     Command,
     ConfirmPayout,
     CreateBoard,
@@ -182,6 +183,8 @@ def command_call(command: Command[Any]) -> Call[Any]:
             )
         case ChangeBoard(name, changes):
             return Call("PATCH", board_path(name), Board.from_json, body=_changed_fields(changes))
+        case ClearBoard(name):
+            return Call("POST", board_path(name, "clear"), nothing, needs_idempotency_key=True)
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, needs_idempotency_key=True)
     raise TypeError(f"expected a command that takes one request, got {command!r}")
