@@ -40,7 +40,8 @@ def _contender(writer: Writer, slices: Sequence[Sequence[Batch]]) -> Contender:
 
 
 def _verified(writer: Writer, batches: Sequence[Batch]) -> Trial:
-    """Return a run whose check compares the gain of some members' scores with the sent values."""
+    """Return a run that writes the batches. Its check raises an error unless the scores of some
+    members have grown by the values sent for them."""
     added: Counter[str] = Counter()
     for member, value in chain.from_iterable(batches):
         added[member] += value

@@ -2,9 +2,8 @@
 state.
 
 All tests of this file share one deployment of each kind. At the end, the deployment must return the
-same state as at the beginning. If that fails, run the tests alone, one by one. The test whose
-refused calls have changed the state then fails again, because no refused call undoes the change of
-another one.
+same state as at the beginning. If that fails, run the tests alone, one by one, to find the
+one whose refused calls change the state.
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
 
 
 def closes_at_all(window: Window, period: Period) -> bool:
-    """Return whether a period of a window that closes periods is one of those."""
+    """Return whether a period is closed at some time. The window must be one that closes periods;
+    a rolling window closes only some of its steps."""
     return window.is_archived(period)
 
 

@@ -154,8 +154,8 @@ BEFORE_ALL = DuePlace(-(2**63), 0)
 
 
 class PayoutShare(Struct, frozen=True):
-    """Payouts that are due and not in the list yet: those after one place up to another, and how
-    many of them each board has, by its name and uid."""
+    """Due payouts that are not in the list yet: those after the place `after`, up to and including
+    `until`. `counts` has their number for each board, by the board's name and uid."""
 
     after: DuePlace
     until: DuePlace
@@ -298,8 +298,9 @@ def correction(present: Sequence[PayoutRow], owed: Sequence[Owed], now_ms: int) 
 
 
 def _missing(final: Sequence[PayoutRow], want: Owed | None) -> Added | None:
-    """Return what is owed beyond the payouts that cannot be changed any more; None if nothing
-    is."""
+    """Return the payout that has to be added to those that cannot be changed any more (`final`), so
+    that together they are what is owed now; None if they already are. The added payout may be
+    negative."""
     if not final:
         return None if want is None else Added(want)
     first = final[0]

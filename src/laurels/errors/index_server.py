@@ -16,7 +16,7 @@ class MissingRedis(InvalidInput):
 
 
 class LedgerRequired(Conflict):
-    """On an index server archive and prizes need a ledger, and the board names none."""
+    """On an index server, an archive and prizes need a ledger, and the board names none."""
 
     code = "ledger_required"
     advice = "name a configured ledger, as in ledger='main', or keep the board in a folder"

@@ -212,8 +212,8 @@ def _ledger(value: object) -> str:
     if isinstance(value, str) and (not value or is_ledger_name(value)):
         return value
     raise BoardInvalid(
-        "expected the name of a ledger for ledger, up to 32 characters of a to z, 0 to 9 and _, "
-        f"beginning with a letter, got {safe_repr(value)}"
+        "expected for ledger a name of up to 32 characters (a to z, 0 to 9 and _) that begins with "
+        f"a letter, got {safe_repr(value)}"
     )
 
 

@@ -67,9 +67,10 @@ def units_of_measures(
 ) -> tuple[int, ...]:
     """Return the units of each column for an event that carries measures.
 
-    A measure that the event lacks counts as 0. A column without measures takes the value under its
-    own name. If there is no such value, a `sum` column counts 0. Raises InvalidValue if the board
-    or the event has no measures, UnknownMeasure, WrongColumns, and the errors of numbers.
+    A measure that the event lacks counts as 0. A column without measures takes the value that the
+    event has under the column's name; if there is none, a `sum` column counts 0. Raises
+    InvalidValue if no column of the board has measures, or the event has none. Also raises
+    UnknownMeasure, WrongColumns, and the errors of numbers.
     """
     board_measures = {name for column in columns for name in _names(column)}
     if not any(column.measures for column in columns):

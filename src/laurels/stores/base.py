@@ -293,7 +293,8 @@ class Servable(AsyncStore, PortableStore, Protocol):
 
     @property
     def outages(self) -> Sequence[str]:
-        """Sentences for anybody about boards that are unavailable while others are served."""
+        """Sentences, fit to be shown to anybody, that say which boards cannot be read or written
+        while others can."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None

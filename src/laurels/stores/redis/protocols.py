@@ -184,8 +184,8 @@ class RemoteIndex(Protocol):
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Rotate the rolling windows of scopes. With `full` also drop the scopes' expired periods,
-        and prepare their next steps. Do at most the work of about `limit` members; return False if
-        more is needed."""
+        and prepare their next steps. Do the work of about `limit` members; return False if more is
+        needed."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
         """Advance stale scopes until this has cost as much as `limit` members of a pass. Return

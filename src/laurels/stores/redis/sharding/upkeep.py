@@ -47,8 +47,8 @@ class ShardedUpkeep:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes in every shard, and rankings by a label in the label replica. Do at most
-        the work of about `limit` members in each; return False if more is needed."""
+        """Advance scopes in every shard, and rankings by a label in the label replica. Do the
+        work of about `limit` members in each of them; return False if more is needed."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
