@@ -8,6 +8,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.commands import (
     ClearBoard,
     Command,
+    DisqualifyMember,
     EraseMember,
     HideEverywhere,
     HideMember,
@@ -81,3 +82,7 @@ def ensure_possible(command: Command[Any]) -> None:
         raise NotOnIndexServer(f"the board {quoted(command.name)} cannot be cleared")
     if isinstance(command, HideMember | ShowMember):
         raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")
+    if isinstance(command, DisqualifyMember):
+        raise NotOnIndexServer(
+            f"the sealed periods of the board {quoted(command.board)} cannot be corrected"
+        )
