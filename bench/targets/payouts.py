@@ -72,7 +72,7 @@ def _measured(plan: Plan, population: Population, folder: Path) -> Findings:
     of_processor = count / (process_time() - used)
     table.keep(owner, "sent, payouts/s of the processor", "payouts/s", of_processor)
     grown = (getrusage(RUSAGE_SELF).ru_maxrss - before) * _BYTES_A_KIB
-    table.keep(owner, "memory that sending added", "bytes", grown)
+    table.keep(owner, "memory that sending added to the peak", "bytes", grown)
     return Findings(table.samples)
 
 
