@@ -30,7 +30,7 @@ async def play(folder: str, url: str, start_ms: int, seed: int) -> None:
             events = [(f"m{random.randrange(9)}", random.randint(1, 4)) for _ in range(9)]
             await lb.submit_many("b", events)
             period = (await lb.periods("b", "day"))[0].label
-            clock.advance(DAY_MS)
+            clock.advance(DAY_MS + 1)  # past the end of the day, also from midnight on
             step(f"at {clock.now_ms()}")
             await lb.seal()
             step("sealed")

@@ -4,6 +4,7 @@ and none that was superseded before it was due."""
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import laurels
 from laurels.errors.service import Forbidden
 from laurels.errors.sinks import InvalidMapping, SinkOvertaken, TargetRefused, TargetUnavailable
+from laurels.flows.sinks import webhook
 from laurels.flows.sinks.opening import DeliveryOptions, open_target, what_to_send
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.status import reset, statuses
@@ -154,6 +156,30 @@ def test_a_receiver_that_fails_delays_payouts(receiver: Receiver) -> None:
                     (3, day * DAY_MS // 1_000) for day in range(7)
                 ]
                 assert paid(documents(receiver) + documents(back)) == await due_ids(lb)
+
+    run(play)
+
+
+def test_a_receiver_that_hangs_delays_payouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first receiver accepts the connection and never answers."""
+    monkeypatch.setattr(webhook, "ANSWER_SECONDS", 0.2)
+
+    async def play() -> None:
+        async with opened() as (lb, clock):
+            await play_day(lb, clock)
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                port = silent.getsockname()[1]
+                answering: list[Receiver] = []
+
+                async def sleep(_: float) -> None:
+                    if not answering:
+                        silent.close()
+                        monkeypatch.undo()
+                        answering.append(Receiver(port))
+
+                await sent(lb, f"http://127.0.0.1:{port}/", sleep=sleep, **ONLY)
+            with answering[0] as receiver:
+                assert paid(documents(receiver)) == await due_ids(lb)
 
     run(play)
 
