@@ -29,12 +29,13 @@ async def play(folder: str, url: str, start_ms: int, seed: int) -> None:
         while True:
             events = [(f"m{random.randrange(9)}", random.randint(1, 4)) for _ in range(9)]
             await lb.submit_many("b", events)
-            period = (await lb.periods("b", "day"))[0].label
             clock.advance(DAY_MS + 1)  # past the end of the day, also from midnight on
             step(f"at {clock.now_ms()}")
             await lb.seal()
             step("sealed")
-            if random.random() < 0.4:
+            archived = await lb.archived("b", "day", limit=1)
+            if archived and random.random() < 0.4:
+                period = archived[0].period
                 top = await lb.top("b", window="day", period=period)
                 clock.advance(random.choice([0, HOUR_MS]))
                 await lb.disqualify(
