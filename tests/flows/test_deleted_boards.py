@@ -157,7 +157,7 @@ def test_an_interrupted_deletion_is_rolled_back_and_repeated(url: str) -> None:
             await lb.delete("b")
             page = await lb.changes("b", after=before)
             to_send = SinkPage("b", page.changes, before, page.cursor, definition=board())
-            target = LedgerTarget(*dialect_of(url), "sink", lb.get, lambda: NOW_MS)
+            target = LedgerTarget(*dialect_of(url), "sink", lb, lambda: NOW_MS)
             await target.open()
             complete, delete = stored(url), target._delete_board
 

@@ -17,6 +17,7 @@ import laurels
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
 from laurels.flows.ledger import target as ledger_target
 from laurels.flows.ledger.rows import GENERATION_BITS
+from laurels.flows.ledger.season_rows import SeasonRows
 from laurels.flows.ledger.target import LedgerTarget
 from laurels.flows.sinks.target import SinkPage
 from laurels.sql.databases import dialect_of
@@ -202,7 +203,7 @@ def test_a_runner_that_another_has_replaced_writes_nothing(url: str) -> None:
             await lb.submit("b", "ann", 100)
             await sent(lb, url)
             dialect, prefix = dialect_of(url)
-            late = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            late = LedgerTarget(dialect, prefix, "sink", lb, lambda: NOW_MS)
             await late.open()
             with pytest.raises(SinkOvertaken):
                 await late.deliver(SinkPage("b", page.changes, before, page.cursor))
@@ -219,7 +220,7 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
             await lb.submit("b", "ann", 1)
             page = await lb.changes("b")
             dialect, prefix = dialect_of(url)
-            target = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            target = LedgerTarget(dialect, prefix, "sink", lb, lambda: NOW_MS)
             await target.open()
             for _ in range(2):
                 await target.deliver(SinkPage("b", page.changes, None, page.cursor))
@@ -229,8 +230,10 @@ def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("step", ["_write", "_delete_expired"])
-def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
+@pytest.mark.parametrize(
+    ("owner", "step"), [(LedgerTarget, "_write"), (SeasonRows, "delete_expired")]
+)
+def test_an_interrupted_page_is_rolled_back(url: str, owner: type, step: str) -> None:
     """A page is interrupted after its position was written, or after its rows were written. In both
     cases the transaction is undone, and the page is written when the sink sends it again."""
 
@@ -245,10 +248,10 @@ def test_an_interrupted_page_is_rolled_back(url: str, step: str) -> None:
             await lb.submit("b", "ann", 10)
             page = await lb.changes("b", after=before)
             to_send = SinkPage("b", page.changes, before, page.cursor)
-            target = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            target = LedgerTarget(dialect, prefix, "sink", lb, lambda: NOW_MS)
             await target.open()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(target, step, Mock(side_effect=RuntimeError("broke off")))
+                patch.setattr(owner, step, Mock(side_effect=RuntimeError("broke off")))
                 with pytest.raises(RuntimeError, match="broke off"):
                     await target.deliver(to_send)
             assert rows(url, positions)[0][0] == before

@@ -72,7 +72,7 @@ async def _compare(url: str) -> None:
             "CREATE TABLE users (id varchar(300) PRIMARY KEY, name varchar(300))",
             f"INSERT INTO users VALUES {names}",
         )
-        top, days, rank, users, rooms, index, _ = QUERIES
+        top, days, rank, users, rooms, _, _, _, index, _ = QUERIES
         page = await lb.top("gifts")
         assert result_of(url, top) == [(e.member, e.score) for e in page.entries]
         assert [score for _, score in result_of(url, days)] == [5, 4, 2]
@@ -86,6 +86,33 @@ async def _compare(url: str) -> None:
         assert result_of(url, rooms) == leaders
         execute(url, index)
         assert result_of(url, top) == [(e.member, e.score) for e in page.entries]
+
+
+def test_the_documented_queries_of_seasons_agree_with_the_store(url: str) -> None:
+    asyncio.run(_compare_seasons(url))
+
+
+async def _compare_seasons(url: str) -> None:
+    prizes = {"list": [{"name": "gold", "ranks": [1, 1], "amount": "5.00", "scale": 2}]}
+    windows: list[str | dict[str, Any]] = ["all", {"name": "day", "type": "day", "prizes": prizes}]
+    clock = laurels.ManualClock(NOW_MS)
+    async with laurels.open_async("memory:", clock=clock) as lb:
+        await lb.create(laurels.Board("gifts", windows=windows, changes="7d"))
+        for events in EVENTS:
+            await lb.submit_many("gifts", [(member, value) for member, value, _ in events])
+            clock.advance(DAY_MS)
+            await lb.seal()
+        await lb.disqualify("gifts", "bob", "a bot", window="day", period="2026-09-21")
+        await lb.confirm("gifts", (await lb.payouts("gifts"))[0].id, "bank-1")
+        await sent(lb, url)
+        winners, leaders, owed = QUERIES[5:8]
+        expected = await lb.top("gifts", window="day", period="2026-09-21", limit=3)
+        assert result_of(url, winners) == [(e.rank, e.member, e.score) for e in expected]
+        assert result_of(url, leaders) == [("cid", 2), ("alice", 1)]
+        open_payouts = [p for p in await lb.payouts("gifts") if p.state in ("pending", "due")]
+        assert sorted(result_of(url, owed)) == sorted(
+            (p.member, p.prize, p.amount, p.due_ms) for p in open_payouts
+        )
 
 
 def result_of(url: str, query: str) -> list[tuple[Any, ...]]:

@@ -119,6 +119,20 @@ class FinalTables(Struct, frozen=True):
         }
 
     @property
+    def closed(self) -> dict[str, str]:
+        """`closed_periods` has a row for each closed period of which `scores` has entries: they
+        stay as they are."""
+        name = f"{self.dialect.key_name} NOT NULL"
+        return {
+            "board": name,
+            "window_name": name,
+            "period": name,
+            "period_start": "bigint",
+            "closed_at": "bigint",
+            "version": "bigint NOT NULL",
+        }
+
+    @property
     def hidden(self) -> dict[str, str]:
         """`hidden` has a row for each hidden member of a board."""
         return {
@@ -145,6 +159,7 @@ class FinalTables(Struct, frozen=True):
                 "final_entries", self.entries, "ranking, position", "ranking, member"
             ),
             self._create_table("payouts", self.payouts, "payout"),
+            self._create_table("closed_periods", self.closed, "board, window_name, period"),
             self._create_table("hidden", self.hidden, "board, member"),
             f"CREATE TABLE IF NOT EXISTS {self.name('final_numbers')} (taken bigint NOT NULL)",
         ]

@@ -37,6 +37,10 @@ class FinalWriter:
         self._tables = FinalTables(dialect, prefix)
         self._connection = connection
 
+    def on(self, connection: Any) -> "FinalWriter":
+        """Return a writer over another connection."""
+        return FinalWriter(self._dialect, self._tables.prefix, connection)
+
     def begin(
         self,
         revision: SealedRevision,
@@ -167,6 +171,11 @@ class PeriodWriter:
         self._period = period
         self._rules = rules
         self._ranking: _Entries | None = None
+
+    def on(self, connection: Any) -> "PeriodWriter":
+        """Go on over a connection, and return this object."""
+        self._writer = self._writer.on(connection)
+        return self
 
     def hold(self) -> None:
         """Lock the period until the transaction ends. Raises FinalOvertaken."""

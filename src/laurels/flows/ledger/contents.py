@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from laurels.core.changes.beginning import decode, is_initial
 from laurels.core.changes.cursor import ChangeCursor, decode_cursor
+from laurels.core.closing import WindowClosing, final_ms_of
 from laurels.core.contents import CopyClock, MemberValues, Origin, Piece, RankingRows
 from laurels.core.lifecycle import oldest_stored, rolling_state
 from laurels.engine.batch.packing import bounds, differences, pack
@@ -72,6 +73,8 @@ class LedgerContents:
         ledger_board = self._board(board)
         clock = self._clock()
         now_ms = ledger_board.time(clock)
+        # The same in each call, since a copy compares origins.
+        began_ms = now_ms if clock.event_time else ledger_board.created_ms
         rolling_states = [
             rolling_state(0, window, now_ms) for window in ledger_board.rules.windows.values()
         ]
@@ -87,7 +90,27 @@ class LedgerContents:
             running={state.ranking.key.window: state.running for state in rolling_states if state},
             shown={},
             ends=ledger_board.ends,
+            hidden=[
+                (member_bytes(member), hiding)
+                for member, hiding in self._ledger.hidden(board)
+                if not hiding.is_over(began_ms)
+            ],
+            closing=self._closing(board, ledger_board.rules, began_ms),
         )
+
+    def _closing(self, board: str, rules: Rules, now_ms: int) -> dict[str, WindowClosing]:
+        """Return the closed periods of each window that closes periods. Periods that are final
+        already were closed in the store that the ledger is of. They are not closed again, so that
+        no payout is made twice. The others will be closed."""
+        closing = {name: WindowClosing(now_ms) for name in rules.closing}
+        for name, label in self._ledger.periods(board) if closing else ():
+            if name not in closing:
+                continue
+            window = rules.windows[name]
+            period = window.period(label) if label else window.period_at(0)
+            if final_ms_of(window, period) > now_ms:
+                closing[name].open.add(window.instance_of(period))
+        return closing
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board. Raises InvalidEntry for an entry that no ranking can

@@ -7,17 +7,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from laurels.core.hiding import Hiding
 from laurels.core.mending import StoredEntry
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import LedgerTooNew, TargetRefused, TargetUnavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
+from laurels.sql import hidden_rows
 from laurels.sql.columns import LedgerEntries
 from laurels.sql.dialects import ENTRY, Dialect, Row
 from laurels.sql.tables import VERSION, Tables
 from laurels.sql.texts import labels_in, may_be_shortened, scope_text, unescape
 
 PAGE = 10_000
+WITH_SEASONS = 3
+"""The version of the tables from which on a ledger has hidden members."""
 
 
 class LedgerBoard(Struct, frozen=True):
@@ -133,6 +137,20 @@ class LedgerReader:
             unescape(name): unescape(text)
             for name, text in self._pairs("source_positions", "source, position", board)
         }
+
+    def hidden(self, board: str) -> list[tuple[str, Hiding]]:
+        """Return the hidden members of a board with their hidings, in the order of the members."""
+        if self._version < WITH_SEASONS:
+            return []
+        return sorted(
+            map(hidden_rows.hiding_of_row, self._pairs("hidden", hidden_rows.SELECTED, board)),
+            key=lambda each: each[0].encode(),
+        )
+
+    def periods(self, board: str) -> list[tuple[str, str]]:
+        """Return the window and the label of each period with entries of a board."""
+        columns = "DISTINCT window_name, period"
+        return [(window, period) for window, period in self._pairs("scores", columns, board)]
 
     def data(self, board: str) -> Iterator[list[tuple[str, str]]]:
         """Yield, in pages, the members that have data, each with its data as JSON."""

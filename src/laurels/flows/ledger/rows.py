@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.changes.answers import Change, ChangedRanking
+from laurels.core.hiding import Hiding
 from laurels.model.score import Number
 from laurels.sql.texts import (
     COLUMNS,
@@ -21,6 +22,9 @@ GENERATION_BITS = 40
 bits above."""
 _Ranking = tuple[RankingName, int | None]
 """The name of a ranking and the beginning of its period."""
+
+Period = tuple[str, str]
+"""Window and label of a period; the label is empty in the window `all`."""
 
 _ABSENT = (None,) * COLUMNS
 
@@ -42,12 +46,20 @@ class Flush(Struct):
 
     clears: bool = False
     """Whether all rows and data of members are deleted first."""
-    removed: dict[str, None] = msgspec.field(default_factory=dict)
+    removed: dict[str, frozenset[Period]] = msgspec.field(default_factory=dict)
+    """The periods that were closed when a member was removed: there its entries stay."""
     entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
     data: dict[str, tuple[str | None, int]] = msgspec.field(default_factory=dict)
     positions: dict[str, str] = msgspec.field(default_factory=dict)
     scopes: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     """The labels of scopes whose text is shortened."""
+    closed: dict[Period, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """Closed periods, each with the time of its closing and the version of its row."""
+    hidden: dict[str, tuple[Hiding | None, int]] = msgspec.field(default_factory=dict)
+    """The hidings of members; None for a member that is shown again. With the version of the
+    row."""
+    confirmed: dict[str, tuple[str, int]] = msgspec.field(default_factory=dict)
+    """Confirmed payouts by id, with the reference and the time."""
     defines: bool = False
     ends_initial: bool = False
 
@@ -61,10 +73,15 @@ def version_of(change: Change, generation: int) -> int:
 
 
 def flush_of(
-    changes: Sequence[Change], generation: int, start_of: Callable[[str, str], int]
+    changes: Sequence[Change],
+    generation: int,
+    start_of: Callable[[str, str], int],
+    closed: set[Period] | None = None,
 ) -> Flush:
     """Return the writes for successive changes. `start_of` returns the beginning of a period of a
-    window."""
+    window. `closed` has the periods that were closed before; those that are closed by these changes
+    are added."""
+    closed = set() if closed is None else closed
     flush = Flush()
     block, version = "", 0
     rankings: dict[tuple[str, str | None], _Ranking] = {}
@@ -76,10 +93,23 @@ def flush_of(
         kind, member = change.kind, change.member
         if member is None:
             _add_board_change(flush, change)
-        elif kind in ("remove", "erase"):
-            _remove(flush, member)
-        elif kind in ("hide", "show"):
-            continue  # a hidden member goes on being counted, so its rows stay
+            if kind == "close":
+                period = change.data["window"], change.data["period"] or ""
+                closed.add(period)
+                flush.closed[period] = change.at_ms, version
+        elif kind == "erase":
+            _remove(flush, member, frozenset())
+            flush.removed[member] = frozenset()
+        elif kind == "remove":
+            _remove(flush, member, frozenset(closed))
+        elif kind in ("hide", "show"):  # a hidden member goes on being counted: its rows stay
+            flush.hidden[member] = _hiding(change), version
+        elif kind == "confirm":
+            if change.data is not None:  # it is None for a key that does not administer
+                payout, reference = change.data["payout"], change.data["reference"]
+                flush.confirmed[payout] = reference, change.at_ms
+        elif kind in ("disqualify", "payout"):
+            continue  # the ledger gets the period and its payouts as the store has them
         elif kind == "data":
             flush.data[member] = _json(change.data), version
         else:
@@ -134,10 +164,32 @@ def _row(entry: ChangedRanking, start_ms: int | None, version: int) -> ScoreRow 
     return ScoreRow(scores, entry.reached_ms, entry.last_ms, start_ms, version)
 
 
-def _remove(flush: Flush, member: str) -> None:
-    flush.entries.pop(member, None)
+def _remove(flush: Flush, member: str, closed: frozenset[Period]) -> None:
+    """Add the removal of a member from all rankings but those of closed periods."""
+    entries = flush.entries.pop(member, {})
+    if kept := {name: row for name, row in entries.items() if name[:2] in closed}:
+        flush.entries[member] = kept
     flush.data.pop(member, None)
-    flush.removed[member] = None
+    flush.removed.setdefault(member, closed)
+
+
+def _hiding(change: Change) -> Hiding | None:
+    """Return the hiding of a member after a change; None if it is shown. A key that does not
+    administer gets no reasons."""
+    if change.kind == "show":
+        return None
+    if change.data is None:
+        return Hiding("", change.at_ms)
+    return msgspec.convert(change.data, _HidingData).hiding()
+
+
+class _HidingData(Struct, frozen=True):
+    reason: str
+    since_ms: int
+    until_ms: int | None = None
+
+    def hiding(self) -> Hiding:
+        return Hiding(self.reason, self.since_ms, self.until_ms)
 
 
 def _json(data: object) -> str | None:

@@ -7,33 +7,37 @@ runner that resumes changes nothing if another runner has taken over.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
+from laurels.api.aio import AsyncLeaderboards
 from laurels.core.changes.answers import Change
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.sinks import LedgerTaken, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
 from laurels.model.board import Board
-from laurels.model.rules import Rules
 from laurels.sql.dialects import Dialect, Row
 from laurels.sql.final_tables import FinalTables
 from laurels.sql.making import make_tables
 from laurels.sql.tables import Tables
 from laurels.sql.texts import bucket_of, escape
-from laurels.timeline.instants import MIN_MS
 
+from .board_state import BoardState
 from .payouts import payout_rows
 from .rows import GENERATION_BITS, Flush, flush_of
+from .season_rows import SeasonRows
+from .seasons import SeasonsOfBoard, Staged, complete
 
 T = TypeVar("T")
 
 LIMIT = 10_000
 ROWS_A_STATEMENT = 5_000
+OF_ENTRIES = ("scores", "member_data", "hidden", "closed_periods")
+"""The tables that every restart of the sink fills anew."""
 CHANGES_A_SHARE = 2_500
 """The number of changes that are converted to rows while the database writes the previous rows."""
 
@@ -50,18 +54,18 @@ class LedgerTarget:
         dialect: Dialect,
         prefix: str,
         sink: str,
-        definition: Callable[[str], Awaitable[Board]],
+        boards: AsyncLeaderboards,
         now_ms: Callable[[], int],
     ) -> None:
         self._dialect = dialect
         self._tables = Tables(dialect, prefix)
         self._sink = sink
-        self._definition = definition
+        self._store = boards
         self._now_ms = now_ms
         self._database_thread = ThreadPoolExecutor(1, "laurels-ledger")
         self._row_thread = ThreadPoolExecutor(1, "laurels-ledger-rows")
         self._connection: Any = None
-        self._boards: dict[str, _BoardState] = {}
+        self._boards: dict[str, BoardState] = {}
 
     async def open(self) -> None:
         """Connect, and create missing tables. Raises LedgerTooNew."""
@@ -81,13 +85,15 @@ class LedgerTarget:
         board_state = self._boards.get(page.board)
         if page.definition is not None:
             if board_state is None or board_state.definition != page.definition:
-                board_state = self._boards[page.board] = _BoardState(page.definition)
+                board_state = self._boards[page.board] = BoardState(page.definition)
         elif board_state is None or any(
             change.kind in ("create", "change") for change in page.changes
         ):
             board_state = await self._load_definition(page.board)
         try:
-            await self._in_thread(lambda: self._deliver(page, board_state))
+            staged = await self._stage(page, board_state)
+            held = await self._held(page, board_state)
+            await self._in_thread(lambda: self._deliver(page, board_state, staged, held))
         except BaseException:
             # If the transaction was rolled back, `board_state` is wrong: according to it, the
             # definition was written and the periods were deleted.
@@ -111,12 +117,43 @@ class LedgerTarget:
         if (board_state := self._boards.get(board)) is not None:
             return board_state.definition
         with suppress(UnknownBoard):
-            return await self._definition(board)
+            return await self._store.get(board)
         return None
 
-    async def _load_definition(self, board: str) -> "_BoardState":
-        definition = await self._definition(board)
-        self._boards[board] = board_state = _BoardState(definition)
+    async def _stage(self, page: SinkPage, board_state: BoardState) -> Staged | None:
+        """Fetch the sealed periods and payouts of which a page tells. A board that is deleted
+        already has no archive that could be read."""
+        if page.definition is not None:
+            return None
+        seasons = self._seasons(board_state)
+
+        def run(work: Callable[[Any], Any]) -> Awaitable[Any]:
+            return self._in_thread(lambda: work(self._connection))
+
+        return await seasons.stage(page.changes, run)
+
+    async def _held(self, page: SinkPage, board_state: BoardState) -> dict[str, list[str]]:
+        """Return the periods that are not sealed yet, of each window that closes periods and whose
+        oldest kept period is another one than before."""
+        latest_ms = max(board_state.latest_ms, *[change.at_ms for change in page.changes])
+        oldest = board_state.oldest(latest_ms)
+        if page.definition is not None:
+            return {}
+        seasons = self._seasons(board_state)
+        return {
+            window: await seasons.held(window)
+            for window in board_state.closing
+            if window in oldest and board_state.deleted_before_ms.get(window) != oldest[window]
+        }
+
+    def _seasons(self, board_state: BoardState) -> SeasonsOfBoard:
+        definition = board_state.definition
+        prefix = self._tables.prefix
+        return SeasonsOfBoard(self._store, self._dialect, prefix, definition, self._now_ms)
+
+    async def _load_definition(self, board: str) -> BoardState:
+        definition = await self._store.get(board)
+        self._boards[board] = board_state = BoardState(definition)
         return board_state
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -183,12 +220,19 @@ class LedgerTarget:
             )
         return generation
 
-    def _deliver(self, page: SinkPage, board_state: "_BoardState") -> None:
+    def _deliver(
+        self,
+        page: SinkPage,
+        board_state: BoardState,
+        staged: Staged | None,
+        held: Mapping[str, Sequence[str]],
+    ) -> None:
         if (generation := self._generation_before(page)) is None:
             return
         if page.restarts or not generation:
             generation += 1
         self._move_position(page, generation)
+        self._season_rows.load_closed(page, board_state)
         if page.changes[-1].kind == "delete":
             self._delete_board(page.board, generation)
             return
@@ -199,13 +243,18 @@ class LedgerTarget:
             if flush.ends_initial:
                 self._delete_older(page.board, generation)
             board_state.is_written = True
+        if staged is not None:
+            prefix, rules = self._tables.prefix, board_state.rules
+            complete(staged, self._dialect, prefix, self._connection, rules)
+            closed = dict.fromkeys(staged.closed, (None, 0))
+            self._season_rows.write_closed(page.board, closed, board_state)
         board_state.latest_ms = max(
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
-        self._delete_expired(page.board, board_state)
+        self._season_rows.delete_expired(page.board, board_state, held)
 
     def _flushes(
-        self, changes: Sequence[Change], generation: int, board_state: "_BoardState"
+        self, changes: Sequence[Change], generation: int, board_state: BoardState
     ) -> Iterator[Flush]:
         """Yield the writes for the changes of a page, in shares. While the database carries out the
         writes of a share, a second thread prepares the writes of the next share."""
@@ -215,7 +264,10 @@ class LedgerTarget:
         ]
 
         def begin(share: Sequence[Change]) -> Future[Flush]:
-            return self._row_thread.submit(flush_of, share, generation, board_state.start_of)
+            closed = board_state.closed
+            return self._row_thread.submit(
+                flush_of, share, generation, board_state.start_of, closed
+            )
 
         next_flush = begin(shares[0])
         for share in shares[1:]:
@@ -264,7 +316,6 @@ class LedgerTarget:
                     continue
                 times = row.reached_at, row.last_at, row.period_start
                 rows.append((*key, *row.scores, *times, bucket, row.version))
-        removed: list[Row] = [(board, escape(member)) for member in flush.removed]
         version = generation << GENERATION_BITS
         data = [(board, escape(m), text, v) for m, (text, v) in flush.data.items()]
         positions: list[Row] = [
@@ -278,8 +329,7 @@ class LedgerTarget:
         if flush.clears:
             self._delete("scores", ("board",), [(board,)])
             self._delete("member_data", ("board",), [(board,)])
-        self._delete("scores", ("board", "member"), removed)
-        self._delete("member_data", ("board", "member"), removed)
+        self._season_rows.remove_members(board, flush.removed)
         self._delete("scores", tuple(list(self._tables.scores)[:5]), deleted)
         self._upsert("scores", self._tables.scores, 5, rows)
         self._upsert("member_data", self._tables.member_data, 2, data)
@@ -289,6 +339,11 @@ class LedgerTarget:
             self._execute(
                 f"DELETE FROM {name('member_data')} WHERE board = %s AND data IS NULL", board
             )
+        self._season_rows.write(board, flush, self._boards[board], self._now_ms())
+
+    @property
+    def _season_rows(self) -> SeasonRows:
+        return SeasonRows(self._dialect, self._tables.prefix, self._connection)
 
     def _delete(self, table: str, columns: tuple[str, ...], rows: list[Row]) -> None:
         if rows:
@@ -300,7 +355,7 @@ class LedgerTarget:
             group = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, group)
 
-    def _write_definition(self, board: str, board_state: "_BoardState", generation: int) -> None:
+    def _write_definition(self, board: str, board_state: BoardState, generation: int) -> None:
         definition = board_state.definition
         row = (board, escape(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])
@@ -308,7 +363,7 @@ class LedgerTarget:
     def _delete_board(self, board: str, generation: int) -> None:
         """Delete the rows of a deleted board. Rows of a later generation, which would belong to a
         new board of the same name, and the position stay."""
-        for table in ("scores", "member_data", "source_positions", "scopes"):
+        for table in (*OF_ENTRIES, "source_positions", "scopes"):
             self._execute(
                 f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",
                 *(board, (generation + 1) << GENERATION_BITS),
@@ -320,65 +375,14 @@ class LedgerTarget:
 
     def _delete_older(self, board: str, generation: int) -> None:
         """Delete the rows of older generations, once all current entries have been written."""
-        for table in ("scores", "member_data"):
+        for table in OF_ENTRIES:
             self._execute(
                 f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",
                 *(board, generation << GENERATION_BITS),
             )
-
-    def _delete_expired(self, board: str, board_state: "_BoardState") -> None:
-        """Delete the rows of periods that the board no longer keeps, unless this was done since the
-        last period ended."""
-        for window, oldest_ms in board_state.oldest().items():
-            if board_state.deleted_before_ms.get(window) == oldest_ms:
-                continue
-            self._execute(
-                f"DELETE FROM {self._tables.name('scores')} "
-                f"WHERE board = %s AND window_name = %s AND period_start < %s",
-                *(board, window, oldest_ms),
-            )
-            board_state.deleted_before_ms[window] = oldest_ms
 
     def _reset(self, board: str, position: str | None) -> None:
         self._execute(
             f"UPDATE {self._tables.name('sinks')} SET position = %s WHERE board = %s AND sink = %s",
             *(position, board, self._sink),
         )
-
-
-class _BoardState:
-    """The state of a board in this process: its definition, the time of its latest change, and
-    which periods were deleted."""
-
-    def __init__(self, definition: Board) -> None:
-        self.definition = definition
-        self.is_written = False
-        self.deleted_before_ms: dict[str, int] = {}
-        self.latest_ms = MIN_MS
-        """The time of the board's latest change, from which the kept periods are determined. The
-        time of a clock would not do: the periods of a board in event time do not end by the
-        clock."""
-        self._rules: Rules = definition.rules()
-        self._starts: dict[tuple[str, str], int] = {}
-
-    def start_of(self, window: str, period: str) -> int:
-        """Return the beginning of a period of a window."""
-        start_ms = self._starts.get((window, period))
-        if start_ms is None:
-            if len(self._starts) > 10_000:
-                self._starts.clear()
-            kind = self._rules.windows.get(window)
-            if kind is None:
-                raise UnknownBoard(f"the board {self.definition.name!r} was created again")
-            start_ms = kind.period(period).start_ms
-            self._starts[window, period] = start_ms
-        return start_ms
-
-    def oldest(self) -> dict[str, int]:
-        """Return the beginning of the oldest kept period of each calendar window."""
-        starts = {
-            name: window.oldest_stored(MIN_MS, self.latest_ms)
-            for name, window in self._rules.windows.items()
-            if not window.holds_totals
-        }
-        return {name: oldest for name, oldest in starts.items() if oldest is not None}

@@ -81,7 +81,7 @@ def open_target(
         if options.fields is not None or options.payout_fields is not None:
             raise InvalidMapping("a ledger has its own tables and accepts no mapping of fields")
         dialect, prefix = dialect_of(url)
-        return LedgerTarget(dialect, prefix, sink, boards.get, now_ms)
+        return LedgerTarget(dialect, prefix, sink, boards, now_ms)
     mapping = FieldMapping(options.fields, options.payout_fields)
     if is_redis(url):
         return _redis_stream(url, sink, mapping)

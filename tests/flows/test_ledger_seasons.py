@@ -1,0 +1,291 @@
+"""A ledger gets the sealed periods, payouts and hidden members of its boards, as the store has
+them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.core.payouts import payout_of
+from laurels.core.sealed_contents import DigestOfPieces
+from laurels.errors.sinks import TargetUnavailable
+from laurels.flows.ledger.reading import LedgerReader
+from laurels.flows.ledger.rebuild import rebuild
+from laurels.sql import hidden_rows, payout_rows
+from laurels.sql.databases import dialect_of
+from laurels.sql.final_reading import FinalReader
+from laurels.sql.final_writing import PeriodWriter
+from tests.internals import copies_of
+
+from .reconciling import reconciled
+from .sinking import rows, sent
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
+TODAY = "2026-11-20"
+PRIZES = {
+    "list": [
+        {"name": "gold", "ranks": [1, 1], "amount": "5.00", "scale": 2},
+        {"name": "two", "ranks": [1, 2], "data": {"badge": 7}},
+    ],
+    "pay_after": "1h",
+}
+
+
+def board(**fields: Any) -> laurels.Board:
+    windows = ["all", {"name": "day", "type": "day", "keep": 2, "prizes": PRIZES}, "month"]
+    return laurels.Board(
+        "b", **{"windows": windows, "changes": "60d", "scopes": [[], ["room"]], **fields}
+    )
+
+
+class Seasons:
+    """A board in memory and its ledger."""
+
+    def __init__(self, url: str, **fields: Any) -> None:
+        self.url = url
+        self.dialect, self.prefix = dialect_of(url)
+        self.clock = laurels.ManualClock(NOW_MS)
+        self.board = board(**fields)
+
+    async def open(self) -> laurels.AsyncLeaderboards:
+        self.lb = await laurels.open_async("memory:", clock=self.clock)
+        await self.lb.create(self.board)
+        return self.lb
+
+    async def play(self, members: int = 5) -> None:
+        await self.lb.submit_many(
+            "b", [(f"m{i}", i, None, None, {"room": "a"}) for i in range(members)]
+        )
+
+    async def end_day(self) -> None:
+        self.clock.advance(DAY)
+        await self.lb.seal()
+
+    def table(self, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        return rows(self.url, f"SELECT {columns} FROM {self.prefix}{name}")
+
+    async def ensure_equal(self) -> None:
+        """Compare the sealed periods, the payouts and the hidden members of ledger and store."""
+        with closing(self.dialect.connect()) as connection:
+            reader = FinalReader(self.dialect, self.prefix, connection)
+            [uid] = {row[0] for row in self.table("final_periods", "uid")} or {""}
+            stored = reader.periods(uid)
+            listed = await self.lb.archived("b")
+            assert {
+                (p.revision.window, p.revision.instance, p.revision.seal.digest.hex())
+                for p in stored
+                if p.is_current
+            } == {(each.window, each.start_ms, each.digest) for each in listed}
+            assert len(stored) == sum(each.revision + 1 for each in listed)
+            for period in stored:
+                digest = DigestOfPieces()
+                for piece in reader.pieces(period):
+                    digest.add(piece)
+                assert digest.digest() == period.revision.seal.digest
+        payouts = await self.lb.payouts("b", limit=2_000)
+        now_ms = self.clock.now_ms()
+        found = [
+            payout_rows.payout_of_row(row) for row in self.table("payouts", payout_rows.SELECTED)
+        ]
+        assert {each.id: payout_of(each, now_ms) for each in found} == {
+            payout.id: payout for payout in payouts
+        }
+        hidden = dict(map(hidden_rows.hiding_of_row, self.table("hidden", hidden_rows.SELECTED)))
+        assert {member: hiding.reason for member, hiding in hidden.items()} == {
+            each.member: each.reason for each in await self.lb.hidden("b")
+        }
+
+
+def test_sealed_periods_payouts_and_hidden_members_follow_the_store(url: str) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await sent(lb, url)
+        await seasons.play()
+        await lb.hide("b", "m4", "a bot", until=NOW_MS + 30 * DAY)
+        await lb.hide("b", "m0", "asked for it")
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        await seasons.end_day()
+        await lb.show("b", "m0")
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        gold = next(p for p in await lb.payouts("b") if p.prize == "gold")
+        assert gold.member == "m3"
+        seasons.clock.advance(HOUR)
+        await lb.confirm("b", gold.id, "bank-17")
+        await lb.disqualify("b", "m3", "cheated", window="day", period=TODAY)
+        await seasons.play()
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        assert seasons.table("member_data") == []
+        await seasons.end_day()
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        shown = rows(
+            url,
+            f"SELECT member FROM {seasons.prefix}final_standings WHERE board = 'b' "
+            f"AND window_name = 'day' AND period = '{TODAY}' AND scope = '' AND is_current = 1 "
+            "ORDER BY position",
+        )
+        expected = await lb.top("b", window="day", period=TODAY)
+        assert [member for (member,) in shown] == [entry.member for entry in expected]
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_a_ledger_that_begins_later_gets_everything(url: str) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        for _ in range(4):
+            await seasons.play()
+            await seasons.end_day()
+        await lb.disqualify("b", "m4", "cheated", window="day", period=TODAY)
+        await lb.hide("b", "m1", "a bot")
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_periods_that_leave_the_archive_leave_the_ledger(url: str) -> None:
+    async def run() -> None:
+        windows = ["all", "day:keep=2,archive=2"]
+        seasons = Seasons(url, windows=windows)
+        lb = await seasons.open()
+        for _ in range(5):
+            await seasons.play()
+            await seasons.end_day()
+            await sent(lb, url)
+            await seasons.ensure_equal()
+        assert len(seasons.table("final_periods")) == 2
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_a_removal_leaves_closed_periods_as_they_are(url: str) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await sent(lb, url)
+        await seasons.play()
+        seasons.clock.advance(DAY)
+        await seasons.play()
+        # close, remove and what came before may be in one page, or in several
+        for member in ("m1", "m2"):
+            await lb.remove("b", member)
+            await sent(lb, url)
+            for period in await lb.periods("b", window="day"):
+                ranked = {
+                    each.member
+                    for each in await lb.top("b", window="day", period=period.label, limit=100)
+                }
+                stored = rows(
+                    url,
+                    f"SELECT member FROM {seasons.prefix}scores WHERE board = 'b' "
+                    f"AND window_name = 'day' AND period = '{period.label}' AND scope = ''",
+                )
+                assert {member for (member,) in stored} == ranked
+            assert {
+                m for (m,) in rows(
+                    url,
+                    f"SELECT member FROM {seasons.prefix}scores "
+                    "WHERE window_name = 'all' AND scope = ''",
+                )
+            } == {each.member for each in await lb.top("b", limit=100)}  # fmt: skip
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_an_interrupted_period_is_written_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await seasons.play(50)
+        await seasons.end_day()
+        tries = iter([True, True])
+        complete = PeriodWriter.complete
+
+        def interrupted(writer: PeriodWriter) -> None:
+            if next(tries, False):
+                assert seasons.table("final_standings") == []
+                raise TargetUnavailable("the database failed")
+            complete(writer)
+
+        monkeypatch.setattr(PeriodWriter, "complete", interrupted)
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        assert len(seasons.table("final_entries")) == len(seasons.table("final_standings")) == 100
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_a_store_made_from_the_ledger_hides_the_same_members_and_pays_nothing_twice(
+    url: str,
+) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await seasons.play()
+        await seasons.end_day()
+        await seasons.play()
+        await lb.hide("b", "m1", "a bot")
+        await lb.hide("b", "m2", "a bot", until=seasons.clock.now_ms() + 90 * DAY)
+        await sent(lb, url)
+        new = await laurels.open_async("memory:", clock=seasons.clock)
+        with closing(LedgerReader(seasons.dialect, seasons.prefix)) as reader:
+            reader.open()
+            await asyncio.to_thread(rebuild, reader, copies_of(new))
+        assert await new.hidden("b") == await lb.hidden("b")
+        shown = [each.member for each in await new.top("b", window="day")]
+        assert shown == [each.member for each in await lb.top("b", window="day")]
+        assert (await new.seal()).sealed == 0
+        assert len(await new.payouts("b")) == 0
+        seasons.clock.advance(DAY)
+        for each in (lb, new):
+            await each.seal()
+        of_today = [p.id for p in await new.payouts("b")]
+        assert of_today == [p.id for p in await lb.payouts("b", period="2026-11-21")]
+        assert len(of_today) == 3
+        await lb.close()
+        await new.close()
+
+    asyncio.run(run())
+
+
+def test_a_comparison_finds_no_difference_in_hidden_members_and_closed_periods(url: str) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await sent(lb, url)
+        await seasons.play()
+        await lb.hide("b", "m1", "a bot")
+        await seasons.end_day()
+        await seasons.play()
+        await lb.remove("b", "m2")
+        await lb.submit("b", "m1", 7)
+        await sent(lb, url)
+        result = await reconciled(lb, url)
+        assert (result.differing, result.waiting) == (0, 0)
+        assert result.entries
+        await seasons.end_day()
+        await seasons.end_day()
+        await lb.submit("b", "m9", 7)
+        await sent(lb, url)
+        result = await reconciled(lb, url)
+        assert (result.differing, result.waiting) == (0, 0)
+        await lb.close()
+
+    asyncio.run(run())
