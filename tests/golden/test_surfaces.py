@@ -3,8 +3,10 @@ unnoticed."""
 
 from __future__ import annotations
 
+import re
 import sys
 
+import msgspec
 import pytest
 
 from tests.golden import surfaces
@@ -27,3 +29,11 @@ def test_the_help_of_every_command_is_the_recorded_one() -> None:
 
 def test_error_codes_are_the_recorded_ones() -> None:
     assert surfaces.error_table() == surfaces.ERRORS.read_text(), WRITE.format("errors")
+
+
+def test_every_reference_of_the_openapi_document_leads_to_a_schema() -> None:
+    described = surfaces.described()
+    schemas = msgspec.json.decode(described)["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', described))
+    assert referred
+    assert referred <= schemas.keys()

@@ -32,7 +32,7 @@ class WaitingPayoutsQuery(Struct, forbid_unknown_fields=True):
     after: str | None = None
 
 
-class PositionsAnswer(Struct, frozen=True):
+class ReaderPositions(Struct, frozen=True):
     """Cursors by the names of the readers that stored them."""
 
     positions: dict[str, str]
@@ -70,13 +70,13 @@ async def waiting_payouts(context: RequestContext, query: WaitingPayoutsQuery) -
     return await asyncio.to_thread(context.store.due_payouts.waiting, query.after, boards)
 
 
-@ROUTES.query("GET", "/v1/payouts/positions", returns=PositionsAnswer, scope="admin")
+@ROUTES.query("GET", "/v1/payouts/positions", returns=ReaderPositions, scope="admin")
 async def payout_positions(context: RequestContext, _: NoQuery) -> object:
     """The cursors that readers of the due payouts have stored. A key that is limited to some boards
     sees its own."""
     stored = await asyncio.to_thread(context.store.due_payouts.positions)
     own = _own_prefix(context.caller)
-    return PositionsAnswer(
+    return ReaderPositions(
         {name.removeprefix(own): at for name, at in stored.items() if name.startswith(own)}
     )
 
