@@ -21,7 +21,8 @@ def test_a_query_for_many_entries_reports_a_large_size(kind: type[Query[Any]]) -
     required: dict[str, Any] = {"member": "ann", "rank": 1, "percentile": 5, "members": ["ann"]}
     fields = {field.name for field in msgspec.structs.fields(kind)}
     arguments = {name: value for name, value in required.items() if name in fields}
-    assert kind(**arguments).size <= ON_LOOP
+    few = {"limit": 10} if "limit" in fields else {}
+    assert kind(**arguments | few).size <= ON_LOOP
     for name in SIZES & fields:
         many: Any = ["ann"] * MANY if name == "members" else MANY
         if kind.verb == "standings":  # `standings` counts each different member once
