@@ -207,6 +207,25 @@ def test_a_rolling_set_can_be_saved_and_restored_at_any_point(
     pair.compare()
 
 
+@pytest.mark.parametrize("ops", SHAPES)
+def test_a_copy_of_the_live_ranking_does_not_change(ops: Sequence[int], scaled: Scaled) -> None:
+    random = Random(f"copies {ops}")
+    roll = Roll(5, 100)
+    pair = RollingPair(ops, [roll], members=2_000, tie=1)
+    for _ in range(scaled(10, 60)):
+        events = [some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(600)]
+        pair.apply(events)
+        rolling = pair.rollings[0]
+        assert rolling is not None
+        shown = rolling.live.slice(0, len(rolling.live))
+        copy = rolling.copy_live()
+        pair.apply([some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(600)])
+        pair.go_to(pair.now + some_leap(random, roll.step_ms, roll.steps), random)
+        copy.check()
+        assert copy.slice(0, len(copy)) == shown
+        pair.compare()
+
+
 def test_an_expired_best_is_replaced_by_the_best_of_later_steps() -> None:
     """Scores are stored with a sign by which a smaller number is better: (-9, -1) is better than
     (-7, -2)."""

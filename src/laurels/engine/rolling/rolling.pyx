@@ -276,6 +276,21 @@ cdef class RollingSet:
         self.rolling.prepared = &self.prepared.tree
         self.begin_pass()
 
+    def copy_live(self) -> RankedSet:
+        """Return a copy of `live`, which later events do not change. O(members / 100).
+
+        Releases the GIL. Raises RuntimeError for a deferred set, whose rankings have other words.
+        """
+        cdef RankedSet ranking = self.new_ranking()
+        cdef bint done
+        if self.rolling.deferred:
+            raise RuntimeError("the ranking of a deferred set is not copied")
+        with nogil:
+            done = tree_copy(&ranking.tree, &self.live.tree)
+        if not done:
+            raise MemoryError
+        return ranking
+
     # A deferred set
 
     @property
