@@ -27,6 +27,14 @@ GOLD_TEXT = (
         ("all:archive=1", "all:archive=1"),
         ("hot=decay:6h,archive=forever", "hot=decay:6h,archive=forever"),
         ({"name": "today", "type": "day", "prizes": GOLD}, f"today=day:{GOLD_TEXT}"),
+        (
+            "30d=rolling:30d/1d,archive_every=1d,archive=forever",
+            "30d=rolling:30d/1d,archive=forever,archive_every=1d",
+        ),
+        (
+            {"type": "rolling", "span": "7d", "step": "1h", "archive_every": "1d", "prizes": GOLD},
+            f"rolling:7d/1h,archive_every=1d,{GOLD_TEXT}",
+        ),
         ({"type": "day", "archive": 3, "prizes": GOLD}, f"day:archive=3,{GOLD_TEXT}"),
     ],
 )
@@ -60,7 +68,11 @@ def test_windows_that_differ_in_other_options_keep_their_names() -> None:
         ("day:archive=0", "archive"),
         ("day:archive=always", "forever"),
         ("day:archive_every=1d", "takes no archive_every"),
-        ("rolling:7d/1d,archive=forever", "takes no archive"),
+        ("rolling:7d/1d,archive=forever", "write archive_every"),
+        ("rolling:7d/1h,archive=3,archive_every=90m", "whole steps of 1h"),
+        ("rolling:60s/1s,archive=3,archive_every=10s", "1m or longer"),
+        ("rolling:7d/1h,refresh=1h,archive=3,archive_every=1d", "leave refresh out"),
+        ("decay:6h,archive=3,archive_every=1d", "takes no archive_every"),
         ("day:keep=5,archive=3", "at least keep"),
         ("day:prizes={", "JSON"),
         ({"type": "day", "prizes": {"list": []}}, "prizes"),

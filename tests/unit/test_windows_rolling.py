@@ -242,3 +242,44 @@ def test_concurrent_lookups_in_one_window_do_not_mix() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert not wrong
+
+
+BOUNDARIES = [
+    ("rolling:7d/1h,archive=9,archive_every=1d", "Asia/Kolkata", MAX_MS),
+    ("rolling:6h/1h,archive=9,archive_every=4h", "UTC", MAX_MS),
+    ("rolling:6d/1d,archive=9,archive_every=3d", "America/New_York", MAX_MS),
+    ("rolling:3h/1h,archive=9,archive_every=5h", "UTC", MAX_MS),
+    ("rolling:40m/10m,archive=9,archive_every=1h", "UTC", ms("2026-11-20T15:34:56Z")),
+    ("rolling:5d/1d,archive=9,archive_every=1d", "Pacific/Apia", MAX_MS),
+]
+
+
+@pytest.mark.parametrize(("text", "tz", "ends_ms"), BOUNDARIES)
+def test_the_archived_steps_that_count_an_event_are_found_without_a_search(
+    text: str, tz: str, ends_ms: int
+) -> None:
+    rolling = parse_window(text).window(WindowDefaults(tz, "monday", 2, 0, ends_ms))
+    assert isinstance(rolling, Rolling)
+    # local days of 23 and 25 hours, and the date that Apia skipped
+    for day in ("2026-03-07", "2026-10-31", "2026-11-20", "2011-12-28"):
+        first = rolling.number_at(ms(f"{day}T12:00:00Z"))
+        for instance in range(first, first + 60):
+            for running in (instance, instance + 2):
+                now_ms = rolling.step(running).start_ms
+                now_ms = min(now_ms, ends_ms)
+                counted = range(max(instance, rolling.number_at(now_ms)), instance + rolling.steps)
+                last = (
+                    rolling.number_at(MAX_MS - 1)
+                    if ends_ms == MAX_MS
+                    else rolling.number_at(ends_ms)
+                )
+                archived = tuple(
+                    number
+                    for number in counted
+                    if number <= last and rolling.is_archived(rolling.step(number))
+                )
+                assert rolling.archived_with(instance, now_ms) == archived
+                known = archived[: len(archived) // 2]
+                assert rolling.archived_with(instance, now_ms, known) == archived[len(known) :]
+                if archived:
+                    assert rolling.last_archived(instance) == archived[-1]

@@ -50,7 +50,7 @@ class AdvancedBoards(Boards):
             index, self.find_by_number, self.time_of, self.advance, self.advance_scopes
         )
         self.closings = CloseSchedule(
-            index, self.find_by_number, self.time_of, self.source_positions
+            index, self.find_by_number, self.time_of, self.source_positions, self.advance
         )
         self._kept_gone: set[int] = set()
         self._due: list[tuple[int, int]] = []
@@ -135,7 +135,7 @@ class AdvancedBoards(Boards):
         self.move_time(state, now_ms)
         self.advance(state)
 
-    def advance_number(self, number: int, scopes: Collection[str], limit: int) -> bool:
+    def advance_number(self, number: int, scopes: Collection[str], limit: int | None) -> bool:
         """Advance a board and some of its scopes, unless the board was deleted. For `limit` and the
         result see `advance`."""
         state = self._by_number.get(number)
@@ -162,7 +162,8 @@ class AdvancedBoards(Boards):
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, self.time_of(state), scope)
             if roll is not None:
-                if not self.index.rotate_step(roll, limit):
+                copied = _copied_steps(state, window.name) if state.closing else ()
+                if not self.index.rotate_step(roll, limit, copied):
                     return False
                 if not scope or self.index.pass_left(state.number, window.name, scope):
                     self._passes[state.number, window.name, scope] = None
@@ -304,6 +305,10 @@ class AdvancedBoards(Boards):
             for window in () if scope else state.closing.keys() & oldest_ms.keys():
                 closed = state.closing[window].closed
                 self.index.thaw(state.number, window, min([oldest_ms[window], *closed]))
+            now_ms = self.time_of(state)
+            gone += [
+                key for key in keys if _is_copy(state, key, now_ms) and not _is_unsealed(state, key)
+            ]
         self.index.drop(gone)
 
     def _watch_boundary(self, state: BoardState) -> None:
@@ -323,6 +328,19 @@ class AdvancedBoards(Boards):
     def _is_stale(self, due: tuple[int, int]) -> bool:
         state = self._by_number.get(due[1])
         return state is None or state.due_ms != due[0]
+
+
+def _copied_steps(state: BoardState, window: str) -> Collection[int]:
+    """Return the steps of a rolling window at whose ends the ranking is copied as it is shown. The
+    copies are dropped once they are sealed."""
+    closing = state.closing.get(window)
+    return () if closing is None else {*closing.open, *closing.closed}
+
+
+def _is_copy(state: BoardState, key: RankingKey, now_ms: int) -> bool:
+    """Return whether a ranking is a copy of what a rolling window showed at the end of a step."""
+    window = state.rules.windows[key.window]
+    return window.steps > 0 and key.instance < window.instance_of(window.period_at(now_ms))
 
 
 def _is_unsealed(state: BoardState, key: RankingKey) -> bool:

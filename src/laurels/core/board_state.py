@@ -20,7 +20,7 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_record import BoardRecord
-from .closing import WindowClosing, final_ms_of, is_closed, is_recorded
+from .closing import WindowClosing, final_ms_of, is_recorded, takes_no_events
 from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
 from .payouts import PayoutBook
@@ -233,7 +233,7 @@ class Boards:
         if self.closes_by_record:
             return lambda window, period: is_recorded(state, window, period)
         positions = self.source_positions(state)
-        return lambda window, period: is_closed(state, window, period, positions, now_ms)
+        return lambda window, period: takes_no_events(state, window, period, positions, now_ms)
 
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""

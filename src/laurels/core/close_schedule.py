@@ -43,6 +43,7 @@ class CloseSchedule:
     """The open, due and closed periods of all boards.
 
     `time_of` and `positions_of` return the time of a board and the positions of its sources.
+    `advance` advances a board to its time, and returns whether it is advanced.
     `is_used` is whether a board has closed periods, or had a period to close, since this process
     has the boards. `unsealed` has the periods to be sealed, in the order in which they were closed.
     `trimmed` has the sealed periods that have left the archive, each with its board's uid and its
@@ -55,11 +56,13 @@ class CloseSchedule:
         find_by_number: Callable[[int], BoardState | None],
         time_of: Callable[[BoardState], int],
         positions_of: Callable[[BoardState], Mapping[str, str]],
+        advance: Callable[[BoardState], bool],
     ) -> None:
         self._index = index
         self._find_by_number = find_by_number
         self._time_of = time_of
         self._positions_of = positions_of
+        self._advance = advance
         self._heap: list[tuple[int, int]] = []
         self._most = _STALE
         self._ready: dict[int, None] = {}
@@ -77,7 +80,7 @@ class CloseSchedule:
         """Begin to watch a board that was restored from a snapshot or copied."""
         for name, closing in state.closing.items():
             for instance in (*closing.closed, *closing.sealed):
-                self._index.freeze(state.number, name, instance)
+                self._freeze(state, name, instance)
             self.unsealed |= {(state.number, name, instance): None for instance in closing.closed}
         self._schedule(state)
 
@@ -97,10 +100,14 @@ class CloseSchedule:
         for name in {*state.closing} - {*state.rules.closing}:
             state.closing[name].open.clear()
         for name in state.rules.closing:
+            closing = state.closing.setdefault(name, WindowClosing())
             if name not in old:
-                closing = state.closing.setdefault(name, WindowClosing())
                 closing.since_ms = now_ms
                 closing.open |= self._running(state, name, now_ms)
+            elif (window := state.rules.windows[name]).steps:
+                running = window.instance_of(window.period_at(now_ms))
+                ended = {instance for instance in closing.open if instance < running}
+                closing.open = ended | self._running(state, name, now_ms)
         self._schedule(state)
 
     def counted(self, state: BoardState, plan: Plan) -> None:
@@ -108,12 +115,12 @@ class CloseSchedule:
         is_new = False
         for key, _ in plan.targets:
             closing = state.closing.get(key.window)
-            if (
-                closing is not None
-                and key.instance not in closing.open
-                and key.window in state.rules.closing
-            ):
-                closing.open.add(key.instance)
+            if closing is None or key.window not in state.rules.closing:
+                continue
+            window = state.rules.windows[key.window]
+            if window.last_archived(key.instance) not in closing.open:
+                now_ms = self._time_of(state)
+                closing.open.update(window.archived_with(key.instance, now_ms, closing.open))
                 is_new = True
         if is_new:
             self._schedule(state)
@@ -139,7 +146,7 @@ class CloseSchedule:
                 if hiding.since_ms <= record.final_ms
             ],
         )
-        self._index.freeze(state.number, record.window, record.instance)
+        self._freeze(state, record.window, record.instance)
         self.unsealed[state.number, record.window, record.instance] = None
         self._schedule(state)
 
@@ -219,7 +226,9 @@ class CloseSchedule:
         if now_ms < state.final_ms:
             return []
         due = due_periods(state, self._positions_of(state), now_ms)
-        empty = [each for each in due if self._is_empty(state.number, each.window, each.instance)]
+        if any(state.rules.windows[each.window].steps for each in due):
+            due = self._shown(state, due)
+        empty = [each for each in due if self._is_empty(state, each.window, each.instance)]
         for each in empty:
             state.closing[each.window].open.discard(each.instance)
         if empty:
@@ -281,6 +290,25 @@ class CloseSchedule:
 
     # The parts of the above
 
+    def _freeze(self, state: BoardState, name: str, instance: int) -> None:
+        """Freeze the rankings of a closed period. What a rolling window showed at a boundary is a
+        copy, which nothing changes; at the end of a board it is the ranking itself."""
+        window, ends_ms = state.rules.windows[name], state.rules.ends_ms
+        if not window.steps or window.period_of(instance).end_ms >= ends_ms:
+            self._index.freeze(state.number, name, instance)
+
+    def _shown(self, state: BoardState, due: list[DuePeriod]) -> list[DuePeriod]:
+        """Return those of the due periods that the index has. It has what a rolling window showed
+        at a boundary once the board is advanced over the boundary. In event time the records of a
+        commit move the time of a board only when they are folded; later boundaries are left to the
+        next commit."""
+        advanced_ms = self._time_of(state) if self._advance(state) else MIN_MS
+        return [
+            each
+            for each in due
+            if not state.rules.windows[each.window].steps or each.period.end_ms <= advanced_ms
+        ]
+
     def _schedule(self, state: BoardState) -> None:
         """Find the next instant at which a period of a board may be final."""
         self._index.touch(state.number)
@@ -311,6 +339,9 @@ class CloseSchedule:
         """Return the instances that a window keeps and that are not final yet. O(periods in the
         grace)."""
         window, floor_ms = state.rules.windows[name], state.floors.get(name, MIN_MS)
+        if window.steps:
+            running = window.instance_of(window.period_at(now_ms))
+            return {*window.archived_with(running, now_ms)} - {*state.closing[name].closed}
         last = window.period_at(now_ms)
         period = window.period_at(max(MIN_MS, window.next_refusal(now_ms)[0] - 1))
         instances: set[int] = set()
@@ -322,12 +353,17 @@ class CloseSchedule:
             instances.add(window.instance_of(last))
         return {each for each in instances if not state.closing[name].is_closed(each)}
 
-    def _is_empty(self, number: int, window: str, instance: int) -> bool:
-        """Return whether no scope has an entry of a period. O(1) unless only scopes have some."""
+    def _is_empty(self, state: BoardState, window: str, instance: int) -> bool:
+        """Return whether no scope has an entry of a period. O(1) unless only scopes have some. What
+        a rolling window showed in a scope is not known before the scope is advanced, so it is
+        empty only if the board has no scopes."""
+        number = state.number
         if self._index.size(RankingKey(number, window, instance, ALL)):
             return False
         place: tuple[str, str] | None = None
         while places := self._index.next_scopes(number, place, SCOPES):
+            if state.rules.windows[window].steps:
+                return False
             for place in places:
                 if self._index.size(RankingKey(number, window, instance, place[1])):
                     return False

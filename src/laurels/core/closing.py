@@ -135,7 +135,7 @@ def period_finality(
 ) -> Finality:
     """Return whether a period is final at `now_ms`, and which sources it waits for. `positions` are
     those of the board's sources."""
-    if window.steps and window.name in rules.closing:
+    if window.name in rules.closing and _is_boundary(rules, window, period):
         return Finality(now_ms > window.closes_after(period))
     until_ms = window.taken_until(period)
     return finality(passed_times(positions), until_ms, now_ms, rules.close_wait_ms)
@@ -154,7 +154,8 @@ def due_periods(board: ClosingBoard, positions: Mapping[str, str], now_ms: int) 
                 break
             if period_finality(board.rules, window, period, positions, now_ms).final:
                 # sources may have delayed the end until now
-                due.append(DuePeriod(name, instance, period, now_ms if positions else final_ms))
+                waited = positions and not _is_boundary(board.rules, window, period)
+                due.append(DuePeriod(name, instance, period, now_ms if waited else final_ms))
     return sorted(due, key=lambda each: each.period.end_ms)
 
 
@@ -197,6 +198,27 @@ def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
         return False
     instance = window.instance_of(period)
     return closing.is_closed(instance) or (closing.floor is not None and instance <= closing.floor)
+
+
+def _is_boundary(rules: Rules, window: Window, period: Period) -> bool:
+    """Return whether a period is what a rolling window shows at a boundary. It waits for no source,
+    since late events do not change it; at the end of a board they do."""
+    return window.steps > 0 and period.end_ms < rules.ends_ms
+
+
+def takes_no_events(
+    board: ClosingBoard,
+    window: Window,
+    period: Period,
+    positions: Mapping[str, str],
+    now_ms: int,
+) -> bool:
+    """Return whether a period or step takes no events any more since it is closed. A closed
+    boundary of a rolling window says nothing about the boundaries after it."""
+    if window.steps and board.rules.ends_ms == MAX_MS:
+        return False
+    decisive = window.period_at(board.rules.ends_ms) if window.steps else period
+    return is_closed(board, window, decisive, positions, now_ms)
 
 
 def closes_at_all(window: Window, period: Period) -> bool:

@@ -223,10 +223,14 @@ class Index(Protocol):
     def remembered(self, board: int, now_ms: int) -> int:
         """Return how many event ids the board remembers at `now_ms`."""
 
-    def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
+    def rotate_step(
+        self, roll: RollingState, limit: int | None = None, copied: Collection[int] = ()
+    ) -> bool:
         """Rotate a rolling window to the running step, one step after another: finish the pass for
         the step, and swap the rankings. If this needs visits of more than `limit` members, return
-        False; the window is then not at the running step yet."""
+        False; the window is then not at the running step yet. At the ends of the steps in
+        `copied` the ranking is copied. The copy is read under the key of the step, until it is
+        dropped."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Visit about `limit` members in the pass that prepares a rolling window's next step;

@@ -12,13 +12,13 @@ from laurels.model.validation import quoted
 
 from .award_plan import WinPage, plan_wins, prize_reading
 from .board_state import BoardState
+from .closing import period_finality
 from .index import Offset
 from .named_windows import window_named
 from .query import Query
 from .query_context import QueryContext
 from .read_plan import MAX_LIMIT, ReadPlan
 from .standing import FIRST, AsOf
-from .stream_time import finality, passed_times
 
 
 class Award(Answer, frozen=True, omit_defaults=True):
@@ -83,9 +83,7 @@ class Settle(Query[Settlement], frozen=True, kw_only=True):
         prizes = _in_scope(
             prizes_of_period(now.state, window.name, view.key.instance), window.name, self.labels
         )
-        taken_until_ms = window.taken_until(view.period)
-        passed = passed_times(now.positions)
-        final = finality(passed, taken_until_ms, now.now_ms, rules.close_wait_ms).final
+        final = period_finality(rules, window, view.period, now.positions, now.now_ms).final
 
         reading = prize_reading(rules, view.request, prizes, now.now_ms)
 

@@ -8,11 +8,12 @@ from laurels.errors import InvalidCursor, InvalidOffset, PeriodExpired
 from laurels.model.labels import LabelPairs, labels_of, scope_named
 from laurels.model.scale import Scale, Whole, decayed_scale
 from laurels.model.score import Score
+from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import cursor as cursors
 from .board_state import BoardState
-from .closing import ensure_sealed, is_archived
+from .closing import WindowClosing, ensure_sealed, is_archived
 from .index import Offset
 from .named_windows import readable, window_named
 from .ranking_key import ranking_key
@@ -45,7 +46,7 @@ class ViewedRanking:
             None if after is None else cursors.decode(after, state.number, chosen.name, scope)
         )
         if self._after is not None and period is None:
-            period = chosen.cursor_label(self._after.key.instance)
+            period = _label_of(chosen, self._after.key.instance, state.closing.get(chosen.name))
         self._window = chosen.name
         self._revision: int | None = None
         self._refreshed = state.as_refreshed(chosen, scope)
@@ -161,6 +162,14 @@ class ViewedRanking:
         if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)
+
+
+def _label_of(window: Window, instance: int, closing: WindowClosing | None) -> str | None:
+    """Return the label of the period in which a list was begun; None if it continues in the running
+    period. What a rolling window showed at a boundary is a period of its own."""
+    if window.steps and closing is not None and closing.has(instance):
+        return window.period_of(instance).label
+    return window.cursor_label(instance)
 
 
 def _ensure_running(step: int, running: int) -> None:

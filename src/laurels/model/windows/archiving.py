@@ -20,6 +20,7 @@ from laurels.model.validation import integer_within, safe_repr
 from .closing import FOREVER
 
 MAX_ARCHIVE = 1_000_000
+MIN_EVERY_MS = 60_000
 ARCHIVING = ("archive", "archive_every", "prizes")
 """The options of a window that decide about its closed periods."""
 _FOREVER_TEXT = "forever"
@@ -70,6 +71,8 @@ def archiving_errors(
         )
     if every_ms is None:
         return
+    if every_ms < MIN_EVERY_MS:
+        yield f"expected archive_every of 1m or longer, got {duration_text(every_ms)}"
     if not archived:
         yield "archive_every needs archive or prizes: write archive=forever"
     step_ms = 0 if step is None else duration_ms(step)

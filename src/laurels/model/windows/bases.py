@@ -1,5 +1,6 @@
 """Base classes of the window kinds. Pure."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
@@ -35,6 +36,19 @@ class Unstepped(Struct, frozen=True):
     def is_archived(self, period: Period) -> bool:
         """Return whether the period is archived, if periods of the window are: each of them is."""
         return True
+
+    def last_archived(self, instance: int) -> int:
+        """Return the last archived instance whose standings count the events of `instance`: itself,
+        since each period counts its own events."""
+        return instance
+
+    def archived_with(
+        self, instance: int, now_ms: int, known: Collection[int] = ()
+    ) -> tuple[int, ...]:
+        """Return the archived instances whose standings count the events of `instance`, without
+        those that ended before `now_ms`. Those that earlier calls have returned, `known`, may be
+        left out."""
+        return (instance,)
 
     if TYPE_CHECKING:
 

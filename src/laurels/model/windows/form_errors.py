@@ -19,9 +19,12 @@ def rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[s
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
         yield from _refresh_errors(form.span, form.refresh_ms)
+    if form.archive_every_ms is not None and form.refresh_ms is not None:
+        yield "archive_every needs a ranking that is always current: leave refresh out"
     if form.step is None:
         return
-    if form.tz is not None and not in_days(form.step) and (form.refresh_ms or 1) % DAY_MS:
+    local_ms = form.refresh_ms or form.archive_every_ms or 1
+    if form.tz is not None and not in_days(form.step) and local_ms % DAY_MS:
         yield f"steps of {form.step} take no tz: leave it out, as only steps of days have a zone"
     step_ms = duration_ms(form.step)
     if step_ms < MIN_STEP_MS or form.step.endswith("ms"):

@@ -41,7 +41,7 @@ from laurels.model.prizes import Prizes
 from laurels.timeline.instants import MAX_MS
 
 from .all import All
-from .archiving import archiving_options
+from .archiving import ARCHIVING, archiving_options
 from .calendar import Calendar, Unit, Weekday
 from .closing import FOREVER, Closing
 from .decay import Decay
@@ -232,4 +232,4 @@ def in_days(duration: str) -> bool:
 
 def archiving_of(type: Type) -> tuple[str, ...]:
     """Return the options about closed periods that a type of window has."""
-    return () if type == "rolling" else ("archive", "prizes")
+    return ARCHIVING if type == "rolling" else ("archive", "prizes")

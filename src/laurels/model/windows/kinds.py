@@ -15,7 +15,7 @@ All kinds have the same methods, so that no other code depends on the kind:
   `lives_ms` is how long a period is stored;
 - which events are accepted: `takes`, `taken_until`, `next_refusal`; `floor_ms` is the instant
   before which a board that was changed has no data;
-- which periods are closed: `closes_after`, `is_archived`;
+- which periods are closed: `closes_after`, `is_archived`, `last_archived`, `archived_with`;
 - how events are counted: `steps` (in how many tallies; 0 if each period has one ranking),
   `interval_ms` (how often the ranking is recomputed; 0 if it is always live), `weighing` (the
   weights of events; None if each event counts in full), `holds_totals` (whether a score is the

@@ -1,5 +1,6 @@
 """Windows of the last steps of time. Pure."""
 
+from collections.abc import Collection
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -123,14 +124,43 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     def closes_after(self, period: Period) -> int:
         """Return the last instant at which the window shows the ranking of a step. Events that come
-        later do not change what was shown."""
-        return period.end_ms - 1
+        later do not change what was shown. At the end of a board the window stands still, and late
+        events count until their grace is over."""
+        return period.end_ms - 1 if period.end_ms < self.ends_ms else self.taken_until(period)
 
     def is_archived(self, period: Period) -> bool:
         """Return whether what the window shows at the end of a step is archived, if anything is."""
         if period.end_ms >= self.ends_ms:
             return True
         return self._archive_times.around(period.end_ms)[0] > period.start_ms
+
+    def last_archived(self, instance: int) -> int:
+        """Return the last archived step, up to the one in which the events of the step `instance`
+        leave the window; a step before `instance` if there is none."""
+        last = min(instance + self.steps - 1, self._last_step)
+        if last == self._last_step or self.is_archived(self.step(last)):
+            return last
+        return self.number_at(self._archive_times.around(self.step(last).start_ms)[0] - 1)
+
+    def archived_with(
+        self, instance: int, now_ms: int, known: Collection[int] = ()
+    ) -> tuple[int, ...]:
+        """Return the archived steps at whose ends the window counts the events of the step
+        `instance`, without those that ended before `now_ms`, and without those up to the last one
+        that earlier calls have returned. O(new steps)."""
+        number = max(instance, self.number_at(now_ms), max(known, default=instance - 1) + 1)
+        last = self.last_archived(instance)
+        archived = []
+        while number <= last:
+            boundary_ms = self._archive_times.around(self.step(number).start_ms)[1]
+            archived.append(min(self.number_at(boundary_ms - 1), last))
+            number = archived[-1] + 1
+        return tuple(archived)
+
+    @cached_property
+    def _last_step(self) -> int:
+        """The number of the last step of a board with an end."""
+        return MAX_MS if self.ends_ms == MAX_MS else self.number_at(self.ends_ms)
 
     @cached_property
     def _archive_times(self) -> RefreshTimes:

@@ -51,11 +51,19 @@ def origin_of(
 
 
 def ensure_unsealed(origin: Origin) -> None:
-    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive."""
+    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive.
+    Neither do they have what a rolling window showed at a boundary that is not sealed yet."""
     for window, closing in origin.closing.items():
         if closing.sealed:
             raise ArchiveNotCopied(
                 f"the window {quoted(window)} has {len(closing.sealed):,} sealed periods in the "
+                "archive"
+            )
+        if (running := origin.running.get(window)) is None:
+            continue
+        if closing.closed or any(instance < running for instance in closing.open):
+            raise ArchiveNotCopied(
+                f"the window {quoted(window)} has periods that are about to be sealed in the "
                 "archive"
             )
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
+from laurels.core.fold import Fold
 from laurels.core.hidden import Exclusion
 from laurels.core.index import Index, RankingIndex
 from laurels.core.ranking_key import RankingKey
@@ -40,16 +41,18 @@ class FrozenPeriod(Struct, frozen=True):
 
 
 class FrozenRankings:
-    """Reads the rankings of closed periods from an index. `reading` returns a context in which no
-    commit runs; each chunk is read in one."""
+    """Reads the rankings of closed periods from the index of a fold. `reading` returns a context in
+    which no commit runs; each chunk is read in one. Each scope is advanced before it is read, so
+    that the index has what a rolling window showed at a boundary."""
 
     def __init__(
-        self,
-        index: Callable[[], Index],
-        reading: Callable[[], AbstractContextManager[object]],
+        self, fold: Callable[[], Fold], reading: Callable[[], AbstractContextManager[object]]
     ) -> None:
-        self._index = index
+        self._fold = fold
         self._reading = reading
+
+    def _index(self) -> Index:
+        return self._fold().index
 
     def of(self, frozen: FrozenPeriod) -> Iterator[FrozenRanking]:
         """Yield the rankings of a closed period that have members, in the order of their
@@ -57,6 +60,7 @@ class FrozenRankings:
         window = frozen.key.window
         for scope in self._scopes(frozen):
             with self._reading():
+                self._fold().advance_number(frozen.number, [scope] if scope else [], None)
                 total = _listed(self._index(), frozen, scope).size(frozen.ranking_key(scope))
             if total:
                 yield FrozenRanking(

@@ -101,7 +101,7 @@ class LocalSealing(LocalUpkeep):
             chosen = self._chosen(board)
         if not chosen:
             return 0
-        rankings = FrozenRankings(lambda: self._fold.index, self.reading)
+        rankings = FrozenRankings(lambda: self._fold, self.reading)
         periods = [(each.key, rankings.of(each)) for each in chosen]
         written = self.archive.write(periods, pause)
         with self.reading():
@@ -138,6 +138,7 @@ class LocalSealing(LocalUpkeep):
             if board is not None and number != board:
                 continue
             state = self._fold.by_number(number)
+            self._fold.advance(state)
             each = frozen_period(state, window, instance)
             entries += self._fold.index.size(each.ranking_key(ALL))
             if chosen and entries > ENTRIES:

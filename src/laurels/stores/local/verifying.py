@@ -61,5 +61,5 @@ class LocalVerifying(LocalSealing):
         if fold is None:
             return None
         frozen = frozen_period(fold.by_number(number), key.window, key.instance)
-        rankings = FrozenRankings(lambda: fold.index, nullcontext).of(frozen)
+        rankings = FrozenRankings(lambda: fold, nullcontext).of(frozen)
         return digest_of(rankings, archived).hex()

@@ -118,8 +118,13 @@ class ServerSealing:
     def ensure_ledger(self, board: Board) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
         ledger, UnknownLedger if this process does not know its ledger. A head, whose standings are
-        certain only in part, cannot be archived."""
-        for window in board.rules().closing:
+        certain only in part, cannot be archived, nor what a rolling window shows at boundaries."""
+        rules = board.rules()
+        for window in rules.closing:
+            if rules.windows[window].steps:
+                raise NotOnIndexServer(
+                    f"the window {quoted(window)} archives what it shows at boundaries"
+                )
             if not board.ledger:
                 raise LedgerRequired(
                     f"the window {quoted(window)} has archive or prizes: on an index server they "

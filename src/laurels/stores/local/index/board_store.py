@@ -121,7 +121,8 @@ class BoardStore(Struct, eq=False):
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """Return the ranking of a period. Create it if it is missing."""
+        """Return the ranking of a period, or the copy of what a rolling window showed at the end of
+        a step. Create it if it is missing."""
         _, window, instance, scope = key
         part = self.parts.get(scope)
         if part is None:
@@ -134,14 +135,27 @@ class BoardStore(Struct, eq=False):
                 tie=self.rules.tie != 0,
                 stamped=self.stamped,
                 dense=self.rules.rank == "dense",
+                stepped=self.rules.windows[window].steps > 0,
             )
         return ranking
 
     def changing(self, part: ScopeStore) -> list[RankedSet]:
-        """Return the rankings of periods in a scope that are not frozen."""
-        if not self.frozen:
-            return list(part.rankings.values())
-        return [each for name, each in part.rankings.items() if name not in self.frozen]
+        """Return the rankings of periods in a scope that are neither frozen nor copies of what a
+        rolling window showed."""
+        return [
+            each
+            for name, each in part.rankings.items()
+            if name not in self.frozen and not each.stepped
+        ]
+
+    def moving(self, part: ScopeStore) -> list[RollingSet]:
+        """Return the rolling windows of a scope, without those that stand still at the end of the
+        board and are frozen."""
+        return [
+            rolling
+            for window, rolling in part.rolling.items()
+            if not self.frozen or (window, rolling.running) not in self.frozen
+        ]
 
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster

@@ -160,7 +160,7 @@ class Loading:
         key = stored.key
         self._expected[stored.structure] = stored.size
         rolling = store.open_part(key.scope).rolling.get(key.window)
-        if rolling is not None:
+        if rolling is not None and (rolling.deferred or rolling.running == key.instance):
             self._live[stored.structure] = rolling
             self._sizes.append((stored, rolling.live))
             return

@@ -1,7 +1,7 @@
 """The memory index: all rankings of the boards in this process, as ranked sets of the engine."""
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import eq
 
 from laurels.core.index import Outcome, Outcomes
@@ -11,6 +11,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch import fold
 from laurels.engine.batch.packing import unpack
+from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.model.batch import Batch
 from laurels.model.labels import ALL
@@ -68,7 +69,8 @@ class MemoryIndex(BoardPieces):
         return outcomes
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
-        return self._remove(board, member, scopes, self._boards[board].changing)
+        store = self._boards[board]
+        return self._remove(board, member, scopes, store.changing, store.moving)
 
     def erase(self, board: int, member: bytes, scopes: Iterable[str]) -> set[tuple[str, int]]:
         store, id = self._boards[board], self._roster.find(member)
@@ -76,9 +78,15 @@ class MemoryIndex(BoardPieces):
             name
             for scope in self.scopes_with_member(board, member, (ALL, *scopes))
             for name, ranking in store.parts[scope].rankings.items()
-            if name in store.frozen and ranking.rank(id, ORDINAL) >= 0
+            if (name in store.frozen or ranking.stepped) and ranking.rank(id, ORDINAL) >= 0
         }
-        self._remove(board, member, scopes, lambda part: list(part.rankings.values()))
+        self._remove(
+            board,
+            member,
+            scopes,
+            lambda part: list(part.rankings.values()),
+            lambda part: list(part.rolling.values()),
+        )
         return names
 
     def clear(self, board: int) -> None:
@@ -110,8 +118,9 @@ class MemoryIndex(BoardPieces):
         member: bytes,
         scopes: Iterable[str],
         rankings_of: Callable[[ScopeStore], list[RankedSet]],
+        rolling_of: Callable[[ScopeStore], list[RollingSet]],
     ) -> bool:
-        """Remove a member with its data from some rankings of scopes, and from all tallies."""
+        """Remove a member with its data from some rankings and rolling windows of scopes."""
         store = self._boards[board]
         self.set_data(board, member, None)
         if (id := self._roster.find(member)) < 0:
@@ -121,7 +130,7 @@ class MemoryIndex(BoardPieces):
         for scope in self.scopes_with_member(board, member, (ALL, *scopes)):
             part = store.parts[scope]
             discarded = sum([ranking.discard(one) for ranking in rankings_of(part)])
-            discarded += sum([rolling.discard(one) for rolling in part.rolling.values()])
+            discarded += sum([rolling.discard(one) for rolling in rolling_of(part)])
             for window in part.rolling:
                 store.schedule(window, scope)
             if self._copying is not None:
@@ -153,7 +162,9 @@ class MemoryIndex(BoardPieces):
         store.drop_empty(key.scope)
         return done
 
-    def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
+    def rotate_step(
+        self, roll: RollingState, limit: int | None = None, copied: Collection[int] = ()
+    ) -> bool:
         key = roll.ranking.key
         part = self._part(key)
         rolling = part.rolling.get(key.window)
@@ -165,12 +176,15 @@ class MemoryIndex(BoardPieces):
             self._boards[key.board].schedule(key.window, key.scope)
             part.drop_empty()
             return True
-        if roll.running - rolling.running >= roll.steps:
-            self._dropped.append(part.rolling.pop(key.window))
-            return True
-        while rolling.running < roll.running:
+        while rolling.running < roll.running and len(rolling.live):
+            counted = range(rolling.running, rolling.running + roll.steps)
+            if roll.running not in counted and not any(step in counted for step in copied):
+                self._dropped.append(part.rolling.pop(key.window))
+                return True
             if not rolling.advance(_ALL if limit is None else limit):
                 return False
+            if rolling.running in copied:
+                part.rankings[key.window, rolling.running] = rolling.copy_live()
             rolling.rotate_step()
             if self._copying is not None:
                 self._copying.copy_again(rolling.live)

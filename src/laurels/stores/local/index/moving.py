@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 
 from laurels.core.contents import (
     PIECE_ROWS,
@@ -52,8 +53,16 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
                 cells = words[:width]
                 yield _rows(roster, (window, step, scope), running, ids, cells, is_tally=True)
         yield from _entries(roster, (window, running, scope), running, rolling.live)
-    for (window, instance), ranking in sorted(part.rankings.items()):
+    for (window, instance), ranking in _periods(part):
         yield from _entries(roster, (window, instance, scope), None, ranking)
+
+
+def _periods(part: ScopeStore) -> list[tuple[tuple[str, int], RankedSet]]:
+    """Return the rankings of the periods of a scope, by window and instance. What a rolling window
+    showed at a boundary is left out, since boards with an archive are not copied."""
+    return sorted(
+        [each for each in part.rankings.items() if not each[1].stepped], key=itemgetter(0)
+    )
 
 
 def scanned_shared_pieces(store: BoardStore) -> Iterator[Piece]:
@@ -77,7 +86,7 @@ def scanned_scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterat
                 name = (window, step, scope)
                 yield _rows(roster, name, running, ids, words[:width], is_tally=True)
         yield from _scanned_entries(roster, (window, running, scope), running, rolling.live)
-    for (window, instance), ranking in sorted(part.rankings.items()):
+    for (window, instance), ranking in _periods(part):
         yield from _scanned_entries(roster, (window, instance, scope), None, ranking)
 
 
@@ -124,7 +133,7 @@ def pieces_of_members(
                 name = (window, step, scope)
                 yield from _rows_of(roster, name, running, tally, ids, width=width)
         yield from _rows_of(roster, (window, running, scope), running, rolling.live, ids)
-    for (window, instance), ranking in () if part is None else sorted(part.rankings.items()):
+    for (window, instance), ranking in () if part is None else _periods(part):
         yield from _rows_of(roster, (window, instance, scope), None, ranking, ids)
     if scope == ALL:
         yield from _values(store, members)

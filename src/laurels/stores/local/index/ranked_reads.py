@@ -43,7 +43,8 @@ class RankedReads(Deferred):
 
     def nbytes(self, key: RankingKey) -> int:
         part = self._part(key)
-        stored = part.rolling.get(key.window) or part.rankings.get((key.window, key.instance))
+        ranking = part.rankings.get((key.window, key.instance))
+        stored = part.rolling.get(key.window) if ranking is None else ranking
         return 0 if stored is None else stored.nbytes
 
     def scopes_nbytes(self, board: int) -> int:
@@ -211,7 +212,7 @@ def _ranked(store: BoardStore, key: RankingKey) -> RankedSet | None:
     part = store.parts.get(scope)
     if part is None:
         return None
-    if part.rolling and (rolling := part.rolling.get(window)) is not None:
-        seen = rolling.deferred or rolling.running == instance
-        return rolling.live if seen else None
+    rolling = part.rolling.get(window) if part.rolling else None
+    if rolling is not None and (rolling.deferred or rolling.running == instance):
+        return rolling.live
     return part.rankings.get((window, instance))

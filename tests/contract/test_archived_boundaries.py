@@ -1,0 +1,462 @@
+"""Rolling windows with `archive_every`: what they show at each boundary is archived, and nothing
+that comes later changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+import laurels
+from laurels.errors import BoardInvalid, PeriodExpired, PeriodFuture
+from tests.conftest import Scaled
+from tests.contract import reading
+from tests.contract.deployments import LASTING, STORES, Deployment
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
+MIDNIGHT_MS = NOW_MS // DAY * DAY + DAY
+KOLKATA_MS = 330 * MINUTE
+WEEK = "7d=rolling:7d/1h,archive=forever,archive_every=1d"
+
+
+class AnyClock(laurels.ManualClock):
+    """A clock that can also be set back."""
+
+    def set(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+
+@pytest.fixture
+def clock() -> AnyClock:
+    return AnyClock(NOW_MS)
+
+
+@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+def deployment(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock
+) -> Iterator[Deployment]:
+    """Return a deployment of each kind that has an archive."""
+    with Deployment(request.param, tmp_path, clock) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def lb(deployment: Deployment) -> laurels.Leaderboards:
+    return deployment.lb
+
+
+def create(lb: laurels.Leaderboards, *windows: str, **fields: Any) -> None:
+    lb.create(laurels.Board("b", windows=windows, **{"changes": "90d", "grace": "2h", **fields}))
+
+
+def scores(lb: laurels.Leaderboards, **ranking: Any) -> dict[str, object]:
+    return reading.scores(lb.top("b", **ranking))
+
+
+class Form(NamedTuple):
+    """A rolling window: its text, the length of a step, how many steps it counts, how often it is
+    archived, the grace, and how far the time of its zone is ahead of UTC."""
+
+    text: str
+    step_ms: int
+    steps: int
+    every_ms: int
+    grace_ms: int
+    ahead_ms: int = 0
+
+    def step_of(self, at_ms: int) -> int:
+        return (at_ms + self.ahead_ms) // self.step_ms
+
+    def end_of(self, step: int) -> int:
+        return (step + 1) * self.step_ms - self.ahead_ms
+
+    def boundaries(self, from_ms: int, to_ms: int) -> list[int]:
+        """Return the ends of the archived steps after one instant and up to another."""
+        every_ms, ahead_ms = self.every_ms, self.ahead_ms
+        first = (from_ms + ahead_ms) // every_ms + 1
+        last = (to_ms + ahead_ms) // every_ms
+        return [number * every_ms - ahead_ms for number in range(first, last + 1)]
+
+
+FORMS = [
+    Form("w=rolling:7d/1h,grace=2h", HOUR, 168, DAY, 2 * HOUR),
+    Form("w=rolling:3d/1d,tz=Asia/Kolkata,grace=1d", DAY, 3, DAY, DAY, KOLKATA_MS),
+    Form("w=rolling:6h/1h,grace=5h", HOUR, 6, 2 * HOUR, 5 * HOUR),
+    Form("w=rolling:60m/1m,grace=5m", MINUTE, 60, 15 * MINUTE, 5 * MINUTE),
+]
+
+
+class Happened(NamedTuple):
+    """An event that was counted, or the removal of a member (`value` is None), or the beginning or
+    end of the hiding of one (`hides`)."""
+
+    now_ms: int
+    member: str
+    at_ms: int = 0
+    value: int | None = None
+    room: str = ""
+    hides: bool | None = None
+
+
+def shown(form: Form, history: list[Happened], end_ms: int, room: str | None) -> dict[str, object]:
+    """Return what the window showed right before `end_ms`, by counting every event again."""
+    step = form.step_of(end_ms - 1)
+    totals: dict[str, int] = {}
+    hidden: set[str] = set()
+    for each in history:
+        if each.hides is not None:
+            if each.now_ms <= end_ms:
+                (hidden.add if each.hides else hidden.discard)(each.member)
+        elif each.now_ms >= end_ms:
+            continue
+        elif each.value is None:
+            totals.pop(each.member, None)
+        elif step - form.steps < form.step_of(each.at_ms) <= step and room in (None, each.room):
+            totals[each.member] = totals.get(each.member, 0) + each.value
+    return {member: total for member, total in totals.items() if member not in hidden}
+
+
+def act(
+    random: Random, lb: laurels.Leaderboards, clock: AnyClock, form: Form, history: list[Happened]
+) -> None:
+    """Do something at random, and note it."""
+    now_ms, member = clock.now_ms(), f"m{random.randint(0, 9)}"
+    kinds = ["event", "time", "long", "remove", "hide", "show"]
+    match random.choices(kinds, (12, 6, 1, 1, 1, 1))[0]:
+        case "event":
+            late_ms = random.choice([0, 0, 1, form.grace_ms // 2, 2 * form.grace_ms])
+            room, value = random.choice("xy"), random.randint(-3, 9)
+            lb.submit("b", member, value, at=now_ms - late_ms, labels={"room": room})
+            if now_ms <= form.end_of(form.step_of(now_ms - late_ms)) + form.grace_ms:
+                history.append(Happened(now_ms, member, now_ms - late_ms, value, room))
+        case "time":
+            clock.advance(random.choice([1, form.step_ms // 3, form.step_ms]))
+        case "long":
+            clock.advance(random.randint(form.every_ms, form.steps * form.step_ms * 2))
+        case "remove":
+            lb.remove("b", member)
+            history.append(Happened(now_ms, member))
+        case "hide":
+            lb.hide("b", member, "a bot")
+            history.append(Happened(now_ms, member, hides=True))
+        case _:
+            lb.show("b", member)
+            history.append(Happened(now_ms, member, hides=False))
+
+
+def ensure_archived_as_shown(
+    deployment: Deployment, clock: AnyClock, form: Form, random: Random, *, restarts: bool
+) -> None:
+    """Let much happen at random, and compare each boundary with a recount."""
+    began_ms = clock.now_ms()
+    window = f"{form.text},archive=forever,archive_every={form.every_ms // MINUTE}m"
+    create(deployment.lb, window, "all", scopes=[[], ["room"]], tie="member")
+    history: list[Happened] = []
+    for _ in range(120):
+        act(random, deployment.lb, clock, form, history)
+        if random.random() < 0.03:
+            deployment.lb.seal()
+        if restarts and random.random() < 0.05:
+            deployment.reopen()
+    lb = deployment.lb
+    lb.seal()
+    sealed = {each.end_ms: each for each in lb.archived("b")}
+    for end_ms in form.boundaries(began_ms, clock.now_ms()):
+        expected = shown(form, history, end_ms, None)
+        if end_ms not in sealed:
+            assert expected == {}
+            continue
+        of: dict[str, Any] = {"window": "w", "period": sealed[end_ms].period, "limit": 100}
+        assert scores(lb, **of) == expected
+        for room in "xy":
+            assert scores(lb, labels={"room": room}, **of) == shown(form, history, end_ms, room)
+    assert {*sealed} <= {*form.boundaries(began_ms, clock.now_ms())}
+    verified = [lb.verify("b", window="w", period=each.period) for each in sealed.values()]
+    assert all(each.verified for each in verified)
+    lb.check()
+    lb.delete("b")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.text)
+def test_each_boundary_is_archived_as_it_was_shown(
+    deployment: Deployment, clock: AnyClock, form: Form, scaled: Scaled
+) -> None:
+    for episode in range(scaled(2, 60)):
+        random = Random(f"{form.text} {episode}")
+        ensure_archived_as_shown(deployment, clock, form, random, restarts=False)
+
+
+@pytest.fixture(
+    params=[each for each in STORES if each in LASTING],
+    ids=lambda implementation: implementation.name,
+)
+def lasting(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock
+) -> Iterator[Deployment]:
+    """Return a deployment of each kind that has an archive and can be opened again."""
+    with Deployment(request.param, tmp_path, clock) as deployment:
+        yield deployment
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.text)
+def test_restarts_change_nothing_that_was_shown(
+    lasting: Deployment, clock: AnyClock, form: Form, scaled: Scaled
+) -> None:
+    for episode in range(scaled(2, 60)):
+        random = Random(f"restarts {form.text} {episode}")
+        ensure_archived_as_shown(lasting, clock, form, random, restarts=True)
+
+
+def test_after_downtime_each_boundary_is_closed_once_and_in_order(
+    lasting: Deployment, clock: AnyClock
+) -> None:
+    create(lasting.lb, WEEK)
+    lasting.lb.submit("b", "ann", 3)
+    clock.advance(2 * DAY)
+    lasting.lb.submit("b", "ben", 5)
+    lasting.lb.snapshot()
+    clock.advance(40 * DAY)
+    lb = lasting.reopen()
+    assert lb.submit("b", "cid", 1).rank == 1
+    lb.seal()
+    assert lb.seal() == laurels.Sealed(0, 0)
+    closed: list[Any] = [each.data for each in lb.changes("b", limit=1_000) if each.kind == "close"]
+    ends = [each["period"] for each in closed]
+    assert ends == [f"2026-11-{day}T23:00Z" for day in range(20, 29)]
+    listed = [scores(lb, window="7d", period=period) for period in ends]
+    assert listed == [{"ann": 3}] * 2 + [{"ben": 5, "ann": 3}] * 5 + [{"ben": 5}] * 2
+    assert [each.end_ms for each in lb.archived("b")][::-1] == [
+        MIDNIGHT_MS + day * DAY for day in range(9)
+    ]
+
+
+def test_what_comes_after_a_boundary_does_not_change_it(
+    lb: laurels.Leaderboards, clock: AnyClock
+) -> None:
+    create(lb, WEEK, "all")
+    lb.submit_many("b", [("ann", 3), ("ben", 5), ("cid", 0)])
+    clock.set(MIDNIGHT_MS)
+    lb.submit("b", "ann", 10, at=MIDNIGHT_MS - MINUTE)
+    lb.remove("b", "ben")
+    lb.hide("b", "ann", "a bot")
+    lb.change("b", hide_zero=True)
+    for _ in range(2):
+        assert scores(lb, window="7d", period="2026-11-20T23:00Z") == {"ben": 5, "ann": 3, "cid": 0}
+        lb.seal()
+    lb.show("b", "ann")
+    assert scores(lb, window="7d") == {"ann": 13}
+
+
+def test_a_boundary_goes_through_its_states(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    create(lb, WEEK)
+    lb.submit("b", "ann", 3)
+    clock.set(MIDNIGHT_MS - 1)
+    (running,) = lb.periods("b", "7d")
+    assert (running.label, running.state, running.current) == ("2026-11-20T23:00Z", "open", True)
+    clock.set(MIDNIGHT_MS)
+    running, ended = lb.periods("b", "7d")
+    assert (running.label, running.state) == ("2026-11-21T00:00Z", "open")
+    assert (ended.label, ended.state, ended.final, ended.total) == (
+        "2026-11-20T23:00Z",
+        "closed",
+        True,
+        1,
+    )
+    assert (ended.start_ms, ended.end_ms) == (MIDNIGHT_MS - 7 * DAY, MIDNIGHT_MS)
+    lb.seal()
+    (sealed,) = lb.archived("b", "7d")
+    assert (sealed.period, sealed.start_ms, sealed.end_ms, sealed.entries) == (
+        "2026-11-20T23:00Z",
+        MIDNIGHT_MS - 7 * DAY,
+        MIDNIGHT_MS,
+        1,
+    )
+    with pytest.raises(PeriodExpired):
+        lb.top("b", window="7d", period="2026-11-20T22:00Z")
+    with pytest.raises(PeriodFuture):
+        lb.top("b", window="7d", period="2026-11-21T23:00Z")
+
+
+def test_a_list_continues_in_what_was_shown(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    create(lb, WEEK, tie="member")
+    lb.submit_many("b", [(f"m{i:02}", 100 - i) for i in range(30)])
+    clock.set(MIDNIGHT_MS)
+    lb.submit("b", "m29", 1_000)
+    for _ in range(2):
+        page = lb.top("b", window="7d", period="2026-11-20T23:00Z", limit=10)
+        listed = [entry.member for entry in page]
+        while page.next:
+            page = lb.top("b", window="7d", limit=10, after=page.next)
+            listed += [entry.member for entry in page]
+        assert listed == [f"m{i:02}" for i in range(30)]
+        assert lb.standing("b", "m29", window="7d", period="2026-11-20T23:00Z").rank == 30  # type: ignore[union-attr]
+        lb.seal()
+
+
+def test_only_the_newest_boundaries_are_kept(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    create(lb, "7d=rolling:7d/1h,archive=2,archive_every=1d")
+    lb.submit("b", "ann", 3)
+    clock.advance(5 * DAY)
+    lb.seal()
+    assert [each.period for each in lb.archived("b")] == ["2026-11-24T23:00Z", "2026-11-23T23:00Z"]
+    with pytest.raises(PeriodExpired):
+        lb.top("b", window="7d", period="2026-11-22T23:00Z")
+
+
+def test_a_board_with_scopes_only_archives_them(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    create(lb, WEEK, scopes=[["room"]], rank_by="room")
+    lb.submit_many(
+        "b", [("ann", 3, None, None, {"room": "1"}), ("ben", 5, None, None, {"room": "2"})]
+    )
+    clock.advance(3 * DAY)
+    lb.submit("b", "ann", 1, labels={"room": "1"})
+    clock.advance(DAY)
+    lb.seal()
+    ends = [each.period for each in lb.archived("b")]
+    assert len(ends) == 4
+    rooms = [scores(lb, window="7d", period=period, labels={"room": "1"}) for period in ends]
+    assert rooms == [{"ann": 4}, {"ann": 3}, {"ann": 3}, {"ann": 3}]
+    assert scores(lb, window="7d", period=ends[0], by="room") == {"2": 5, "1": 4}
+
+
+def test_a_change_of_the_definition_applies_from_then_on(
+    lb: laurels.Leaderboards, clock: AnyClock
+) -> None:
+    create(lb, "7d=rolling:7d/1h")
+    lb.submit("b", "ann", 3)
+    clock.set(MIDNIGHT_MS + HOUR)
+    lb.change("b", windows=[WEEK])
+    clock.advance(DAY)
+    lb.change("b", windows=[WEEK.replace("every=1d", "every=12h")])
+    clock.advance(DAY)
+    lb.change("b", windows=["7d=rolling:7d/1h"])
+    clock.advance(DAY)
+    lb.seal()
+    assert [each.end_ms - MIDNIGHT_MS for each in lb.archived("b")][::-1] == [
+        DAY,
+        36 * HOUR,
+        2 * DAY,
+    ]
+    assert scores(lb, window="7d", period="2026-11-22T11:00Z") == {"ann": 3}
+    lb.check()
+
+
+def test_a_clock_that_leaps_back_repeats_nothing(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    create(lb, WEEK)
+    lb.submit("b", "ann", 3)
+    clock.set(MIDNIGHT_MS)
+    assert lb.seal() == laurels.Sealed(1, 1)
+    clock.set(MIDNIGHT_MS - HOUR)
+    lb.submit("b", "ann", 4)
+    clock.set(MIDNIGHT_MS)
+    assert lb.seal() == laurels.Sealed(0, 0)
+    assert scores(lb, window="7d", period="2026-11-20T23:00Z") == {"ann": 3}
+
+
+def test_the_end_of_a_board_is_archived_with_late_events(
+    lb: laurels.Leaderboards, clock: AnyClock
+) -> None:
+    create(lb, WEEK, "all", ends="2026-11-20T20:30:00Z")
+    lb.submit("b", "ann", 3)
+    clock.set(NOW_MS + 6 * HOUR)
+    lb.submit("b", "ben", 5, at=NOW_MS + 4 * HOUR)
+    assert lb.seal() == laurels.Sealed(0, 0)
+    clock.advance(HOUR + 1)
+    lb.remove("b", "ann")
+    for _ in range(2):
+        assert scores(lb, window="7d") == {"ben": 5, "ann": 3}
+        assert scores(lb, window="7d", period="2026-11-20T20:00Z") == {"ben": 5, "ann": 3}
+        lb.seal()
+    assert [each.entries for each in lb.archived("b")] == [2]
+
+
+def test_prizes_are_awarded_for_boundaries(lb: laurels.Leaderboards, clock: AnyClock) -> None:
+    prizes = {"list": [{"name": "gold", "ranks": [1, 1], "amount": 7}]}
+    window = {"name": "7d", "type": "rolling", "span": "7d", "step": "1h", "archive_every": "1d"}
+    lb.create(laurels.Board("b", windows=[{**window, "prizes": prizes}]))
+    lb.submit_many("b", [("ann", 3), ("ben", 2)])
+    assert not lb.settle("b").final
+    clock.set(MIDNIGHT_MS)
+    lb.submit("b", "ben", 5)
+    assert lb.settle("b", period="2026-11-20T23:00Z").final
+    lb.seal()
+    clock.advance(DAY)
+    lb.seal()
+    assert [(each.period, each.member, each.amount) for each in lb.payouts("b")] == [
+        ("2026-11-20T23:00Z", "ann", 7),
+        ("2026-11-21T23:00Z", "ben", 7),
+    ]
+    revision = lb.disqualify("b", "ben", "a bot", period="2026-11-21T23:00Z")
+    assert (revision.revision, revision.entries) == (1, 1)
+    assert scores(lb, period="2026-11-21T23:00Z") == {"ann": 3}
+    assert scores(lb) == {"ben": 7, "ann": 3}
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ("rolling:7d/1h,archive=3", "write archive_every"),
+        ("rolling:7d/1h,archive_every=1d", "archive_every needs archive or prizes"),
+        ("rolling:7d/1h,archive=3,archive_every=90m", "whole steps of 1h"),
+        ("rolling:7d/1h,refresh=1h,archive=3,archive_every=1d", "leave refresh out"),
+        ("day:archive=3,archive_every=1d", "takes no archive_every"),
+        ("decay:6h,archive=3,archive_every=1d", "takes no archive_every"),
+    ],
+)
+def test_other_windows_are_refused_by_name(
+    lb: laurels.Leaderboards, window: str, expected: str
+) -> None:
+    with pytest.raises(BoardInvalid, match=expected):
+        create(lb, window)
+
+
+def test_an_event_of_a_source_that_lags_counts_in_later_boundaries(
+    lb: laurels.Leaderboards, clock: AnyClock
+) -> None:
+    create(lb, "last=rolling:4h/1h,archive=forever,archive_every=1h", "all")
+    lb.submit("b", "ann", 3)
+    clock.advance(HOUR)
+    lb.seal()
+    lb.submit_many("b", [("ben", 5, NOW_MS)], position=("source/s", "{}", None), arrived=NOW_MS)
+    assert scores(lb, window="last") == {"ben": 5, "ann": 3}
+    clock.advance(HOUR)
+    lb.seal()
+    shown = [scores(lb, window="last", period=each.period) for each in lb.archived("b")]
+    assert shown == [{"ben": 5, "ann": 3}, {"ann": 3}]
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_in_event_time_boundaries_are_those_of_the_events(tmp_path: Path, kind: str) -> None:
+    form = FORMS[2]
+    random = Random("event time")
+    url = "memory:" if kind == "memory" else str(tmp_path / "boards")
+    with laurels.open(url, clock="event") as lb:
+        window = f"{form.text},archive=forever,archive_every=2h"
+        lb.create(laurels.Board("b", windows=[window], scopes=[[], ["room"]], tie="member"))
+        now_ms, board_ms, history = NOW_MS, 0, list[Happened]()
+        for _ in range(30):
+            events = []
+            for _ in range(random.randint(1, 20)):
+                at_ms = now_ms - random.randint(-HOUR, 2 * HOUR)
+                now_ms, board_ms = max(now_ms, at_ms), max(board_ms, at_ms)
+                happened = Happened(board_ms, f"m{random.randint(0, 9)}", at_ms, 1, "x")
+                history.append(happened)
+                events.append((happened.member, 1, at_ms, None, {"room": "x"}))
+            lb.submit_many("b", events)
+            now_ms += random.choice([0, 5 * HOUR, 9 * HOUR])
+        lb.submit("b", "last", 1, at=now_ms + 12 * HOUR, labels={"room": "x"})
+        lb.seal()
+        sealed = lb.archived("b")
+        assert len(sealed) > 30
+        for each in sealed:
+            expected = shown(form, history, each.end_ms, None)
+            of: dict[str, Any] = {"window": "w", "period": each.period, "limit": 100}
+            assert scores(lb, **of) == scores(lb, labels={"room": "x"}, **of) == expected
+            assert lb.verify("b", window="w", period=each.period).verified
+        lb.check()
