@@ -3,7 +3,8 @@
     python -m tests.crash.closing_writer FOLDER FIRST NOW_MS
 
 Each event has a member of its own, and counts in the hour that the clock shows. After a few events
-the clock moves on by an hour, and the next event closes the hour before it. The store seals closed
+the clock moves on by an hour, and the next event closes the hour before it, and what the window of
+the last four hours showed at its end. The store seals closed
 periods in a thread, and another thread takes snapshots. Each printed line has a member and the time
 of its event.
 """
@@ -15,9 +16,10 @@ from itertools import count
 import laurels
 
 HOUR_MS = 3_600_000
+LAST = "last=rolling:4h/1h,archive=forever,archive_every=1h"
 BOARD = laurels.Board(
     "hours",
-    windows=["all", "hour:archive=forever,keep=1"],
+    windows=["all", "hour:archive=forever,keep=1", LAST],
     grace="1m",
     scopes=[[], ["room"]],
     changes="3650d",

@@ -43,20 +43,32 @@ def _changes(lb: laurels.Leaderboards) -> list[Change]:
 
 def _judge(lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]]) -> None:
     """Check the closes and seals of all periods that are final."""
-    changes = _changes(lb)
+    for window, hours in (("hour", 1), ("last", 4)):
+        _judge_window(lb, acknowledged, window, hours)
+    there = {entry.member for entry in lb.export("hours")}
+    assert there >= {member for member, _ in acknowledged}
+
+
+def _judge_window(
+    lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]], name: str, hours: int
+) -> None:
+    """Check the closes and seals of a window, each of which has the events of some hours."""
+    changes = [each for each in _changes(lb) if each.data["window"] == name]
     closes = [each.data["period"] for each in changes if each.kind == "close"]
     seals = {each.data["period"]: each.data for each in changes if each.kind == "seal"}
     assert closes == sorted(set(closes))
     assert sorted(seals) == closes
-    there = {entry.member for entry in lb.export("hours")}
-    assert there >= {member for member, _ in acknowledged}
     store = local(lb)
-    window = store.named("hours").rules.windows["hour"]
-    counted = Counter(window.period_at(at_ms).label for _, at_ms in acknowledged)
+    window = store.named("hours").rules.windows[name]
+    counted = Counter(
+        window.period_at(at_ms + hour * HOUR_MS).label
+        for _, at_ms in acknowledged
+        for hour in range(hours)
+    )
     for label, data in seals.items():
         # in the scope of all events and in two rooms; an event may count without an answer
-        assert 2 * counted[label] <= data["entries"] <= 2 * (counted[label] + 1)
-        key = PeriodKey(store.named("hours").uid, "hour", window.period(label).start_ms)
+        assert 2 * counted[label] <= data["entries"] <= 2 * (counted[label] + hours)
+        key = PeriodKey(store.named("hours").uid, name, window.instance_of(window.period(label)))
         archived = store.archive.open(key)
         assert archived is not None
         assert archived.computed_digest().hex() == data["digest"]

@@ -158,6 +158,22 @@ def test_a_scope_shows_its_own_prizes(season: Season, open_page: Open) -> None:
     watched.ensure_clean()
 
 
+def test_the_boundaries_of_a_rolling_window_can_be_chosen(season: Season, open_page: Open) -> None:
+    window = {"name": "7d", "type": "rolling", "span": "7d", "step": "1h", "archive_every": "1d"}
+    board = season.board([("ann", 3)], windows=[{**window, "prizes": PRIZES}, "all"])
+    season.clock.advance(DAY_MS)
+    season.boards.score(board, ("bob", 5))
+    season.boards.send("POST", "/v1/seal")
+    watched = open_page(season.boards.address(board))
+    page = watched.page
+    order(page).to_have_text(["bob", "ann"])
+    page.get_by_label("Period").select_option("2026-11-20T23:00Z")
+    order(page).to_have_text(["ann"])
+    expect(page.locator(".figures")).to_contain_text("EndedSat 21 Nov, 00:00 UTC")
+    expect(page.locator(".digest")).to_be_visible()
+    watched.ensure_clean()
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 360), ("light", 1280)])
 def test_prizes_are_readable_on_a_phone_and_in_the_dark(
     season: Season, open_page: Open, scheme: str, width: int

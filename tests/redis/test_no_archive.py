@@ -36,6 +36,19 @@ def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
     place.close()
 
 
+def test_boundaries_of_a_rolling_window_are_refused(tmp_path: Path) -> None:
+    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
+    window = "7d=rolling:7d/1h,archive=forever,archive_every=1d"
+    with laurels.open(place.url, clock=place.clock) as lb:
+        for ledger in ("", "unknown"):
+            with pytest.raises(NotOnIndexServer, match="'7d' archives what it shows"):
+                lb.create(laurels.Board("b", windows=[window], ledger=ledger))
+        lb.create(laurels.Board("b", windows=["7d=rolling:7d/1h"]))
+        with pytest.raises(NotOnIndexServer, match="'7d'"):
+            lb.change("b", windows=[window])
+    place.close()
+
+
 def test_hiding_is_refused(tmp_path: Path) -> None:
     place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
     with laurels.open(place.url, clock=place.clock) as lb:
