@@ -25,7 +25,7 @@ from laurels.errors.index_server import LedgerUnavailable, NotOnIndexServer, Unk
 from laurels.sql.final_writing import FinalWriter, PeriodWriter
 from laurels.stores.redis import frozen, ledgers
 from laurels.stores.redis.index.closing import PeriodClosing
-from laurels.stores.redis.registered_boards import opened_as
+from laurels.stores.redis.remote import opened_as
 from tests.contract.deployments import Divided, OnRedis
 from tests.internals import remote
 

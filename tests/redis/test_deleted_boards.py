@@ -15,7 +15,7 @@ from laurels.core.changes.answers import Change
 from laurels.errors import BoardDeleted, LaurelsError, UnknownBoard
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.index.index import RedisIndex
-from laurels.stores.redis.registered_boards import opened_as
+from laurels.stores.redis.remote import opened_as
 from laurels.stores.redis.sharding.sharded import ShardedIndex
 from tests.internals import remote
 from tests.redis.servers import Server

@@ -14,7 +14,7 @@ from laurels.model.board import Board
 from laurels.stores.redis import catalog
 from laurels.stores.redis.index import upkeep
 from laurels.stores.redis.refreshing import Refreshing
-from laurels.stores.redis.registered_boards import opened_as
+from laurels.stores.redis.remote import opened_as
 from laurels.timeline.instants import MAX_MS
 from tests.conftest import Scaled
 from tests.internals import remote

@@ -16,7 +16,7 @@ import pytest
 import laurels
 from laurels import config
 from laurels.stores.redis.index.index import RedisIndex
-from laurels.stores.redis.registered_boards import opened_as
+from laurels.stores.redis.remote import opened_as
 from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import remote

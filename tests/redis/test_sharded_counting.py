@@ -15,8 +15,7 @@ from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, Posi
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
 from laurels.stores.redis.outdated import DefinitionOutdated, PlanExpired, StepNotReady
-from laurels.stores.redis.registered_boards import opened_as
-from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.remote import Opened, opened_as
 from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.comparison import everything

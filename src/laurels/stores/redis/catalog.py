@@ -33,8 +33,7 @@ from .outdated import (
     StepNotReady,
 )
 from .refreshing import Place, refreshed_of
-from .registered_boards import opened_as
-from .remote import RefreshStates
+from .remote import RefreshStates, opened_as
 
 ATTEMPTS = 100
 AT_ONCE = 6

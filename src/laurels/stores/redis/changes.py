@@ -35,8 +35,7 @@ from laurels.model.validation import quoted
 
 from .catalog import ATTEMPTS, BoardCatalog
 from .outdated import DefinitionOutdated
-from .registered_boards import opened_as
-from .remote import ShardChanges
+from .remote import ShardChanges, opened_as
 from .retry import read_only
 
 _MAX_SEQUENCE = 2**53 - 1

@@ -35,8 +35,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
-from .registered_boards import opened_as
-from .remote import Opened
+from .remote import Opened, opened_as
 from .tracking import ServerContents, TrackedServerBoard, pulled, release
 
 

@@ -19,8 +19,9 @@ from .closing import is_held, oldest_held
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
-from .registered_boards import RegisteredBoards, opened_as
+from .registered_boards import RegisteredBoards
 from .registry import Registry
+from .remote import opened_as
 
 
 class DueWork(RegisteredBoards):

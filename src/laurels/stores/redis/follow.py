@@ -10,7 +10,7 @@ from collections.abc import Collection
 from laurels.core.board_state import BoardState, time_token
 
 from .catalog import BoardCatalog
-from .registered_boards import opened_as
+from .remote import opened_as
 from .retry import read_only
 
 

@@ -20,7 +20,7 @@ from laurels.model.validation import quoted
 
 from .catalog import BoardCatalog
 from .outdated import PlanExpired
-from .registered_boards import opened_as
+from .remote import opened_as
 
 PAGE = 1_000
 """The number of entries that one call reads."""

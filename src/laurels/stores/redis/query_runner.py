@@ -22,8 +22,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import BoardCatalog
 from .ledgers import Ledgers
-from .registered_boards import opened_as
-from .remote import Opened, Reading
+from .remote import Opened, Reading, opened_as
 from .retry import read_only
 from .sealed_index import PeriodPlace
 from .sealed_reads import archived_periods, place_of, read_sealed, verify_sealed

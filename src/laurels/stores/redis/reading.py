@@ -17,7 +17,7 @@ from laurels.core.stats import BoardStats, Stats
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
 
-from .registered_boards import opened_as
+from .remote import opened_as
 from .retry import read_only
 from .state import RedisState
 

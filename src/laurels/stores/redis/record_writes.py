@@ -24,8 +24,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .catalog import ATTEMPTS, BoardCatalog
 from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
-from .registered_boards import opened_as
-from .remote import Opened
+from .remote import Opened, opened_as
 from .sealing import ServerSealing
 
 

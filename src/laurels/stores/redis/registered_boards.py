@@ -14,7 +14,7 @@ from .deletions import ServerDeletions, StoredDeletions
 from .outdated import DefinitionOutdated
 from .protocols import FollowedIndex
 from .registry import Registry
-from .remote import Opened
+from .remote import opened_as
 
 
 class RegisteredBoards:
@@ -127,9 +127,3 @@ class RegisteredBoards:
         """Read the time that a board has reached by events of other processes."""
         if (now_ms := await self.index.time(opened_as(state))) is not None:
             self.note_time(state, now_ms)
-
-
-def opened_as(state: BoardState) -> Opened:
-    """Return a board with its version and rules, in the form that calls of the index take."""
-    closings = state.closings if state.closing else None
-    return Opened(state.number, state.version, state.rules, uid=state.uid, closings=closings)

@@ -4,6 +4,7 @@ from array import array
 
 from msgspec import Struct
 
+from laurels.core.board_state import BoardState
 from laurels.core.changes.blocks import Block
 from laurels.core.changes.cursor import BlockPlace
 from laurels.core.closing import ClosedPeriod, SealedPeriod
@@ -35,6 +36,12 @@ class Opened(Struct, frozen=True):
         """The version as it is stored. It has the unique id of the board, since after the server
         was emptied another board may get the same number and version."""
         return f"{self.version}.{self.uid}" if self.uid else str(self.version)
+
+
+def opened_as(state: BoardState) -> Opened:
+    """Return a board with its version and rules, in the form that calls of the index take."""
+    closings = state.closings if state.closing else None
+    return Opened(state.number, state.version, state.rules, uid=state.uid, closings=closings)
 
 
 class Tracking(Struct, frozen=True):

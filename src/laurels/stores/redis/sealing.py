@@ -39,7 +39,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from .catalog import BoardCatalog
 from .frozen import FrozenPeriod, FrozenRankings, frozen_period
 from .ledgers import ArchiveSettings, Ledger, Ledgers
-from .registered_boards import opened_as
+from .remote import opened_as
 
 LEASE_MS = 60_000
 """How long a process that seals a period keeps others from it, unless it renews the lease."""

@@ -24,7 +24,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .changes import ChangeReader
-from .registered_boards import opened_as
+from .remote import opened_as
 from .retry import read_only
 
 MEASURED = 10

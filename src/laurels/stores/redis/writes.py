@@ -39,8 +39,7 @@ from .outdated import (
     StepNotReady,
 )
 from .record_writes import RecordWrites
-from .registered_boards import opened_as
-from .remote import PositionWrite
+from .remote import PositionWrite, opened_as
 from .retry import Attempts, Calls, after
 from .sealing import ServerSealing
 
