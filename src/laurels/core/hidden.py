@@ -7,7 +7,8 @@ without them (`excluding.py`).
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 
 from laurels.timeline.instants import MAX_MS
 
@@ -31,6 +32,22 @@ class Exclusion:
         self.is_dense = is_dense
         self._orders: dict[RankingKey, list[bytes]] = {}
         self._ordered = 0
+        self._parts: list[Exclusion] = []
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The members as texts, in the order of the members."""
+        return [member.decode() for member in sorted(self.members)]
+
+    def divided(self, count: int, part_of: Callable[[bytes, int], int]) -> "list[Exclusion]":
+        """Return the members of each of `count` parts. `part_of` returns the part of a member. The
+        result is cached, and `count` must be the same in all calls."""
+        if not self._parts:
+            members: list[list[bytes]] = [[] for _ in range(count)]
+            for member in self.members:
+                members[part_of(member, count)].append(member)
+            self._parts = [Exclusion(part, is_dense=self.is_dense) for part in members]
+        return self._parts
 
     def order(self, index: RankingIndex, key: RankingKey) -> list[bytes]:
         """Return the excluded members that a ranking has, in its order."""
@@ -74,6 +91,8 @@ class HiddenMembers:
         self.shared: Mapping[bytes, Hiding] = {}
         self.version = 0
         """The number of changes since this object was made."""
+        self.stored_version = 0
+        """The version of the list that an index server stores, as of this copy of it."""
         self.exclusion: Exclusion | None = None
         self._from_ms, self._until_ms = MAX_MS, MAX_MS
         """The cached exclusion is valid from the first instant to just before the second one."""
@@ -132,20 +151,48 @@ class HiddenMembers:
         self._changed()
         return self.own.pop(member, None) is not None
 
+    def replace(self, hidings: Mapping[bytes, Hiding], stored_version: int) -> None:
+        """Replace all own hidings by those that an index server stores."""
+        self.own.clear()
+        self.own.update(hidings)
+        self.stored_version = stored_version
+        self._changed()
+
+    @property
+    def stored_text(self) -> str:
+        """The version of the hidden members on an index server: that of the own ones, and that of
+        those that are hidden everywhere. It is empty if there never were any."""
+        everywhere = 0 if self.everywhere is None else self.everywhere.stored_version
+        own = self.stored_version
+        return f"{own}:{everywhere}" if own or everywhere else ""
+
     def _changed(self) -> None:
         self.version += 1
         self.exclusion = self._ends = None
+
+    def ended(self, now_ms: int) -> list[bytes]:
+        """Return the members whose own hiding has ended and is not removed yet. O(1) if there are
+        none."""
+        ends = self._sorted_ends()
+        if not ends or ends[0] > now_ms:
+            return []
+        return [member for member, each in self.items() if each.is_over(now_ms)]
 
     def next_end_ms(self, now_ms: int) -> int:
         """Return the next instant after `now_ms` at which a hiding ends; MAX_MS if none does."""
         end_ms = MAX_MS if self.everywhere is None else self.everywhere.next_end_ms(now_ms)
         if not self.own:
             return end_ms
+        ends = self._sorted_ends()
+        at = bisect_right(ends, now_ms)
+        return min(end_ms, ends[at]) if at < len(ends) else end_ms
+
+    def _sorted_ends(self) -> list[int]:
+        """Return the ends of the own hidings, in order."""
         if self._ends is None:
             ends = [each.until_ms for each in self.own.values() if each.until_ms is not None]
             self._ends = sorted(ends)
-        at = bisect_right(self._ends, now_ms)
-        return min(end_ms, self._ends[at]) if at < len(self._ends) else end_ms
+        return self._ends
 
     def at(self, now_ms: int, *, is_dense: bool) -> Exclusion | None:
         """Return the members that are hidden at an instant, None if there are none. `is_dense` is

@@ -13,6 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from laurels.core.changes.blocks import WriteBlock
 from laurels.core.closing import ClosedPeriod, SealedPeriod
+from laurels.core.hidden import Exclusion
+from laurels.core.hiding import Hiding
 from laurels.core.index import Offset
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan
@@ -33,6 +35,7 @@ from .remote import (
     RefreshStates,
     ShardChanges,
     StoredClosings,
+    StoredHidings,
 )
 
 
@@ -65,9 +68,10 @@ class RemoteIndex(Protocol):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        hidden: Exclusion | None = None,
     ) -> Applied:
         """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
-        scores and ranks are reported.
+        scores and ranks are reported. The `hidden` members have no ranks, and count for no rank.
 
         If a call is repeated with the same id within a minute, the index counts nothing again, and
         returns the first answer.
@@ -149,6 +153,25 @@ class RemoteIndex(Protocol):
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if
         `ms` is 0. Return False if another process has it."""
+
+    async def hide(
+        self, board: Opened, member: bytes, hiding: Hiding | None, recorded: WriteBlock
+    ) -> None:
+        """Hide a member, or replace its hiding; None shows it again. Raises DefinitionOutdated if
+        the stored hidden members are not those that the caller knows."""
+
+    async def take_up(
+        self,
+        board: Opened,
+        stored: StoredHidings,
+        version: int,
+        recorded: Sequence[WriteBlock],
+    ) -> None:
+        """Store that the board leaves out the members of a version of the list of those that are
+        hidden on all boards. Raises DefinitionOutdated if the versions in `stored` have changed."""
+
+    async def hidings(self, board: Opened) -> StoredHidings:
+        """Return the hidden members of a board."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
         """Store the sequence number of the newest block of each shard that a registered sink has
@@ -265,6 +288,7 @@ class FollowedIndex(RemoteIndex, Protocol):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        hidden: Exclusion | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
         """Count a batch as planned. `places` are the positions of its events in the whole call.
@@ -299,6 +323,41 @@ class FollowedIndex(RemoteIndex, Protocol):
 class ShardIndex(RemoteIndex, Protocol):
     """An index that stores each shard of a board, and its label replica, as a separate board."""
 
+    async def hide(
+        self,
+        board: Opened,
+        member: bytes,
+        hiding: Hiding | None,
+        recorded: WriteBlock,
+        *,
+        elsewhere: bool = False,
+    ) -> None:
+        """Hide a member of a board, or show it again, in the board's first shard. With `elsewhere`
+        the member belongs to another shard, which has to record the change."""
+
+    async def take_up(
+        self,
+        board: Opened,
+        stored: StoredHidings,
+        version: int,
+        recorded: Sequence[WriteBlock],
+        elsewhere: Collection[WriteBlock] = (),
+    ) -> None:
+        """Store in the first shard that the board leaves out the members of a version of the list
+        of those that are hidden on all boards. The blocks in `elsewhere` have to be recorded by
+        other shards."""
+
+    async def record_hidden(self, board: Opened, id: int, recorded: WriteBlock) -> None:
+        """Record in the shard of a member that it was hidden or shown. Repeating it has no
+        effect."""
+
+    async def forget_recorded(self, board: Opened, id: int) -> None:
+        """Remove from the first shard a block that another shard has recorded."""
+
+    async def wake_heads(self, board: Opened) -> None:
+        """Let the passes look at all rankings with a head, since the number of hidden members has
+        changed."""
+
     async def read_changes(
         self, board: Opened, after: int, limit: int, *, deleted: bool = False
     ) -> ShardChanges:
@@ -319,6 +378,7 @@ class ShardIndex(RemoteIndex, Protocol):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        hidden: Exclusion | None = None,
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:

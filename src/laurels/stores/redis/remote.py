@@ -5,9 +5,10 @@ from array import array
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes.blocks import Block
+from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.changes.cursor import BlockPlace
 from laurels.core.closing import ClosedPeriod, SealedPeriod
+from laurels.core.hiding import Hiding
 from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import RefreshState
 from laurels.core.requests import ReadResult
@@ -21,7 +22,8 @@ class Opened(Struct, frozen=True):
     """The target of a call: a board, a shard of it, or its label replica, with the version and the
     rules that the process knows. `feeds` is the number of shards from which a label replica is
     updated, and 0 for other targets. `closings` is the number of changes of the closed and sealed
-    periods that the process knows, None on a board that closes no periods."""
+    periods that the process knows, None on a board that closes no periods. `hidden` is the version
+    of the hidden members that the process knows (`HiddenMembers.stored_text`)."""
 
     number: int
     version: int
@@ -30,6 +32,7 @@ class Opened(Struct, frozen=True):
     feeds: int = 0
     uid: str = ""
     closings: int | None = None
+    hidden: str = ""
 
     @property
     def version_text(self) -> str:
@@ -39,9 +42,15 @@ class Opened(Struct, frozen=True):
 
 
 def opened_as(state: BoardState) -> Opened:
-    """Return a board with its version and rules, in the form that calls of the index take."""
-    closings = state.closings if state.closing else None
-    return Opened(state.number, state.version, state.rules, uid=state.uid, closings=closings)
+    """Return a board with its versions and rules, in the form that calls of the index take."""
+    return Opened(
+        state.number,
+        state.version,
+        state.rules,
+        uid=state.uid,
+        closings=state.closings if state.closing else None,
+        hidden=state.hidden.stored_text,
+    )
 
 
 class Tracking(Struct, frozen=True):
@@ -98,6 +107,18 @@ class Applied(Struct, frozen=True):
     refresh_states: RefreshStates = {}
     highs: "tuple[array[int], array[int]] | None" = None
     passes_due: bool = False
+
+
+class StoredHidings(Struct, frozen=True):
+    """The hidden members of a board as stored: the version of its own ones (`own`), the version of
+    the list of members hidden on all boards that the board leaves out, and its own hidings.
+    `unrecorded` are changes of these that the shards of the members still have to record, by their
+    ids."""
+
+    own: int
+    everywhere: int
+    hidings: dict[bytes, Hiding]
+    unrecorded: dict[int, WriteBlock] = {}
 
 
 class ShardChanges(Struct, frozen=True):

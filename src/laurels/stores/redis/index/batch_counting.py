@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from laurels.core.hidden import Exclusion
 from laurels.core.plan import Plan
 from laurels.core.zeros import zeros_of
 from laurels.model.batch import Batch
@@ -25,6 +26,7 @@ COUNT = script_of(
     "shard",
     "zeros",
     *HEAD_WRITES,
+    "hidden",
     "refresh_state",
     "rolling",
     "rule",
@@ -66,6 +68,7 @@ class BatchCounting(ShardCalls):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        hidden: Exclusion | None = None,
         feed: bytes | None = None,
         positions: PositionWrite | None = None,
     ) -> Applied:
@@ -91,6 +94,8 @@ class BatchCounting(ShardCalls):
         if ranks and watch is not None and board.rules.hide_zero:
             zeros = zeros_of(board.rules, plan.specs[watch].window, batch.now_ms)
             more["zeros"] = zeros and encode_zeros(encoding, zeros)
+        if ranks and hidden is not None:
+            more["hidden"] = hidden.texts
         if call is not None:
             more["call"] = [call.token, call.number]
         if feed is not None:

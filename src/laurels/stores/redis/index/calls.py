@@ -109,6 +109,8 @@ class ShardCalls:
 
     async def _run(self, script: Script, board: Opened, arguments: dict[str, Any]) -> Any:
         arguments["board"] = self._encoding(board).payload
+        if board.hidden and not board.shard:
+            arguments["hid"] = board.hidden
         argument = msgspec.msgpack.encode(arguments)
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)

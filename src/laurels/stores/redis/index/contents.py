@@ -15,12 +15,14 @@ from laurels.core.contents import (
     RankingRows,
     rows_of,
 )
+from laurels.core.hiding import Hiding
 from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.outdated import PassesNotReady
 from laurels.stores.redis.remote import Opened
 
 from .calls import BEGIN, END, ShardCalls
 from .coding import as_text
+from .hidings import encode_stored
 from .names import key_of, name_of, scoped_name
 from .read_coding import unpack_rows, unpack_scores
 
@@ -261,6 +263,19 @@ class ShardContents(ShardCalls):
             positions=[text for item in positions.items() for text in item],
             block=[str(each) for each in block] if block else None,
         )
+        if not (board.shard or board.feeds):
+            await self._restore_hidings(board, origin.hidden)
+
+    async def _restore_hidings(
+        self, board: Opened, hidings: Sequence[tuple[bytes, Hiding]]
+    ) -> None:
+        """Write the hidden members of a board, in place of those that an earlier attempt wrote."""
+        for first in range(0, max(1, len(hidings)), _WRITTEN):
+            part = hidings[first : first + _WRITTEN]
+            flat = [
+                text for member, hiding in part for text in (member.decode(), encode_stored(hiding))
+            ]
+            await self._operate("restore_hidings", board, first=not first, hidings=flat)
 
 
 def _form_of(scope: str) -> str:

@@ -10,6 +10,7 @@ from laurels.stores.redis.remote import Opened
 
 from .batch_counting import BatchCounting
 from .closing import PeriodClosing
+from .hidings import BoardHidings
 from .layout import describe, is_alike, layout_of, unverified
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
@@ -18,7 +19,13 @@ from .tracking import ShardTracking
 
 
 class RedisIndex(
-    BatchCounting, RequestReading, PeriodClosing, PeriodExpiry, RankingAudit, ShardTracking
+    BatchCounting,
+    RequestReading,
+    BoardHidings,
+    PeriodClosing,
+    PeriodExpiry,
+    RankingAudit,
+    ShardTracking,
 ):
     """Implementation of `ShardIndex`: each call is for one shard of a board.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from struct import unpack as unpack_numbers
 from typing import Any
 
+from laurels.core.hidden import Exclusion
 from laurels.core.index import Located, Slice
 from laurels.core.requests import (
     Anchor,
@@ -29,7 +30,10 @@ _WALK_END = 2**32
 """The cursor of a walk at the end of all buckets."""
 
 
-def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
+def encode_read(
+    encoding: BoardEncoding, request: ReadRequest, hidden: Sequence[Exclusion] = ()
+) -> list[Any]:
+    """Encode a request. `hidden` are the exclusions that are sent with the call."""
     if (listing := request.scopes) is not None:
         return [False, listing.form, listing.after, listing.limit]
     if request.tally:
@@ -47,8 +51,10 @@ def encode_read(encoding: BoardEncoding, request: ReadRequest) -> list[Any]:
         request.data,
         request.whole,
     ]
-    if request.zeros is not None:
-        encoded.append(encode_zeros(encoding, request.zeros))
+    if request.zeros is not None or request.hidden is not None:
+        encoded.append(request.zeros is not None and encode_zeros(encoding, request.zeros))
+    if request.hidden is not None:
+        encoded.append(hidden.index(request.hidden) + 1)
     return encoded
 
 

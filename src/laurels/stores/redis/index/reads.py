@@ -53,13 +53,14 @@ class _PendingRead(Struct, frozen=True, gc=False):
     """The context of the query, which has its deadline."""
 
     def is_compatible(self, other: "_PendingRead") -> bool:
-        """Return whether two reads can share a call: they are for the same version of the board,
-        and valid until the same time."""
+        """Return whether two reads can share a call: they are for the same version of the board
+        and of its hidden members, and valid until the same time."""
         own, others = self.opened, other.opened
         return (
             self.due_ms == other.due_ms
             and own.version_text == others.version_text
             and own.closings == others.closings
+            and own.hidden == others.hidden
         )
 
 

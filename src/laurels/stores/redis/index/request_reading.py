@@ -18,7 +18,7 @@ from .head import HEAD_READS
 from .read_coding import AnswerReader, decode_results, encode_read
 from .reads import Reads
 
-_READ = script_of("read", "shard", "zeros", *HEAD_READS, "refresh_state")
+_READ = script_of("read", "shard", "zeros", *HEAD_READS, "hidden", "refresh_state")
 _CHANGES = script_of("changes_read", "shard")
 
 
@@ -46,14 +46,17 @@ class RequestReading(ShardCalls):
         self, board: Opened, requests: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         encoding = self._encoding(board)
+        hidden = list({request.hidden: None for request in requests if request.hidden is not None})
         arguments = {
             "now": now_ms,
             "due": due_ms,
             "rolling": encode_rolling(
                 encoding, board.number, now_ms, [request.key for request in requests]
             ),
-            "requests": [encode_read(encoding, request) for request in requests],
+            "requests": [encode_read(encoding, request, hidden) for request in requests],
         }
+        if hidden:
+            arguments["hidden"] = [each.texts for each in hidden]
         if any(request.scopes is not None for request in requests):
             arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:

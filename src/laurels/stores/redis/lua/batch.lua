@@ -12,7 +12,8 @@
 --     nil); late (positions of events)
 --   position (source, text, …: what to store); follows: see `position_conflict`
 --   zeros: on a board that does not rank members whose score is 0, the two anchors before and after
---     these members in the watched window, see read.lua
+--     these members in the watched window, see read.lua; hidden: the hidden members of this shard, which get
+--     no ranks
 --   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
 --   if sums suffice, instead of values, ats, ids, late and event_members: events (their number), and for
 --     each member sums, stamps, and the least and most of the prefix sums (nil: equal to the sums)

@@ -186,8 +186,9 @@ local function ranks()
       if not seen[name] then
         local member = store.names[slot]
         local form = form_of(ranked, member)
-        if A.zeros and not searched[ranked.name] then
-          zeros.find(ranked, A.zeros)
+        if (A.zeros or A.hidden) and not searched[ranked.name] then
+          if A.hidden then zeros.leave_out(ranked, A.hidden) end
+          if A.zeros then zeros.find(ranked, A.zeros) end
           searched[ranked.name] = ranked
         end
         if form and has_head(ranked) then

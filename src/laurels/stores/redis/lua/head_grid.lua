@@ -221,21 +221,30 @@ do
     return one[size] + 1 == other[size]
   end
 
-  -- Returns two numbers of members: before the segment of a form, and in this segment. The third result is the
-  -- segment; without a grid it is missing, and all members are in one segment.
-  local function count_around(s, form)
-    if not s.grid then return 0, listed_members(s) end
+  -- Returns two numbers of listed members: before the segment of a form, and in this segment. The third result is
+  -- the segment; without a grid it is missing, and all members are in one segment.
+  local function count_around(ranked, s, form)
+    local hidden = ranked.hidden
+    if not s.grid then return 0, listed_members(s) - (hidden and #zeros.hidden_forms(ranked) or 0) end
     local segment = segment_of(s.grid, form)
     local before, own = count_segments(s.grid, segment)
+    if hidden then
+      local hidden_before, inside = zeros.hidden_around(ranked, segment, function(other)
+        return segment_of(s.grid, other)
+      end)
+      before, own = before - hidden_before, own - inside
+    end
     return before, own, segment
   end
 
   -- Returns three numbers, from 0, for a member with a form: its position, its rank, and `high`,
   -- the greatest possible rank. If the member does not precede the floor, position and rank are the
-  -- least possible ones. All are -1 for a zero that is not ranked.
+  -- least possible ones. All are -1 for a zero that is not ranked, and for a hidden member.
   function head.locate(ranked, form, member)
     local s, ordinal = head.state(ranked), B.rank == 'ordinal'
-    if ranked.zeros and is_zero(form) then return {position = -1, rank = -1, high = -1} end
+    if ranked.zeros and is_zero(form) or zeros.hides(ranked, member) then
+      return {position = -1, rank = -1, high = -1}
+    end
     if s.floor == nil or is_before(form, member, s.floor) then
       local position = call('ZRANK', ranked.r, entry_of(ranked, form, member))
       position = position and zeros.before(ranked, position)
@@ -247,7 +256,7 @@ do
       entries = zeros.before(ranked, count_before(ranked, scored and {form = form, member = member}
         or {entry = entry_of(ranked, form, member)}))
     end
-    local before, own, segment = count_around(s, form)
+    local before, own, segment = count_around(ranked, s, form)
     local position, high = math.max(entries, before), before + own - 1
     if ordinal then return {position = position, rank = position, high = high} end
     local rank = math.max(before, zeros.before(ranked, exact_rank(ranked, form, member)))
@@ -262,7 +271,7 @@ do
   function head.bounds(ranked, form, entries, leads)
     local s = head.state(ranked)
     if not s.floor or entries < head.certain(ranked) then return entries, entries end
-    local before, own, segment = count_around(s, form)
+    local before, own, segment = count_around(ranked, s, form)
     if leads and segment and is_run(s.grid, segment) then own = 0 end
     return math.max(entries, before), before + own
   end

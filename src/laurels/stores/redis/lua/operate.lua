@@ -8,7 +8,9 @@
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil);
---   expire_board (forms, gone); forget (before); for others see scopes.lua,
+--   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
+--   both: earlier (more changes to record), elsewhere (blocks that other shards record); record_hidden (id);
+--   hidings; restore_hidings (first, hidings); wake_heads; for others see scopes.lua,
 --   refresh.lua, mend.lua, restore.lua, tracked.lua and closing.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
@@ -62,7 +64,7 @@ local function close()
   end
   if not close_scopes() then return {'done', 0} end
   call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f', P .. 'hs', P .. 'gd',
-       P .. 'w', P .. 'wq', P .. 'cl', P .. 'cs')
+       P .. 'hh', P .. 'hp', P .. 'w', P .. 'wq', P .. 'cl', P .. 'cs')
   if call('HEXISTS', KEYS[1], 'until') == 0 then
     call('UNLINK', KEYS[1], P .. 'h', P .. 'hx')
   end
@@ -159,7 +161,7 @@ end
 -- those of its rolling windows over all events.
 local function expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
-  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs', 'cl'}
+  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs', 'cl', 'hh', 'hp'}
   for _, form in ipairs(A.forms) do names[#names + 1] = 'l:' .. form end
   if call('EXISTS', P .. 'hs') == 1 then names[#names + 1], names[#names + 2] = 'h', 'hx' end
   for _, name in ipairs(names) do call('EXPIREAT', P .. name, text(gone)) end
@@ -228,6 +230,87 @@ function ops.end_changes()
   end
   for _, name in ipairs(A.expires and {'m', 'h', 'hx'} or {}) do
     call('PEXPIREAT', P .. name, text(A['until']))
+  end
+  return {'done'}
+end
+
+-- Returns the two numbers of a version of the hidden members.
+function ops.parts_of_hid()
+  local own, all = string.match(call('HGET', KEYS[1], 'hid') or '0:0', '^(%d+):(%d+)$')
+  return tonumber(own), tonumber(all)
+end
+
+-- Stores a version of the hidden members, and notes that all lists of the board may have changed.
+function ops.set_hid(own, all)
+  call('HSET', KEYS[1], 'hid', text(own) .. ':' .. text(all))
+  note_list_change(append_change('hidden', A.member or ''))
+end
+
+-- Records who was hidden or shown: here, or for other shards in A.elsewhere.
+function ops.record_hidings()
+  local last, id = A.changes, tonumber(call('HGET', KEYS[1], 'hidn') or '0')
+  for _, changes in ipairs(A.earlier or {}) do
+    A.changes = changes
+    record(1, A.time, '')
+  end
+  A.changes = last
+  if last then record(1, A.time, '') end
+  for _, block in ipairs(A.elsewhere or {}) do
+    id = math.max(id + 1, A.at)
+    call('HSET', P .. 'hp', text(id), block)
+    call('HSET', KEYS[1], 'hidn', text(id))
+  end
+end
+
+-- Records in the shard of a member that it was hidden or shown, unless this is recorded.
+function ops.record_hidden()
+  if tonumber(call('HGET', KEYS[1], 'hidt') or '0') < A.id then
+    call('HSET', KEYS[1], 'hidt', text(A.id))
+    record(1, A.time, '')
+  end
+  return {'done'}
+end
+
+-- Hides a member, or shows it again. The caller must know the stored version of the hidden members. A version
+-- is never less than the time, so that a server that has lost changes does not give a version twice.
+function ops.hide()
+  if (call('HGET', KEYS[1], 'hid') or '') ~= (A.hid or '') then return {'definition_outdated'} end
+  if A.hiding then call('HSET', P .. 'hh', A.member, A.hiding) else call('HDEL', P .. 'hh', A.member) end
+  local own, all = ops.parts_of_hid()
+  ops.set_hid(math.max(own + 1, A.at), all)
+  ops.record_hidings()
+  return {'done'}
+end
+
+-- Records who is hidden or shown by a change of the members that are hidden on all boards, and takes up their
+-- version A.all; without it, further calls follow. A.was are the versions that the caller has read.
+function ops.take_up()
+  local own, all = ops.parts_of_hid()
+  if A.was[1] ~= own or A.was[2] ~= all then return {'definition_outdated'} end
+  ops.record_hidings()
+  if A.all and all ~= A.all then ops.set_hid(own, A.all) end
+  return {'done'}
+end
+
+-- Returns the version of the hidden members, and the board's own ones with their hidings.
+function ops.hidings()
+  local own, all = ops.parts_of_hid()
+  return {'done', {own, all, call('HGETALL', P .. 'hh')}}
+end
+
+-- Writes hidden members of a copied board. The first call removes those of an earlier attempt.
+function ops.restore_hidings()
+  if A.first then call('UNLINK', P .. 'hh') end
+  call('HDEL', KEYS[1], 'hid')
+  if #A.hidings > 0 then call('HSET', KEYS[1], 'hid', '1:0') end
+  send('HSET', P .. 'hh', A.hidings)
+  return {'done'}
+end
+
+-- Lets the passes look at all rankings with a head, since the number of hidden members has changed.
+function ops.wake_heads()
+  for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'i'))) do
+    if has_head(ranked) then call('SADD', P .. 'gd', ranked.name) end
   end
   return {'done'}
 end

@@ -1,10 +1,12 @@
--- read(board, now, due, rolling, requests, feeds) -> {'done', seq, parts, refresh_states, has_heads}, text…
+-- read(board, now, due, rolling, requests, hidden, feeds) -> {'done', seq, parts, refresh_states, has_heads}, text…
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolling, requests. A request is one of
+-- ARGV[1]  msgpack: board, now, due, rolling, requests; hidden, lists of hidden members of this shard (nil:
+--   no request leaves any out). A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
---     whole, zeros}: entries of a ranking. With `whole` the answer has all words of the members' rows.
---     `zeros` are two anchors; with them the answer leaves out the entries between these anchors
+--     whole, zeros, hidden}: entries of a ranking. With `whole` the answer has all words of the members'
+--     rows. `zeros` are two anchors; with them the answer leaves out the entries between these anchors.
+--     `hidden` is the index in `hidden` of the members that the answer leaves out
 --   {false, form, after, limit}: the next scopes of a form; refused if one of them was last advanced
 --     before `since`, and so is stale
 --   {true, window, step, members}: the cells of members in the tally of a step. The answer has the form
@@ -42,8 +44,9 @@ local rankings = {}
 
 -- Returns a ranking with its size. Returns an empty ranking if the rolling window is not at the
 -- requested step. For a refreshed window, returns the ranking that is shown, whatever the step.
-local function ranking_of(window, instance, rolling, bounds)
+local function ranking_of(window, instance, rolling, bounds, hidden)
   local name = window .. ':' .. text(instance) .. (bounds and ':ranked' or '')
+  if hidden then name = name .. ':' .. text(hidden) end
   local ranked = rankings[name]
   if not ranked then
     if rolling and is_refreshed(window) then
@@ -53,6 +56,7 @@ local function ranking_of(window, instance, rolling, bounds)
       instance = run == instance and run % 2 or -1
     end
     ranked = ranking(window, instance)
+    if hidden then zeros.leave_out(ranked, A.hidden[hidden]) end
     if bounds then zeros.find(ranked, bounds) end
     if has_head(ranked) then
       ranked.total, ranked.certain = head.total(ranked), head.certain(ranked)
@@ -96,7 +100,8 @@ local function count_within(ranked, anchor)
 end
 
 local function position_of(ranked, form, member)
-  local position = form and call('ZRANK', ranked.r, entry_of(ranked, form, member))
+  local position = form and not zeros.hides(ranked, member) and
+                   call('ZRANK', ranked.r, entry_of(ranked, form, member))
   return position and zeros.position(ranked, position) or -1
 end
 
@@ -173,12 +178,32 @@ local function stored_entries(ranked, first, last)
   return call('ZRANGE', ranked.r, text(first), text(last))
 end
 
+local function member_of(ranked, entry)
+  return scored and entry or sub(entry, 8 * ranked.width + 1)
+end
+
+-- Returns the stored entries from `first` to `last` that are not hidden.
+local function entries_not_hidden(ranked, first, last)
+  local entries = stored_entries(ranked, first, last)
+  if not ranked.hidden then return entries end
+  local kept, step = {}, scored and 2 or 1
+  for i = 1, #entries, step do
+    if not zeros.hides(ranked, member_of(ranked, entries[i])) then
+      kept[#kept + 1] = entries[i]
+      if scored then kept[#kept + 1] = entries[i + 1] end
+    end
+  end
+  return kept
+end
+
 -- Returns the entries from `low` to `high`. This range must not be empty.
 local function list_entries(ranked, low, high)
-  local first, last = zeros.stored(ranked, low), zeros.stored(ranked, high - 1)
-  if last - first < high - low then return stored_entries(ranked, first, last) end
-  local entries = stored_entries(ranked, first, ranked.zeros.first - 1)
-  for _, part in ipairs(stored_entries(ranked, ranked.zeros.past, last)) do
+  local first, last, gap = zeros.stored(ranked, low), zeros.stored(ranked, high - 1), ranked.zeros
+  if not gap or gap.stored_first == gap.stored_past or low >= gap.first or high <= gap.first then
+    return entries_not_hidden(ranked, first, last)
+  end
+  local entries = entries_not_hidden(ranked, first, gap.stored_first - 1)
+  for _, part in ipairs(entries_not_hidden(ranked, gap.stored_past, last)) do
     entries[#entries + 1] = part
   end
   return entries
@@ -205,7 +230,7 @@ local function slice(ranked, low, high, with_members)
   if with_members then
     members = {}
     for i = 1, high - low do
-      members[i] = scored and entries[2 * i - 1] or sub(entries[i], 8 * ranked.width + 1)
+      members[i] = member_of(ranked, entries[scored and 2 * i - 1 or i])
     end
   end
   return members
@@ -232,8 +257,8 @@ local function locate(ranked, members, whole)
   if has_head(ranked) then append(highs) end
 end
 
-local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds)
-  local ranked = ranking_of(window, instance, rolling, bounds)
+local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds, hidden)
+  local ranked = ranking_of(window, instance, rolling, bounds or nil, hidden)
   local positions, highs, slice_members = {}, {}, {}
   append(ranked.total)
   local listed = ranked.total
@@ -314,7 +339,7 @@ for _, request in ipairs(A.requests) do
   elseif request[1] == true then
     look_up(request[2], request[3], request[4])
   elseif request[1] then
-    answer(unpack(request, 1, 9))
+    answer(unpack(request, 1, 10))
   else
     local stale_scopes = list_scopes(request[2], request[3], request[4])
     if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end

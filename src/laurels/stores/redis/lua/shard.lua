@@ -7,7 +7,13 @@
 --                           this time are stale, as the board has changed; for a rolling window
 --                           run:<w>, its running step, and phase:<w> and place:<w>, how far the pass
 --                           has come; for a refreshed one also the fields listed in refresh_state.lua;
---                           heads, the sizes of the layout with a head, if the board has or had one
+--                           heads, the sizes of the layout with a head, if the board has or had one;
+--                           in the first shard hid, the version of the hidden members, if the board has or
+--                           had any: `<changes of its own>:<changes of those hidden on all boards>`
+--   P hh                    in the first shard, hash: hidden member -> its hiding as the caller encoded it
+--   P hp                    in the first shard, hash: id -> a change of the hidden members that the shard of
+--                           the member still has to record; P m hidn there is the newest id, and P m hidt
+--                           in a shard the newest that it has recorded
 --   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
@@ -360,29 +366,31 @@ local function exact_rank(ranked, form, member)
   return call('ZLEXCOUNT', among, '-', '(' .. score_of(ranked, form))
 end
 
--- Returns the rank of a form, -1 for a member that is not ranked. In a ranking with a head it is
+-- Returns the rank of a form, -1 for a member that is not listed. In a ranking with a head it is
 -- the member's least possible rank.
 local function rank_of(ranked, form, member)
   if not form then return -1 end
   if has_head(ranked) then return head.locate(ranked, form, member).rank end
+  if ranked.hidden and zeros.hides(ranked, member) then return -1 end
   local rank = exact_rank(ranked, form, member)
-  return ranked.zeros and zeros.rank(ranked, rank) or rank
+  return (ranked.zeros or ranked.hidden) and zeros.rank(ranked, rank) or rank
 end
 
 -- Refused calls
 
--- Returns nil if the caller's definition and times are current, else the reply that refuses the
--- call. `more` are further rolling windows to check besides those of the argument: {name, running,
+-- Returns nil if the caller's definition, hidden members (A.hid) and times are current, else the reply
+-- that refuses the call. `more` are further rolling windows to check besides those of the argument: {name, running,
 -- scope}.
 local function refusal_reply(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
   for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
-  fields[#rolling + 3], fields[#rolling + 4] = 'heads', 'tracking'
+  fields[#rolling + 3], fields[#rolling + 4], fields[#rolling + 5] = 'heads', 'tracking', 'hid'
   local stored = fetch('HMGET', KEYS[1], fields)
   head.use(stored[#rolling + 3])
   tracking.state = stored[#rolling + 4]
-  if stored[1] ~= B.version then return {'definition_outdated'} end
+  local is_current = stored[1] == B.version and stored[#rolling + 5] == (A.hid or false)
+  if not is_current then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')
   if A.now then A.now = math.max(A.now, now) end
   now = A.now or now

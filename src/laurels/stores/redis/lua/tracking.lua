@@ -13,10 +13,11 @@
 -- is tracked again.
 tracking.most = 2000000  -- so many changes are tracked if no process takes them; then tracking ends
 
--- The operations that change rows, data or positions.
+-- The operations that change rows, data, positions or who is hidden.
 tracking.is_write = {
   remove_member = true, remove_from_scopes = true, set_data = true, set_position = true, mend = true,
   freeze = true, record_close = true, record_floors = true, record_seal = true,
+  hide = true, take_up = true, record_hidden = true,
 }
 
 -- Returns the reply that refuses a write while the writes of the board are blocked.

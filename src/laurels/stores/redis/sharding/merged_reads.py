@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Awaitable, Sequence
 
+from laurels.core.hidden import Exclusion
 from laurels.core.index import Offset, changes
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
@@ -106,7 +107,13 @@ class ShardedReads(ShardedUpkeep):
         raise NotReady("the requested members kept changing while they were read")
 
     async def _ranks(
-        self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
+        self,
+        board: Opened,
+        due_ms: int,
+        hidden: Exclusion | None,
+        batch: Batch,
+        plan: Plan,
+        watch: int,
     ) -> MemberRanks:
         """Return the ranks of a batch's members in the window whose ranks the caller requested
         (`watch`). The rank of a member that is not ranked is -1.
@@ -127,6 +134,7 @@ class ShardedReads(ShardedUpkeep):
                 key,
                 members=tuple(places),
                 zeros=zeros_of(board.rules, key.window, batch.now_ms),
+                hidden=hidden,
             )
             for key, places in named.items()
         ]

@@ -39,7 +39,7 @@ from laurels.model.rules import Rules
 
 from .coverage import Coverage
 from .regions import Region, RegionRow, Words, empty_slice
-from .shards import shard_of
+from .shards import hidden_in, shard_of
 
 NEAR = 512
 """The greatest allowed distance between a pivot and the entries of a span. If a pivot is further
@@ -109,6 +109,7 @@ class Merging:
             self.request.data,
             whole=self.request.whole,
             zeros=self.request.zeros,
+            hidden=hidden_in(self.request.hidden, shard, self._count),
         )
 
     @property

@@ -17,6 +17,7 @@ from laurels.errors import NotReady
 from laurels.model.validation import quoted
 
 from .coverage import certain_in
+from .shards import hidden_in
 
 Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
 """A function that sends requests to each shard, and returns the results of each."""
@@ -41,8 +42,8 @@ async def seek(
     """Search the ranking of `request` for a place at most `near` entries from the position
     `wanted`. Return this place, and its position as of the last read. If the order is known only up
     to some position, `wanted` must be before that position."""
-    ranking = ReadRequest(request.key, zeros=request.zeros)
-    results = [each[0] for each in await read([[ranking] for _ in range(shards)])]
+    rankings = [_of_shard(request, shard, shards) for shard in range(shards)]
+    results = [each[0] for each in await read([[ranking] for ranking in rankings])]
     low = _Location(Start(), [0] * shards)
     ends = [min(certain_in(each), request.head or each.total) for each in results]
     high = _Location(End(), ends, is_exact=ends == [each.total for each in results])
@@ -57,7 +58,7 @@ async def seek(
         if round % 2:
             share = 0.5
         places = [int(a + (b - a) * share) for a, b in zip(low.parts, high.parts, strict=True)]
-        marks = await _marks(read, ranking, width, places, ends)
+        marks = await _marks(read, rankings, width, places, ends)
         narrowed = False
         for mark in marks:
             if low.position < mark.position <= wanted:
@@ -69,14 +70,24 @@ async def seek(
     raise NotReady(f"the ranking of {quoted(request.key.window)} kept changing while it was read")
 
 
+def _of_shard(request: ReadRequest, shard: int, shards: int) -> ReadRequest:
+    """Return a request for the ranking of `request` in a shard."""
+    hidden = hidden_in(request.hidden, shard, shards)
+    return ReadRequest(request.key, zeros=request.zeros, hidden=hidden)
+
+
 async def _marks(
-    read: Read, ranking: ReadRequest, width: int, places: Sequence[int], ends: Sequence[int]
+    read: Read,
+    rankings: Sequence[ReadRequest],
+    width: int,
+    places: Sequence[int],
+    ends: Sequence[int],
 ) -> list[_Location]:
     """Read from each shard the entry at one position, and return the places of these entries, with
     their positions on the whole board."""
     requests = [
         [replace(ranking, anchors=(Start(),), spans=(Span(0, place, place + 1),))]
-        for place in places
+        for ranking, place in zip(rankings, places, strict=True)
     ]
     bounds: dict[AtBound, None] = {}
     for each in await read(requests):
@@ -84,7 +95,7 @@ async def _marks(
         if part.members:
             words = tuple([column[0] for column in part.words[:width]])
             bounds[AtBound(words, part.members[0].encode(), False)] = None
-    counted = await read([[replace(ranking, anchors=tuple(bounds))] for _ in places])
+    counted = await read([[replace(ranking, anchors=tuple(bounds))] for ranking in rankings])
     return [_mark(bound, i, [each[0] for each in counted], ends) for i, bound in enumerate(bounds)]
 
 

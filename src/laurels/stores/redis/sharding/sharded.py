@@ -13,12 +13,14 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from laurels.core.changes.blocks import WriteBlock
+from laurels.core.hidden import Exclusion
+from laurels.core.hiding import Hiding
 from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due
 from laurels.core.plan import Plan
 from laurels.core.record import MendRanking
 from laurels.model.batch import Batch
-from laurels.stores.redis.remote import Applied, CallId, Opened, ShardChanges
+from laurels.stores.redis.remote import Applied, CallId, Opened, ShardChanges, StoredHidings
 
 from .closings import ShardedClosings
 from .counting import Counting
@@ -70,6 +72,7 @@ class ShardedIndex(ShardedClosings):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        hidden: Exclusion | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
         """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
@@ -82,10 +85,11 @@ class ShardedIndex(ShardedClosings):
         """
         if board.rules.shards == 1:
             return await self._index.apply(
-                board, batch, plan, watch, ranks=ranks, due_ms=due_ms, call=call
+                board, batch, plan, watch, ranks=ranks, due_ms=due_ms, call=call, hidden=hidden
             )
         counting = Counting(self._index, board, batch, plan, watch, call, places)
-        return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
+        read_ranks = partial(self._ranks, board, due_ms, hidden) if ranks else None
+        return await counting.apply(read_ranks, due_ms)
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
@@ -94,6 +98,39 @@ class ShardedIndex(ShardedClosings):
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due, recorded)
+
+    async def hide(
+        self, board: Opened, member: bytes, hiding: Hiding | None, recorded: WriteBlock
+    ) -> None:
+        """Hide a member, or show it again. The first shard has the hidden members of a board; the
+        shard of the member records the change."""
+        own = home(board, member)
+        await self._index.hide(board, member, hiding, recorded, elsewhere=own.shard > 0)
+        if board.rules.head:
+            await self._index.wake_heads(own)
+
+    async def take_up(
+        self,
+        board: Opened,
+        stored: StoredHidings,
+        version: int,
+        recorded: Sequence[WriteBlock],
+    ) -> None:
+        """Store that the board leaves out the members of a version of the list of those that are
+        hidden on all boards."""
+        elsewhere = [block for block in recorded if home(board, block.member or b"").shard]
+        await self._index.take_up(board, stored, version, recorded, elsewhere)
+        if board.rules.head:
+            await gather(map(self._index.wake_heads, shards(board)))
+
+    async def hidings(self, board: Opened) -> StoredHidings:
+        """Return the hidden members of a board. First let the shards of members record what they
+        still have to record, in order."""
+        stored = await self._index.hidings(board)
+        for id, block in sorted(stored.unrecorded.items()):
+            await self._index.record_hidden(home(board, block.member or b""), id, block)
+            await self._index.forget_recorded(board, id)
+        return stored
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking, in the shards of their members."""

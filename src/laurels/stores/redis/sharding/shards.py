@@ -8,6 +8,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
+from laurels.core.hidden import Exclusion
 from laurels.core.record import EntryRows, MendRanking
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.stores.redis.outdated import (
@@ -68,6 +69,14 @@ def mends_by_shard(record: MendRanking, shards: int) -> dict[int, MendRanking]:
         )
         for shard, kept in places.items()
     }
+
+
+def hidden_in(hidden: Exclusion | None, shard: int, count: int) -> Exclusion | None:
+    """Return the hidden members of a shard; None if there are none."""
+    if hidden is None:
+        return None
+    part = hidden.divided(count, shard_of)[shard]
+    return part if part.members else None
 
 
 def label_replica(board: Opened) -> Opened:
