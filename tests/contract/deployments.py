@@ -210,8 +210,6 @@ IMPLEMENTATIONS = (
 )
 ARCHIVING = tuple(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster"))
 """The implementations that archive boards with the ledger `main`."""
-HIDING = STORES
-"""The implementations that can hide members."""
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 

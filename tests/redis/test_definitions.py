@@ -10,13 +10,19 @@ import pytest
 from laurels.core.board_record import BoardRecord
 from laurels.errors import UnknownBoard
 from laurels.model.board import Board
+from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.index.definitions import RedisDefinitions
+from laurels.stores.redis.index.everywhere import RedisEverywhere
 from laurels.stores.redis.registry import Registry
 from laurels.timeline.instants import MIN_MS
 from tests.redis.asking import connected
 from tests.redis.servers import Server
 
 PREFIX = "laurels:"
+
+
+def registry_at(connection: Connection, prefix: str) -> Registry:
+    return Registry(RedisDefinitions(connection, prefix), RedisEverywhere(connection, prefix))
 
 
 def record(board: Board, number: int, version: int = 1) -> BoardRecord:
@@ -47,10 +53,7 @@ def test_a_definition_is_replaced_only_if_it_is_the_version_read(server: Server)
 def test_only_one_of_two_processes_creates_a_board(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as first, connected(server.url) as second:
-            registries = [
-                Registry(RedisDefinitions(connection, f"{PREFIX}b:"))
-                for connection in (first, second)
-            ]
+            registries = [registry_at(connection, f"{PREFIX}b:") for connection in (first, second)]
             board = Board("gifts", windows=["all", "day"])
             done = await asyncio.gather(
                 *[registry.create(record(board, 1), "gifts") for registry in registries]
@@ -67,10 +70,7 @@ def test_only_one_of_two_processes_creates_a_board(server: Server) -> None:
 def test_a_change_by_another_process_is_read_and_an_outdated_one_refused(server: Server) -> None:
     async def main() -> None:
         async with connected(server.url) as first, connected(server.url) as second:
-            here, there = (
-                Registry(RedisDefinitions(connection, f"{PREFIX}c:"))
-                for connection in (first, second)
-            )
+            here, there = (registry_at(connection, f"{PREFIX}c:") for connection in (first, second))
             assert await here.create(record(Board("b"), 1), "b")
             await there.load()
             changed = Board("b", windows=["all", "day"])

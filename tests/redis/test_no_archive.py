@@ -1,4 +1,4 @@
-"""On an index server archive and prizes without a ledger, and hiding, are refused by name."""
+"""On an index server archive and prizes without a ledger are refused by name."""
 
 from __future__ import annotations
 
@@ -46,16 +46,4 @@ def test_boundaries_of_a_rolling_window_are_refused(tmp_path: Path) -> None:
         lb.create(laurels.Board("b", windows=["7d=rolling:7d/1h"]))
         with pytest.raises(NotOnIndexServer, match="'7d'"):
             lb.change("b", windows=[window])
-    place.close()
-
-
-def test_hiding_is_refused(tmp_path: Path) -> None:
-    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
-    with laurels.open(place.url, clock=place.clock) as lb:
-        lb.create(laurels.Board("b"))
-        for board in ("b", None):
-            with pytest.raises(NotOnIndexServer):
-                lb.hide(board, "ann", "a bot")
-            with pytest.raises(NotOnIndexServer):
-                lb.show(board, "ann")
     place.close()

@@ -257,8 +257,8 @@ class Leaderboards:
         for moderators; the member need not have been counted yet. With `until`, an aware datetime
         or milliseconds since 1970 UTC, it is shown again at that time. The reason, a text of 1 to
         500 characters, is listed by `hidden`, and is in the audit log. If the member is hidden
-        already, the reason and `until` are replaced. Raises InvalidHiding, InvalidAt, and
-        NotOnIndexServer. O(1); on all boards O(boards) if some keep changes.
+        already, the reason and `until` are replaced. Raises InvalidHiding, InvalidAt. O(1); on all
+        boards O(boards) on an index server, or if some boards keep changes.
         """
         if board is None:
             return self._administration.write(HideEverywhere(member, reason, at_ms(until)))

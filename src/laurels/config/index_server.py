@@ -119,6 +119,7 @@ async def direct_here(
     from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
     from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
     from laurels.stores.redis.index.definitions import RedisDefinitions  # noqa: PLC0415
+    from laurels.stores.redis.index.everywhere import RedisEverywhere  # noqa: PLC0415
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
     from laurels.stores.redis.ledgers import ArchiveSettings  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
@@ -135,7 +136,7 @@ async def direct_here(
     try:
         definitions = RedisDefinitions(connection, address.prefix)
         guard = ClockGuard(parse_max_step(max_clock_step))
-        registry = Registry(definitions)
+        registry = Registry(definitions, RedisEverywhere(connection, address.prefix))
         with _opening_counts_nothing():
             await definitions.ensure_readable(create=create)
             followed = await _followed(clock, connection, definitions, guard, create=create)

@@ -128,6 +128,8 @@ HidingCommand = HideEverywhere | ShowEverywhere
 
 StoreCommand = HidingCommand | EraseMember
 """A write that concerns all boards of a store."""
+ModeratingCommand = HideMember | ShowMember | HidingCommand
+"""A write that hides a member of one board or of all, or shows it again."""
 
 
 class Mend(Command[int], frozen=True):

@@ -1,5 +1,5 @@
-"""Accepting a write by the definitions that this process knows: whether they are too old for it,
-and whether an index server can carry it out."""
+"""Accepting a write by the definitions that this process knows, and whether they are too old for
+it."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack
@@ -10,10 +10,6 @@ from laurels.core.commands import (
     Command,
     DisqualifyMember,
     EraseMember,
-    HideEverywhere,
-    HideMember,
-    ShowEverywhere,
-    ShowMember,
 )
 from laurels.core.named_windows import window_named
 from laurels.errors import UnknownWindow
@@ -76,12 +72,8 @@ def ensure_possible(command: Command[Any]) -> None:
     """Raise NotOnIndexServer for a command that boards on an index server do not support."""
     if isinstance(command, EraseMember):
         raise NotOnIndexServer("its boards cannot erase members")
-    if isinstance(command, HideEverywhere | ShowEverywhere):
-        raise NotOnIndexServer("its boards cannot hide members")
     if isinstance(command, ClearBoard):
         raise NotOnIndexServer(f"the board {quoted(command.name)} cannot be cleared")
-    if isinstance(command, HideMember | ShowMember):
-        raise NotOnIndexServer(f"the board {quoted(command.board)} cannot hide members")
     if isinstance(command, DisqualifyMember):
         raise NotOnIndexServer(
             f"the sealed periods of the board {quoted(command.board)} cannot be corrected"

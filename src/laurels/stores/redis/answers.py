@@ -27,9 +27,13 @@ from laurels.core.board_version import BoardVersion, later, version_of
 from laurels.core.commands import (
     ChangeBoard,
     Command,
+    HideEverywhere,
+    HideMember,
     Mend,
     RemoveMember,
     SetData,
+    ShowEverywhere,
+    ShowMember,
     Submit,
     SubmitMany,
 )
@@ -207,6 +211,11 @@ class Answers:
                         self._session.note_write(name)
                 case SetData(board=name) | RemoveMember(board=name) | Mend(board=name):
                     self._drop(name)
+                case HideMember(board=name) | ShowMember(board=name):
+                    self._drop(name)
+                case HideEverywhere() | ShowEverywhere():
+                    for name in list(self._catalog.boards.boards):
+                        self._drop(name)
                 case ChangeBoard(name=name):
                     self._drop(name)
 

@@ -34,6 +34,7 @@ from .outdated import (
 )
 from .refreshing import Place, refreshed_of
 from .remote import RefreshStates, opened_as
+from .retry import read_only
 
 ATTEMPTS = 100
 AT_ONCE = 6
@@ -80,16 +81,37 @@ class BoardCatalog(DueWork):
                 continue
         raise NotReady(f"the board {quoted(board)} kept changing while it was read")
 
+    @read_only
+    async def read_hidden(self, board: str) -> BoardState:
+        """Read the hidden members of a board. Return the board."""
+
+        async def read(state: BoardState) -> BoardState:
+            await self.hidings.update(state)
+            return self.boards.current(state)
+
+        return await self.retry_outdated(board, read)
+
+    async def end_hidings(self, state: BoardState) -> None:
+        """Remove the hidings of a board, and those on all boards, that have ended."""
+        now_ms = self.time_of(state)
+        if now_ms >= state.final_ms:  # with those who were hidden when the periods became final
+            await self.closings.close_due(state, now_ms)
+        await self.hidings.do_due_work(self.now())
+        await self.hidings.end_due(state, now_ms)
+
     async def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the due work. Return approximately how much work is left, and in how many
         milliseconds more work falls due."""
         left = 0
         await self.remove_gone()
+        await self.hidings.do_due_work(self.now())
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
             try:
                 await self.closings.ensure_known(state)
                 await self.closings.close_due(state, now_ms)
+                if state.hidden:
+                    await self.hidings.end_due(state, now_ms)
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
                     if state.rules.has_label_replica:  # a failed process may have left events

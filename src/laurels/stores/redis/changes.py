@@ -122,6 +122,8 @@ class ChangeReader:
         async def read(current: BoardState) -> list[ShardChanges]:
             if current.uid != uid:
                 raise _Replaced
+            if current.hidden:
+                await self._catalog.end_hidings(current)
             shard_changes: list[ShardChanges] = await self._catalog.index.read_changes(
                 opened_as(current), sequences, limit
             )

@@ -14,9 +14,12 @@ from msgspec.structs import replace
 from laurels.core.commands import (
     Command,
     DefinitionCommand,
+    HideMember,
     Mend,
+    ModeratingCommand,
     RemoveMember,
     SetData,
+    ShowMember,
     Submit,
     SubmitMany,
 )
@@ -40,6 +43,8 @@ class RedisCommits(RedisReads):
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         ensure_possible(command)
+        if isinstance(command, ModeratingCommand):
+            self.run(self._prepare_hiding(command))
         if (move := sink_move(command)) is not None:
             receipts: T = self.run(self._move_position(move, command))
             return receipts
@@ -121,7 +126,9 @@ class RedisCommits(RedisReads):
         names something that is missing in this process's copy of the board, read the definition
         again first."""
         ensure_possible(command)
-        if isinstance(command, Submit):
+        if isinstance(command, ModeratingCommand):
+            await self._prepare_hiding(command)
+        elif isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
             events = batch_list(
@@ -133,6 +140,14 @@ class RedisCommits(RedisReads):
             await self.find_board(command.board)
         accept = partial(to_write, KnownBoards(self._catalog), command)
         return await asyncio.to_thread(accept) if is_long(command) else accept()
+
+    async def _prepare_hiding(self, command: ModeratingCommand) -> None:
+        """Read who is hidden, which decides what the command does and returns."""
+        await self._catalog.load()
+        await self._catalog.hidings.do_due_work(self._catalog.now())
+        if isinstance(command, HideMember | ShowMember):
+            state = await self._catalog.read_hidden(command.board)
+            await self._catalog.end_hidings(state)
 
     async def _find_labels(
         self, board: str, events: Sequence[Any], options: Submit | SubmitMany

@@ -25,7 +25,7 @@ from laurels.core.contents import (
     encode,
 )
 from laurels.core.lifecycle import next_boundary
-from laurels.errors.copies import CopyLost, CopyRefused
+from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_copyable, ensure_unarchived, name_taken, origin_of
@@ -132,6 +132,8 @@ class ServerCopies:
         ):
             pass
         due_ms = next_boundary(state.rules, now_ms)
+        await catalog.hidings.update(state)
+        opened = opened_as(state)
         read = await catalog.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
         catalog.note_refresh_states(state, read.refresh_states)
         if state.closing:
@@ -170,8 +172,6 @@ class ServerCopies:
             await self._catalog.load()
             ensure_unarchived(Board.from_json(origin.definition))
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
-            if origin.hidden:
-                raise CopyRefused("the board hides members, which an index server cannot do yet")
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
             number = await self._catalog.registry.take_number()
@@ -219,6 +219,8 @@ class ServerCopies:
         with ends_in(inf, anew=True), _lost(board):
             unfinished = await self._require_unfinished(board)
             origin = unfinished.origin
+            if origin.hidden:
+                await self._catalog.registry.require_hiding_format()
             await self._contents.restore_state(unfinished.opened, origin)
             record = BoardRecord(
                 number=unfinished.number,

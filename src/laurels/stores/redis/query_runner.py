@@ -18,7 +18,7 @@ from laurels.core.requests import ReadRequest, ReadResult
 from laurels.errors import NotSealed, PeriodExpired, UnknownRevision
 from laurels.model.labels import is_by
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
-from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .ledgers import Ledgers
@@ -40,6 +40,7 @@ class _CachedBoard(Struct, frozen=True):
     def is_valid(self, state: BoardState, now_ms: int) -> bool:
         opened = self.opened
         same = opened.rules is state.rules and opened.version == state.version
+        same = same and opened.hidden == state.hidden.stored_text
         if opened.closings is not None and opened.closings != state.closings:
             return False
         return same and now_ms < self.due_ms
@@ -97,7 +98,7 @@ class QueryRunner:
             if not isinstance(result, ReadPlan):
                 until_ms = MIN_MS
                 if query.cacheable and state.rules.max_age_ms:
-                    until_ms = min(cached.due_ms, _repeatable_until(state, plan.requests))
+                    until_ms = min(cached.due_ms, _repeatable_until(state, plan.requests, now_ms))
                 is_own = not state.rules.has_label_replica or not _reads_by_label(plan.requests)
                 return Reply(result, state, read.offset if is_own else None, until_ms)
             plan = result
@@ -194,11 +195,11 @@ def _reads_by_label(requests: Sequence[ReadRequest]) -> bool:
     return any(is_by(request.key.scope) for request in requests)
 
 
-def _repeatable_until(state: BoardState, requests: Sequence[ReadRequest]) -> int:
+def _repeatable_until(state: BoardState, requests: Sequence[ReadRequest], now_ms: int) -> int:
     """Return the time of the board until which an answer from these rankings can be repeated: the
-    next refresh of any of them, or MIN_MS if one of them decays, since its scores change all the
-    time."""
-    until_ms = MAX_MS
+    next refresh of any of them or the next end of a hiding, or MIN_MS if one of them decays, since
+    its scores change all the time."""
+    until_ms = state.hidden.next_end_ms(now_ms)
     for request in requests:
         window = state.rules.windows[request.key.window]
         if window.weighing is not None:

@@ -5,7 +5,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from laurels.core.archived import VerifiedPeriod
+from laurels.core.board_queries import listed_after
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
@@ -113,10 +116,13 @@ class RedisReads(RedisState):
         self.ensure_usable()
         return page_of(self.audit_log, about(board), before, limit)
 
-    def hidden_everywhere(self, _after: str | None, _limit: int) -> list[HiddenMember]:
-        """Return no members, since boards on an index server cannot hide members."""
-        self.ensure_usable()
-        return []
+    def hidden_everywhere(self, after: str | None, limit: int) -> list[HiddenMember]:
+        """Return members that are hidden on all boards, in the order of their ids."""
+        self.run(self._catalog.load())
+        behind = b"" if after is None else after.encode()
+        everywhere = self._catalog.boards.everywhere
+        listed = listed_after(everywhere, self._catalog.now(), behind, limit)
+        return [replace(each, everywhere=True) for each in listed]
 
     def hot(self) -> HotReport:
         """Return an empty report: only a service counts queries."""
@@ -147,7 +153,9 @@ class RedisReads(RedisState):
         if not beginning.is_last(page):
             return page
         positions = read_only(self._catalog.index.positions)
-        return beginning.completed(page, await positions(opened_as(state)), ())
+        state = await self._catalog.read_hidden(board)
+        hidden = state.hidden.hidings(self._catalog.time_of(state))
+        return beginning.completed(page, await positions(opened_as(state)), hidden)
 
     async def read_async(self, read: Callable[[bool], T]) -> T:
         """Run in a thread a read that waits for the server. Return its result."""

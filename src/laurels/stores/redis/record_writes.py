@@ -4,6 +4,8 @@ A write that changes a definition first stores the new definition. This fails if
 changed the definition meanwhile (`registry`).
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from laurels.core import record as records
@@ -11,6 +13,7 @@ from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState, record_of, redefine
 from laurels.core.changes.record_blocks import write_block
 from laurels.core.closing import WindowClosing
+from laurels.core.hiding import EVERYWHERE
 from laurels.errors import BoardInvalid, LaurelsError, NotReady, PeriodsUnsealed, Unavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
@@ -49,12 +52,13 @@ class RecordWrites:
         reread = False
         for _ in range(ATTEMPTS):
             self._catalog.set_gone()
+            proposed: list[records.Record] = []
             try:
                 proposed = write.records(self._catalog.boards, self._catalog.now())
                 if not proposed or await self._done(write, proposed[0]):
                     return bool(proposed)
             except DefinitionOutdated:
-                await self._catalog.load()
+                await self._reload(proposed)
             except Unavailable:
                 raise
             except LaurelsError:
@@ -62,6 +66,15 @@ class RecordWrites:
                     raise
                 reread = True
         raise NotReady("the definitions of boards kept changing during this write")
+
+    async def _reload(self, proposed: Sequence[records.Record]) -> None:
+        """Read the definitions again, and the hidden members of the board of a record."""
+        await self._catalog.load()
+        for record in proposed:
+            if isinstance(record, records.Hide | records.Show) and record.board != EVERYWHERE:
+                state = self._catalog.boards.find_by_number(record.board)
+                if state is not None:
+                    await self._catalog.reload_board(state)
 
     async def _done(self, write: Single, record: records.Record) -> bool:
         """Carry out a record. Return False if it has to be proposed again."""
@@ -101,6 +114,19 @@ class RecordWrites:
                 await self._catalog.index.set_data(
                     opened, record.member, record.data, block, write.expected
                 )
+            case records.Hide() | records.Show():
+                if not await self._hide(record):
+                    return False
+                write.settle(True)
+        return True
+
+    async def _hide(self, record: records.Hide | records.Show) -> bool:
+        """Hide a member, or show it again. Return False if the record has to be proposed again."""
+        if not await self._catalog.hidings.carry_out(record):
+            return False
+        for state in self._catalog.boards.boards.values():
+            if record.board in (EVERYWHERE, state.number):
+                self._note_passes_due(state)
         return True
 
     async def _create(self, record: records.Create) -> bool:
@@ -129,6 +155,8 @@ class RecordWrites:
         opened = Opened(record.board, record.version, rules, uid=record.uid, closings=closings)
         block = write_block(record, "create", None, record.definition)
         await self._catalog.index.open(opened, block)
+        if self._catalog.boards.everywhere.stored_version:
+            await self._catalog.read_hidden(board.name)
         return True
 
     async def _change(self, record: records.Redefine) -> bool:

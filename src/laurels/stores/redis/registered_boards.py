@@ -4,6 +4,7 @@ from contextlib import suppress
 
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.changes.deleted import Deletion
+from laurels.errors import UnknownBoard
 from laurels.errors.placement import BoardMoving
 from laurels.stores.intake.tags import new_tag
 from laurels.timeline.clock import Clock, EventClock
@@ -11,6 +12,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .closing import ServerClosings
 from .deletions import ServerDeletions, StoredDeletions
+from .hidings import BoardHidings
 from .outdated import DefinitionOutdated
 from .protocols import FollowedIndex
 from .registry import Registry
@@ -36,6 +38,7 @@ class RegisteredBoards:
         self.deletions = ServerDeletions(
             index, registry, stored, self.now, event_time=self.event_time
         )
+        self.hidings = BoardHidings(index, registry, self.reload_board)
 
     @property
     def boards(self) -> Boards:
@@ -75,15 +78,20 @@ class RegisteredBoards:
         await self.remove_deleted()
 
     async def reload_board(self, state: BoardState) -> None:
-        """Read the definitions again, and register this board on the server if it still exists."""
+        """Read the definitions again, and register this board on the server if it still exists.
+        Read its hidden members, too."""
         await self.registry.load()
         before = self.boards.find_by_number(state.number)
         if before is None:
             return
         await self.index.open(opened_as(before))
         await self.registry.load()
-        if self.boards.find_by_number(state.number) is None:  # the board was deleted meanwhile
+        current = self.boards.find_by_number(state.number)
+        if current is None:  # the board was deleted meanwhile
             await self.deletions.close(opened_as(before))
+            return
+        with suppress(DefinitionOutdated, UnknownBoard):  # the next call is refused again
+            await self.hidings.update(current)
 
     async def load_closings(self, state: BoardState) -> None:
         """Read again what was closed and sealed. If the definition has changed, read it instead."""

@@ -3,15 +3,22 @@
 import asyncio
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from laurels.core.board_record import BoardRecord, board_record, encode
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.changes.deleted import Deletion
 from laurels.model.board import Board
 from laurels.timeline.instants import MIN_MS
 
+from .everywhere import EverywhereChange, ServerEverywhere
 from .refreshing import Refreshing
 from .remote import Opened
 from .retry import read_only
+
+HIDING_FORMAT = 2
+"""The version of the format of all keys once a member was hidden. Earlier versions of laurels would
+go on listing the member, so they must not open the boards."""
 
 
 class Definitions(Protocol):
@@ -65,8 +72,11 @@ class Registry:
     """This process's copy of the boards' definitions, with methods that change the shared
     definitions."""
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: Definitions, everywhere: ServerEverywhere) -> None:
         self._definitions = definitions
+        self._everywhere = everywhere
+        self._hides = False
+        """Whether this process has found or stored the format of boards with hidden members."""
         self._read: dict[str, bytes] = {}
         self._loading = asyncio.Lock()
         self.boards = Boards()
@@ -74,6 +84,9 @@ class Registry:
         self.gone: dict[str, BoardState] = {}
         """The boards that are no longer retained and still have to be removed, by name."""
         self.refreshing = Refreshing()
+        self.pending: EverywhereChange | None = None
+        """The change of the members hidden on all boards that not all boards have taken up, as of
+        the last time that the list was read."""
 
     @read_only
     async def answers(self) -> None:
@@ -119,7 +132,9 @@ class Registry:
     async def _load(self) -> bool:
         definitions, next_number = await self._definitions.load()
         changed = definitions != self._read
-        nows = {state.number: state.now_ms for state in self.boards.boards.values()}
+        if await self._everywhere.version() != self.boards.everywhere.stored_version:
+            await self._load_everywhere()
+        before = {state.number: state for state in self.boards.boards.values()}
         for name in [name for name in self._read if self._read[name] != definitions.get(name)]:
             if self.gone.pop(name, None) is None:
                 number = self.boards.boards[name].number
@@ -128,10 +143,48 @@ class Registry:
             del self._read[name]
         for name in definitions.keys() - self._read.keys():
             state = self._open(definitions[name])
-            state.now_ms = nows.get(state.number, MIN_MS)
+            earlier = before.get(state.number)
+            if earlier is not None:
+                state.now_ms = earlier.now_ms
+            if earlier is not None and earlier.uid == state.uid:
+                state.hidden = earlier.hidden
+                state.hidden.forget()
         self._read = definitions
         self.boards.next_number = next_number
         return changed
+
+    async def _load_everywhere(self) -> None:
+        """Read the members that are hidden on all boards."""
+        stored = await self._everywhere.load()
+        self.pending = stored.pending
+        self.boards.everywhere.replace(stored.hidings, stored.version)
+        for state in self.boards.boards.values():
+            state.views.clear()
+
+    @read_only
+    async def load_pending(self) -> EverywhereChange | None:
+        """Return the change of the members hidden on all boards that not all boards have taken
+        up."""
+        await self._load_everywhere()
+        return self.pending
+
+    async def change_everywhere(self, known: int, change: EverywhereChange) -> str:
+        """Change the members that are hidden on all boards; see `ServerEverywhere.change`."""
+        return await self._everywhere.change(known, change)
+
+    async def require_hiding_format(self) -> None:
+        """Store that earlier versions of laurels cannot read the boards. Call it before a member is
+        hidden."""
+        if not self._hides:
+            if int(await self._definitions.note("format") or 0) < HIDING_FORMAT:
+                await self._definitions.set_note("format", str(HIDING_FORMAT))
+            self._hides = True
+
+    async def taken_up(self, change: EverywhereChange) -> None:
+        """Store that all boards have taken up a change."""
+        await self._everywhere.taken_up(change.version)
+        if self.pending == change:
+            self.pending = None
 
     def _open(self, body: bytes) -> BoardState:
         record = board_record(body)
@@ -181,7 +234,9 @@ class Registry:
         """Replace a board's definition on the server by a changed one. Return False if this
         process's copy is outdated."""
         name = state.board.name
-        return await self._put(name, self._read[name], encode(record), None)
+        # The hidden members are stored with the rankings of the board.
+        body = encode(replace(record, hidden=[]))
+        return await self._put(name, self._read[name], body, None)
 
     async def delete(
         self, state: BoardState, deletion: Deletion | None = None, *, is_moved: bool = False

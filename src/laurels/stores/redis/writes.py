@@ -59,6 +59,8 @@ class Writer(RecordWrites):
     async def carry_out(self, write: FoldedWrite) -> Any:
         """Carry out a write. Return the result of each write that is joined in it."""
         if isinstance(write, Submission):
+            if write.board.hidden:
+                await self._end_hidings(write.board)
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
                 await self._follow_up(write)
@@ -72,6 +74,11 @@ class Writer(RecordWrites):
             if await self._record(write):
                 await self._catalog.refresh_due_windows(paced=self.paced)
         return write.results(0)
+
+    async def _end_hidings(self, state: BoardState) -> None:
+        """Remove the hidings of a board that have ended."""
+        with suppress(LaurelsError, DefinitionOutdated):  # after an error, they stay due
+            await self._catalog.end_hidings(state)
 
     async def _follow_up(self, write: Submission) -> None:
         """Do a share of the due work after a submission. The submission has already counted, so
@@ -162,6 +169,8 @@ class Writer(RecordWrites):
         for _ in range(ATTEMPTS):
             await self._ensure_exists(write)
             state = write.board = self._catalog.boards.current(write.board)
+            shows_ranks = ranks and not place.by
+            hidden = state.hidden_at(batch.now_ms) if shows_ranks else None
             try:
                 if batch.now_ms >= state.final_ms:
                     await self._catalog.closings.close_due(state, batch.now_ms)
@@ -176,6 +185,7 @@ class Writer(RecordWrites):
                     ranks=ranks,
                     due_ms=plan_expiry(plan, state.rules, batch),
                     places=in_call,
+                    hidden=hidden,
                 )
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:

@@ -8,13 +8,16 @@ from laurels.errors import FormatTooNew
 from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.registry import HIDING_FORMAT
 from laurels.stores.redis.sources import script_of
 
 from .coding import as_text
 
-FORMAT = 1
-"""The version of the format of all keys on the server. It covers the names and the contents of the
-keys."""
+FORMAT = HIDING_FORMAT
+"""The newest version of the format of all keys on the server. It covers the names and the contents
+of the keys."""
+_FIRST_FORMAT = 1
+"""The version that is stored until something needs a newer one."""
 _PUT = script_of("put_definition")
 _MOVE = script_of("deleted_position")
 _CLEAR = script_of("clear_note")
@@ -123,10 +126,10 @@ class RedisDefinitions:
 
     async def ensure_readable(self, *, create: bool) -> None:
         """Raise FormatTooNew if the format of the stored keys is newer than the format of this
-        version. With `create`, store this version's format if none is stored yet."""
+        version. With `create`, store the first format if none is stored yet."""
         kept = await self.note("format")
         if kept is None and create:
-            kept = await self.first_note("format", str(FORMAT))
+            kept = await self.first_note("format", str(_FIRST_FORMAT))
         if kept is not None and int(kept) > FORMAT:
             raise FormatTooNew(
                 f"the boards on the server are in format {kept}, this version reads up to {FORMAT}"

@@ -1,0 +1,73 @@
+"""A closed period keeps who was hidden when it became final."""
+
+from __future__ import annotations
+
+import pytest
+
+import laurels
+from tests.contract.deployments import STORES, Implementation
+from tests.contract.test_hide import HOUR_MS, listed
+
+# Boards on an index server close no periods.
+
+
+@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    chosen: Implementation = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("board", ["b", None])
+def test_a_period_that_is_final_keeps_who_was_hidden(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str | None
+) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], grace="0ms"))
+    lb.submit_many("b", [("ann", 3), ("bob", 2), ("cid", 1)])
+    lb.hide(board, "ann", "bot")
+    clock.advance(24 * HOUR_MS)
+    assert lb.show(board, "ann")
+    lb.hide(board, "bob", "bot")
+    past = {"window": "day", "period": "2026-11-20"}
+    assert listed(lb) == [("ann", 1), ("cid", 2)]
+    assert listed(lb, **past) == [("bob", 1), ("cid", 2)]
+    lb.seal()
+    assert listed(lb, **past) == [("bob", 1), ("cid", 2)]
+    lb.check()
+
+
+def test_final_periods_of_all_boards_keep_who_was_hidden(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    boards = [f"b{i}" for i in range(230)]  # more than are closed together
+    for board in boards:
+        lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms"))
+        lb.submit_many(board, [("ann", 3), ("bob", 2)])
+    lb.hide(None, "ann", "bot")
+    clock.advance(24 * HOUR_MS)
+    lb.show(None, "ann")
+    past = {"window": "day", "period": "2026-11-20"}
+    for board in boards:
+        assert listed(lb, board) == [("ann", 1), ("bob", 2)]
+        assert listed(lb, board, **past) == [("bob", 1)]
+
+
+def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    """Both instants are asked for in turn, although the hiding ends between them."""
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], tie="member"))
+    lb.submit_many("b", [("ann", 3), ("bad", 2), ("cid", 1)])
+    day = lb.periods("b", "day")[0]
+    lb.hide("b", "bad", "a bot", until=day.end_ms + 3_600_000)
+    clock.set(day.end_ms + 1_800_000)
+    expected = ["ann", "cid"]
+
+    def listed() -> list[str]:
+        return [entry.member for entry in lb.top("b", window="day", period=day.label)]
+
+    assert listed() == expected
+    clock.set(day.end_ms + 7_200_000)
+    assert len(lb.top("b")) == 3
+    assert listed() == expected
+    lb.seal()
+    assert listed() == expected
