@@ -20,6 +20,7 @@ if A.op == 'hide' then
   return cmsgpack.pack(true)
 end
 
+if A.hidden then zeros.leave_out(ranked, A.hidden) end
 if B.hide_zero then zeros.find(ranked, A.zeros) end
 local s, found = head.state(ranked), {}
 for i, form in ipairs(forms_of(ranked, A.members)) do

@@ -29,7 +29,9 @@ BASE = "{x}"
 _SPACE = 1 << 32
 _BLOCK = 64
 _OWN = Path(__file__).with_name("head_probe.lua").read_text(encoding="utf-8")
-_SOURCE = "\n".join([*[script_of(part).source for part in ("shard", "zeros", *HEAD_WRITES)], _OWN])
+_SOURCE = "\n".join(
+    [*[script_of(part).source for part in ("shard", "zeros", *HEAD_WRITES, "hidden")], _OWN]
+)
 
 
 class Layout(NamedTuple):
@@ -55,7 +57,7 @@ LAYOUTS = (
 class View(NamedTuple):
     """The server's answers about a ranking. `members` has three numbers for each member: the least
     possible position, the least and the greatest possible rank. If a member is not ranked, because
-    its score is 0, all three are -1."""
+    its score is 0 or it is hidden, all three are -1."""
 
     total: int
     certain: int
@@ -70,6 +72,7 @@ class HeadRanking:
     def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
         self.layout, self.rank, self.columns = layout, rank, columns
         self.hides_zero = False
+        self.hidden: set[str] = set()
         self.words: dict[str, Words] = {}
         self.order: list[Key] = []
         self._server = server
@@ -110,13 +113,25 @@ class HeadRanking:
         self.hides_zero = hidden
         self._board = msgspec.Raw(msgspec.msgpack.encode(self._encoded()))
         self._ask("hide")
+        self._sort()
+
+    def hide(self, member: str, *, hidden: bool) -> None:
+        """Hide a member, or show it again. This writes nothing."""
+        (self.hidden.add if hidden else self.hidden.discard)(member)
+        self._sort()
+
+    def _sort(self) -> None:
         self.order = sorted(
             self._key(member, words)
             for member, words in self.words.items()
-            if self.is_ranked(words)
+            if self._is_in_order(member, words)
         )
 
+    def _is_in_order(self, member: str, words: Words) -> bool:
+        return self.is_ranked(words) and member not in self.hidden
+
     def _ask(self, op: str, **arguments: Any) -> Any:
+        arguments["hides"] = len(self.hidden)
         argument = msgspec.msgpack.encode({**arguments, "op": op, "board": self._board})
         return msgspec.msgpack.decode(self._server.call("EVAL", _SOURCE, 1, f"{BASE}m", argument))
 
@@ -126,11 +141,11 @@ class HeadRanking:
         self._ask("write", members=list(entries), news=news)
         for member, words in entries.items():
             before = self.words.pop(member, None)
-            if before is not None and self.is_ranked(before):
+            if before is not None and self._is_in_order(member, before):
                 del self.order[bisect_left(self.order, self._key(member, before))]
             if words is not None:
                 self.words[member] = words
-                if self.is_ranked(words):
+                if self._is_in_order(member, words):
                     insort(self.order, self._key(member, words))
 
     def advance(self, limit: int) -> int:
@@ -138,7 +153,9 @@ class HeadRanking:
         return int(self._ask("advance", limit=limit))
 
     def view(self, members: Sequence[str]) -> View:
-        total, certain, age, entries = self._ask("read", members=list(members), zeros=self._zeros())
+        total, certain, age, entries = self._ask(
+            "read", members=list(members), zeros=self._zeros(), hidden=sorted(self.hidden)
+        )
         return View(
             int(total),
             int(certain),
@@ -172,7 +189,7 @@ class HeadRanking:
             assert entry is not None
             position, low, high = entry
             own = self.words[member]
-            if not self.is_ranked(own):
+            if not self._is_in_order(member, own):
                 assert entry == [-1, -1, -1]
                 continue
             place = bisect_left(self.order, self._key(member, own))
@@ -196,8 +213,8 @@ class HeadRanking:
         assert list(entries) == [member for _, member in self.order[:certain]]
 
     def _is_listed(self, member: bytes) -> bool:
-        """Return whether a member in the head is ranked. The head may still contain members whose
-        score is 0 and who are no longer ranked."""
+        """Return whether a member in the head is listed. The head may contain hidden members, and
+        members whose score is 0 and who are no longer ranked."""
         return any(member == other for _, other in self.order)
 
     def check_structure(self) -> None:

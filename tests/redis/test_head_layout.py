@@ -102,6 +102,42 @@ def test_every_rank_is_within_its_bounds_while_zeros_are_hidden_and_shown_again(
         check_at_rest(ranking)
 
 
+@pytest.mark.parametrize(
+    ("layout", "way", "rank", "columns"), covering(LAYOUTS, WAYS, RANKS, (1, 1, 2))
+)
+def test_every_rank_is_within_its_bounds_while_members_are_hidden_and_shown_again(
+    server: Server, layout: Layout, way: str, rank: str, columns: int, scaled: Scaled
+) -> None:
+    rng = Random(f"hidden {layout.name} {way} {rank} {columns}")
+    ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
+    ranking.hide_zero(hidden=rng.random() < 0.3)
+    for _ in range(scaled(1, 8)):
+        crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500]))
+        pace = rng.choice([0.2, 0.5, 0.9])
+        for step in range(scaled(80, 1_200)):
+            entries = crowd.entries()
+            ranking.write(entries)
+            if rng.random() < 0.2:
+                best = [member.decode() for _, member in ranking.order[: 2 * HEAD]]
+                for member in rng.sample(best, min(len(best), rng.randrange(8))):
+                    ranking.hide(member, hidden=True)
+                ranking.hide(rng.choice(crowd.names), hidden=True)
+            for member in sorted(ranking.hidden):
+                if rng.random() < 0.05:
+                    ranking.hide(member, hidden=False)
+            while rng.random() < pace:
+                ranking.advance(rng.choice([1, 5, 20, 100]))
+            some = [member.decode() for _, member in rng.choices(ranking.order or [((), b"")], k=6)]
+            hidden = rng.sample(sorted(ranking.hidden), min(2, len(ranking.hidden)))
+            ranking.check_bounds([*list(entries)[:5], *some, *hidden, "nobody"])
+            if step % 50 == 0:
+                ranking.check_list()
+                ranking.check_structure()
+                if rng.random() < 0.3:
+                    check_at_rest(ranking)
+        check_at_rest(ranking)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS, ids=[layout.name for layout in LAYOUTS])
 def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
     server: Server, layout: Layout

@@ -23,7 +23,8 @@ class Opened(Struct, frozen=True):
     rules that the process knows. `feeds` is the number of shards from which a label replica is
     updated, and 0 for other targets. `closings` is the number of changes of the closed and sealed
     periods that the process knows, None on a board that closes no periods. `hidden` is the version
-    of the hidden members that the process knows (`HiddenMembers.stored_text`)."""
+    of the hidden members that the process knows (`HiddenMembers.stored_text`); on a board with a
+    head, `hides` is their number."""
 
     number: int
     version: int
@@ -33,6 +34,7 @@ class Opened(Struct, frozen=True):
     uid: str = ""
     closings: int | None = None
     hidden: str = ""
+    hides: int = 0
 
     @property
     def version_text(self) -> str:
@@ -43,13 +45,15 @@ class Opened(Struct, frozen=True):
 
 def opened_as(state: BoardState) -> Opened:
     """Return a board with its versions and rules, in the form that calls of the index take."""
+    hidden = state.hidden
     return Opened(
         state.number,
         state.version,
         state.rules,
         uid=state.uid,
         closings=state.closings if state.closing else None,
-        hidden=state.hidden.stored_text,
+        hidden=hidden.stored_text,
+        hides=len(hidden.own) + len(hidden.shared) if state.rules.head else 0,
     )
 
 

@@ -111,6 +111,8 @@ class ShardCalls:
         arguments["board"] = self._encoding(board).payload
         if board.hidden and not board.shard:
             arguments["hid"] = board.hidden
+        if board.hides:
+            arguments["hides"] = board.hides
         argument = msgspec.msgpack.encode(arguments)
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)

@@ -53,6 +53,9 @@ do
   local sha1hex, format = redis.sha1hex, string.format
 
   head.sizes = B.head or nil
+  if head.sizes and A.hides then  -- hidden members take no place in the head
+    head.sizes.keep, head.sizes.refill = head.sizes.keep + A.hides, head.sizes.refill + A.hides
+  end
 
   -- On a board that had a head before, uses the stored sizes, but without a limit on the size of
   -- the head.
