@@ -7,6 +7,28 @@
 -- the grid, whose numbers are exact, too: so the bounds of a position stay certain when they are taken
 -- off.
 do
+  -- Returns the position in the sorted set of the hidden member with a number in the order. A position is
+  -- looked up when it is first needed, since a binary search needs few of them.
+  local function position_at(ranked, i)
+    local own = ranked.hidden
+    local position = own.positions[i]
+    if not position then
+      position = call('ZRANK', ranked.r, entry_of(ranked, unpack(own.order[i]))) or math.huge
+      own.positions[i] = position
+    end
+    return position
+  end
+
+  -- Returns how many of the hidden members in the sorted set precede a position.
+  local function count_before(ranked, position)
+    local low, high = 0, #ranked.hidden.order
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if position_at(ranked, middle + 1) < position then low = middle + 1 else high = middle end
+    end
+    return low
+  end
+
   -- Returns how many of some ascending numbers are less than `value`.
   local function count_less(numbers, value)
     local low, high = 0, #numbers
@@ -15,6 +37,38 @@ do
       if numbers[middle + 1] < value then low = middle + 1 else high = middle end
     end
     return low
+  end
+
+  -- Sorts pairs of a form and a member in the order of the ranking, and leaves out those that the sorted set
+  -- does not have. Sorts by the first word, as a number, which is much cheaper than by text or by position;
+  -- only pairs with the same first word are sorted by position.
+  local function sorted(ranked, entries)
+    local firsts, groups, order = {}, {}, {}
+    for _, pair in ipairs(entries) do
+      local first = scored and pair[1] or decode_word(pair[1], 1)
+      if not groups[first] then
+        groups[first] = {}
+        firsts[#firsts + 1] = first
+      end
+      table.insert(groups[first], pair)
+    end
+    table.sort(firsts)
+    for _, first in ipairs(firsts) do
+      local group, places, by = groups[first], {}, {}
+      if #group > 1 or has_head(ranked) then
+        for _, pair in ipairs(group) do
+          local place = call('ZRANK', ranked.r, entry_of(ranked, pair[1], pair[2]))
+          if place then
+            places[#places + 1], by[place] = place, pair
+          end
+        end
+        table.sort(places)
+        for i, place in ipairs(places) do group[i] = by[place] end
+        for i = #places + 1, #group do group[i] = nil end
+      end
+      for _, pair in ipairs(group) do order[#order + 1] = pair end
+    end
+    return order
   end
 
   -- Returns the dense ranks that only hidden members have, in ascending order. `forms` are the forms of
@@ -38,16 +92,15 @@ do
   -- the functions in zeros.lua treat the ranking as if it did not have them. Call it before
   -- `zeros.find`.
   function zeros.leave_out(ranked, members)
-    local own = {members = {}, forms = {}, positions = {}, lost = {}}
+    local own, entries = {members = {}, forms = {}, positions = {}, lost = {}}, {}
     for i, form in ipairs(forms_of(ranked, members)) do
-      local member = members[i]
-      own.members[member] = true
+      own.members[members[i]] = true
       if form then
         own.forms[#own.forms + 1] = form
-        own.positions[#own.positions + 1] = call('ZRANK', ranked.r, entry_of(ranked, form, member)) or nil
+        entries[#entries + 1] = {form, members[i]}
       end
     end
-    table.sort(own.positions)
+    own.order = sorted(ranked, entries)
     if B.dense then own.lost = lost_ranks(ranked, own.forms) end
     ranked.hidden = own
     if ranked.state then ranked.state.certain = nil end
@@ -55,8 +108,7 @@ do
 
   -- Returns how many of the entries before a position in the sorted set are not hidden.
   function zeros.not_hidden(ranked, position)
-    local own = ranked.hidden
-    return own and position - count_less(own.positions, position) or position
+    return ranked.hidden and position - count_before(ranked, position) or position
   end
 
   -- Returns how many dense ranks before a rank some entry has that is not hidden.
@@ -68,11 +120,10 @@ do
   -- Returns the position in the sorted set of the entry that has a position among those that are not
   -- hidden.
   function zeros.with_hidden(ranked, position)
-    local positions = ranked.hidden.positions
-    local low, high = 0, #positions
+    local low, high = 0, #ranked.hidden.order
     while low < high do
       local middle = floor((low + high) / 2)
-      if positions[middle + 1] - middle <= position then low = middle + 1 else high = middle end
+      if position_at(ranked, middle + 1) - middle <= position then low = middle + 1 else high = middle end
     end
     return position + low
   end
