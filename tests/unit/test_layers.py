@@ -33,6 +33,7 @@ CONFIG = "laurels.config."
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
 MAY_ASK_THE_WORLD = {
     "laurels.timeline.clock",
+    "laurels.server.process.served",
     "laurels.server.process.serving",
     "laurels.server.auth.at_rest",
     "laurels.flows.retries",  # the time between attempts is random

@@ -34,7 +34,8 @@ from laurels.wire.problems import error_of
 
 from .ports import Order, free
 from .process_memory import settle_collector, share_arenas
-from .serving import Announce, ServingAddress, opened, run, settle_log, warn_of
+from .service_log import settle_log
+from .serving import Announce, ServingAddress, opened, run, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
