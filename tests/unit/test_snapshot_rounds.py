@@ -15,8 +15,8 @@ from laurels.api.leaderboards import Leaderboards
 from laurels.core.fold import Fold
 from laurels.core.index import Section
 from laurels.stores.local.index import copying
-from laurels.stores.local.index.copying import IDS, ROWS, Rows
 from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.index.sections import IDS, ROWS, Rows
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock

@@ -8,7 +8,7 @@ period is. Periods, steps, lateness and `keep` are decided here and nowhere else
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
@@ -348,47 +348,3 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
             until_ms = rules.windows[key.window].taken_until(period)
             expiry_ms = min(expiry_ms, until_ms + wait_ms + 1)
     return expiry_ms
-
-
-def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to split a batch in event time: the end position of each part. All events of a
-    part are counted as of one time, and yet each has the result that it would have if it were
-    submitted alone.
-
-    `nows` has, for each event, the latest `at` so far. Within a part this time does not cross the
-    end of a period or step. It also does not cross the end of a grace if the part has an event that
-    would be late afterwards; with `evenly`, it crosses no end of a grace.
-    """
-    ends: list[int] = []
-    start = 0
-    while start < len(nows):
-        end = _before(nows, next_boundary(rules, nows[start]), start, len(nows))
-        for window in rules.windows.values():
-            end = _end_at_grace(window, ats, nows, start, end, evenly=evenly)
-        ends.append(end)
-        start = end
-    return ends
-
-
-def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """Return the first position from `start` to `end` whose time in `nows` is not before
-    `instant_ms`; `end` if there is no such position."""
-    return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
-
-
-def _end_at_grace(
-    window: Window,
-    ats: "array[int]",
-    nows: "array[int]",
-    start: int,
-    end: int,
-    *,
-    evenly: bool,
-) -> int:
-    """Return the end of a part. If the part must not cross the end of a window's grace, it ends
-    there instead of at `end`."""
-    period_end_ms, refused_ms = window.next_refusal(nows[start])
-    counted_end = _before(nows, refused_ms, start, end)
-    if counted_end < end and (evenly or bounds(ats[start:counted_end])[0] < period_end_ms):
-        return counted_end
-    return end

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import laurels
 from laurels.core.lifecycle import next_boundary
-from laurels.core.plan import split_points
+from laurels.core.splitting import split_points
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .reading import SourceRow

@@ -11,11 +11,12 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.core.event_columns import events_of
 from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
-from laurels.core.plan import Plan, split_points
+from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.receipt_segment import Ranks, ReceiptSegment
 from laurels.core.requests import ReadRequest, listed_by
+from laurels.core.splitting import split_points
 from laurels.core.stream_time import judged_at
 from laurels.core.zeros import zeros_of
 from laurels.engine.batch.intake import MISSING, Columns
