@@ -21,20 +21,8 @@ from laurels.engine.tree.restoring import reserve
 from laurels.errors import SnapshotDamaged
 
 from .board_store import BoardStore
-from .copying import (
-    BOARD,
-    DATA,
-    IDS,
-    NAMES,
-    ROWS,
-    Contents,
-    Data,
-    Ids,
-    Names,
-    Rows,
-    Stored,
-    Unit,
-)
+from .copying import Unit
+from .sections import BOARD, DATA, IDS, NAMES, ROWS, Contents, Data, Ids, Names, Rows, Stored
 
 _contents = msgspec.msgpack.Decoder(Contents)
 _names = msgspec.msgpack.Decoder(Names)

@@ -24,7 +24,8 @@ from laurels.model.labels import ALL
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .board_store import BoardStore, ScopeStore
-from .copying import CHUNK, SCATTERED, Structure
+from .copying import CHUNK, SCATTERED
+from .sections import Structure
 
 
 def shared_pieces(store: BoardStore) -> Iterator[Piece]:
