@@ -15,7 +15,7 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.errors import NotReady
 from laurels.stores.intake.accept import submission
 from laurels.stores.intake.commit import MAX_EVENTS
-from laurels.stores.intake.submission import JoinedSubmission
+from laurels.stores.intake.joined_submission import JoinedSubmission
 from laurels.stores.intake.tickets import Ticket
 from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.write_queues import WriteQueues, _next_group

@@ -29,7 +29,8 @@ from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import is_unicode, quoted, safe_repr
 
-from .submission import EventErrors, JoinedSubmission, Submission
+from .joined_submission import JoinedSubmission
+from .submission import EventErrors, Submission
 from .tickets import Ticket
 from .writes import FoldedWrite
 

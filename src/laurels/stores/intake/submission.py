@@ -24,7 +24,7 @@ from laurels.engine.batch.packing import bounds, split_texts
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError, PositionMoved
 from laurels.model.batch import Batch, batch_of
 from laurels.model.event import AHEAD_MS
-from laurels.model.labels import concatenate, is_by
+from laurels.model.labels import is_by
 from laurels.model.rules import RankingSpec
 from laurels.model.validation import quoted
 
@@ -322,47 +322,3 @@ def ensure_follows(source: str, stored: str | None, follows: str) -> None:
             f"expected the position {quoted(follows)} of {quoted(source)} before this batch, "
             f"got {quoted(stored)}"
         )
-
-
-class JoinedSubmission(Submission):
-    """Several submissions of one kind as one batch. Each submission gets the same receipts as if it
-    were a separate write of the commit: its events are validated one by one, and receipts always
-    show the ranks before and after the whole commit."""
-
-    def __init__(self, submissions: Sequence[Submission]) -> None:
-        first = submissions[0]
-        super().__init__(
-            first.board,
-            _joined([each._columns for each in submissions]),
-            {},
-            watched=first._watched,
-            ranks=first._ranks,
-            event_time=False,
-        )
-        self._sizes = [each._size for each in submissions]
-
-    def results(self, offset: Offset) -> Sequence[Receipts]:
-        whole = self._receipts(offset)
-        ends = accumulate(self._sizes)
-        return [whole.share(end - size, size) for end, size in zip(ends, self._sizes, strict=True)]
-
-
-def _joined(parts: Sequence[Columns]) -> Columns:
-    """Return the events of several submissions, concatenated."""
-    ids: list[bytes | None] | None = None
-    if any(part.ids is not None for part in parts):
-        ids = [id for part in parts for id in part.ids or [None] * part.n]
-    return Columns(
-        sum([part.n for part in parts]),
-        b"".join([part.arena for part in parts]),
-        b"".join([part.lengths for part in parts]),
-        tuple(
-            [
-                array("q", b"".join([part.values[place].tobytes() for part in parts]))
-                for place in range(len(parts[0].values))
-            ]
-        ),
-        None,
-        ids,
-        labels=concatenate([(part.labels, part.n) for part in parts]),
-    )
