@@ -14,7 +14,8 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.core.changes.beginning import WALK, InitialCursor
+from laurels.core.changes.beginning import InitialCursor
+from laurels.core.changes.current_entries import WALK
 from laurels.errors import InvalidCursor
 from laurels.flows.copying.copying import copy_board
 from laurels.flows.ledger.reconcile import BoardReconciler
