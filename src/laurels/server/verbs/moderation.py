@@ -7,7 +7,7 @@ from laurels.server.requests.context import RequestContext
 from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
-from .writes import MemberFields
+from .members import MemberFields
 
 ROUTES = Routes()
 

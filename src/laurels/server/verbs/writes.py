@@ -1,13 +1,11 @@
-"""Writes: scores, member data and removals."""
+"""Writes of scores."""
 
 import asyncio
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from laurels.core.commands import SourcePosition, SubmitMany
-from laurels.core.mending import RankingEntries
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
@@ -16,7 +14,7 @@ from laurels.model.validation import safe_repr
 from laurels.server.auth.caller import LEVEL
 from laurels.server.requests.bodies import SMALL
 from laurels.server.requests.context import RequestContext
-from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
+from laurels.server.routing.route import NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import (
     BatchAnswer,
@@ -32,11 +30,6 @@ ROUTES = Routes()
 ON_LOOP = 1_000
 """The most receipts of a batch that are encoded on the event loop. More receipts are encoded in a
 thread."""
-
-
-MEND_VALUES, MEND_BYTES = 100_000, 8 << 20
-"""The most values, and the most bytes, of a body with entries. Such a body is decoded at once;
-100,000 decimals take about 30 ms. An entry of four columns has 13 values."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
@@ -259,119 +252,3 @@ def _parts(event: Any) -> tuple[Any, Any, Any, Any, Any]:
 def _is_of_event(error: LaurelsError) -> bool:
     """Return whether an error is about the event itself rather than about the request."""
     return error.status in (400, 409) and not isinstance(error, BoardExists)
-
-
-class DataFields(Struct):
-    """A member and its new data. With `before`, the stored data has to be equal to `before`."""
-
-    member: str
-    data: Any
-    before: Any = msgspec.UNSET
-
-
-@ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
-async def set_data(context: RequestContext, _: NoQuery) -> None:
-    """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes it.
-    With `before`, the data is set only if the member has that data now (null: none); otherwise the
-    answer is 409."""
-    document = requests.document(context.raw, context.media_type)
-    member, data, before = requests.fields(document, "member", "data", optional=("before",))
-    followed = requests.plain(before) if "before" in document else msgspec.UNSET
-    with context.server.admission.writing():
-        await context.lb.set_data(context.board, member, requests.plain(data), before=followed)
-
-
-class Removed(Struct, frozen=True):
-    """Whether the member was in any ranking before it was removed."""
-
-    removed: bool
-
-
-class MemberFields(Struct):
-    """A member."""
-
-    member: str
-
-
-@ROUTES.row(
-    "POST",
-    "/v1/boards/{board}/remove",
-    "write",
-    body=MemberFields,
-    returns=Removed,
-    audited=True,
-)
-async def remove(context: RequestContext, _: NoQuery) -> object:
-    """Remove a member, `{"member": …}`, from every ranking of a board, and remove its data."""
-    (member,) = requests.fields(requests.document(context.raw, context.media_type), "member")
-    with context.server.admission.writing():
-        return Removed(await context.lb.remove(context.board, member))
-
-
-class MendFields(Struct, forbid_unknown_fields=True):
-    """Entries that replace entries of rankings. `at_ms` is the board's time in event time."""
-
-    rankings: list[RankingEntries]
-    at_ms: int | None = None
-
-
-class Mended(Struct, frozen=True):
-    """How many entries were replaced."""
-
-    mended: int
-
-
-@ROUTES.row(
-    "POST",
-    "/v1/boards/{board}/mend",
-    "admin",
-    body=MendFields,
-    returns=Mended,
-    most_body=MEND_BYTES,
-    audited=True,
-)
-async def mend(context: RequestContext, _: NoQuery) -> object:
-    """Replace whole entries of rankings, including the times that decide between equal scores. With
-    `expected`, an entry is replaced only if the current entry is the expected one. This is for
-    entries that were read from another system, such as a ledger. An event counts in all windows,
-    but a replaced entry changes only its own ranking."""
-    read = await context.server.decoder.document(context.raw, context.media_type, MEND_VALUES)
-    fields = requests.typed(read, MendFields)
-    with context.server.admission.writing():
-        return Mended(await context.lb.mend(context.board, fields.rankings, at=fields.at_ms))
-
-
-class SourceQuery(Struct, forbid_unknown_fields=True):
-    """`source` is the name of an imported source."""
-
-    source: str
-
-
-class PositionAnswer(Struct, frozen=True):
-    """How far a source has been imported; null if nothing has been imported."""
-
-    position: str | None
-
-
-@ROUTES.query(
-    "GET",
-    "/v1/boards/{board}/position",
-    query=SourceQuery,
-    returns=PositionAnswer,
-)
-async def position(context: RequestContext, query: SourceQuery) -> object:
-    """The position that was last committed for a source."""
-    return PositionAnswer(await context.lb.position(context.board, query.source))
-
-
-class PositionsAnswer(Struct, frozen=True):
-    """How far each source has been imported."""
-
-    positions: dict[str, str]
-
-
-@ROUTES.query("GET", "/v1/boards/{board}/positions", returns=PositionsAnswer)
-async def positions(context: RequestContext, _: NoQuery) -> object:
-    """The positions that were last committed, by name. The name is `sink:NAME` for a sink and
-    `source/NAME` for a source; all other names are imports."""
-    return PositionsAnswer(await context.lb.positions(context.board))
