@@ -11,18 +11,13 @@ identity.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from laurels.errors.sources import (
-    InvalidStream,
     MissingNats,
     SourceDiverged,
     SourceExpired,
@@ -31,11 +26,12 @@ from laurels.errors.sources import (
 )
 from laurels.flows.stream_url import nats_login
 
+from .jetstream import ConsumerInfo, JetStreamInfo, StreamConsumer, delivery_of, split_address
+from .pull_inbox import PullInbox
 from .reader import BATCH_BYTES, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
-    from nats.aio.msg import Msg
 
 T = TypeVar("T")
 
@@ -46,89 +42,7 @@ _WAIT_NS = 1_000_000_000
 _INACTIVE_NS = 300_000_000_000
 """The time after which the server removes a consumer that nobody pulls from."""
 _SHORT_NS = 1_000_000_000
-_ACK_PARTS = 9
 _NOT_FOUND = 404
-
-
-class _State(Struct, frozen=True):
-    first_seq: int
-    last_seq: int
-
-
-class _ApiError(Struct, frozen=True):
-    code: int
-    description: str = ""
-
-
-class _StreamInfo(Struct, frozen=True):
-    """The server's answer about a stream."""
-
-    created: str = ""
-    ts: datetime | None = None
-    state: _State = _State(0, 0)
-    error: _ApiError | None = None
-
-
-class _ConsumerInfo(Struct, frozen=True):
-    """The server's answer to the creation of a consumer."""
-
-    name: str = ""
-    created: datetime | None = None
-    error: _ApiError | None = None
-
-
-class _Delivery(NamedTuple):
-    """The contents of a message's reply subject: the consumer, the message's number in the stream,
-    its number among the consumer's deliveries, and the time at which the stream took it."""
-
-    consumer: str
-    sequence: int
-    number: int
-    taken_ns: int
-
-
-class _Consumer(Struct):
-    """A consumer at the server, with the sequence number and the delivery number of the last
-    message."""
-
-    name: str
-    sequence: int
-    number: int = 0
-
-
-class _Inbox:
-    """Messages from the server that have not been read yet, in order.
-
-    The library's own queue creates a task for each awaited message, which takes longer than all
-    other work on the message.
-    """
-
-    def __init__(self) -> None:
-        self._messages: deque[Msg] = deque()
-        self._arrived = asyncio.Event()
-        self._closed = False
-
-    async def put(self, message: "Msg") -> None:
-        self._messages.append(message)
-        self._arrived.set()
-
-    async def end(self) -> None:
-        """Record that the connection is closed, so that no further message can arrive."""
-        self._closed = True
-        self._arrived.set()
-
-    def take(self) -> "Msg | None":
-        """Return the next message, None if none has arrived."""
-        return self._messages.popleft() if self._messages else None
-
-    async def next(self, seconds: float) -> "Msg":
-        """Return the next message. Raises TimeoutError, ConnectionError."""
-        while not self._messages:
-            if self._closed:
-                raise ConnectionError("the connection was closed")
-            self._arrived.clear()
-            await asyncio.wait_for(self._arrived.wait(), seconds)
-        return self._messages.popleft()
 
 
 class NatsReader:
@@ -140,13 +54,13 @@ class NatsReader:
     def __init__(self, address: str) -> None:
         if find_spec("nats") is None:
             raise MissingNats("nats-py is not installed")
-        self._url, self.name, self._stream = _split_address(address)
+        self._url, self.name, self._stream = split_address(address)
         self._client: Client | None = None
-        self._inbox: _Inbox | None = None
+        self._inbox: PullInbox | None = None
         self._reply = ""
         self._requests = 0
-        self._consumer: _Consumer | None = None
-        self._info = _StreamInfo()
+        self._consumer: StreamConsumer | None = None
+        self._info = JetStreamInfo()
         self._loss_reported_to = 0
         """The sequence number up to which the loss of messages was already reported."""
 
@@ -229,7 +143,7 @@ class NatsReader:
                     continue
                 self._handle_status(message.headers["Status"])
                 break
-            delivery = _delivery(message)
+            delivery = delivery_of(message)
             if delivery.consumer != consumer.name:
                 continue
             if delivery.number != consumer.number + 1:
@@ -251,7 +165,7 @@ class NatsReader:
         if status not in ("404", "408"):
             self._consumer = None
 
-    async def _consumer_after(self, after: int) -> _Consumer:
+    async def _consumer_after(self, after: int) -> StreamConsumer:
         """Return a consumer that continues after a message."""
         if self._consumer is not None and self._consumer.sequence == after:
             return self._consumer
@@ -260,10 +174,10 @@ class NatsReader:
             await self._ensure_same(after)
             raise SourceUnavailable(f"{self.name} refused a consumer: {created.error.description}")
         await self._ensure_same(after)
-        self._consumer = _Consumer(created.name, after)
+        self._consumer = StreamConsumer(created.name, after)
         return self._consumer
 
-    async def _create_consumer(self, after: int, inactive_ns: int) -> _ConsumerInfo:
+    async def _create_consumer(self, after: int, inactive_ns: int) -> ConsumerInfo:
         """Create a consumer that continues after a message; the server removes it when it is not
         used."""
         start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
@@ -277,13 +191,13 @@ class NatsReader:
         return await self._api(
             f"CONSUMER.CREATE.{self._stream}",
             {"stream_name": self._stream, "config": config},
-            _ConsumerInfo,
+            ConsumerInfo,
         )
 
     # The state of the stream
 
-    async def _stream_info(self) -> _StreamInfo:
-        answer = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
+    async def _stream_info(self) -> JetStreamInfo:
+        answer = await self._api(f"STREAM.INFO.{self._stream}", {}, JetStreamInfo)
         if answer.error is None:
             return answer
         if answer.error.code == _NOT_FOUND:
@@ -317,11 +231,11 @@ class NatsReader:
         )
         return msgspec.json.decode(answer.data, type=kind)
 
-    async def _connected(self) -> "tuple[Client, _Inbox]":
+    async def _connected(self) -> "tuple[Client, PullInbox]":
         if self._client is None or self._inbox is None:
             import nats  # noqa: PLC0415 (the package is optional)
 
-            inbox = _Inbox()
+            inbox = PullInbox()
             server, login = nats_login(self._url)
             self._client = await self._await_call(
                 nats.connect(
@@ -350,36 +264,6 @@ class NatsReader:
             await self.close()
             reason = str(error) or type(error).__name__
             raise SourceUnavailable(f"{self.name} does not answer: {reason}") from error
-
-
-def _split_address(address: str) -> tuple[str, str, str]:
-    """Divide an address into the URL of the server, the address without user and password, and the
-    name of the stream."""
-    try:
-        parts = urlsplit(address)
-        port = parts.port or 4_222
-    except ValueError:  # its message may contain the password
-        raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from None
-    if "@" in parts.path:
-        raise InvalidStream(
-            "expected nats://host:port/STREAM, with '/' written as %2F in a user name or password, "
-            "and '@' as %40 in the name of the stream"
-        )
-    stream = unquote(parts.path.removeprefix("/"))
-    if not parts.hostname or not stream or any(char in stream for char in "./*> \t"):
-        raise InvalidStream("expected nats://host:port/STREAM, got no host or no stream")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    url = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
-    return url, f"{parts.scheme}://{host}:{port}/{stream}", stream
-
-
-def _delivery(message: "Msg") -> _Delivery:
-    """Parse the reply subject `$JS.ACK.…` of a message. In its newer form (ADR-15 of NATS) it also
-    contains the server's domain and a hash of the account, before the stream name."""
-    parts = message.reply.split(".")
-    first = 5 if len(parts) == _ACK_PARTS else 7
-    sequence, number, taken_ns = map(int, parts[first : first + 3])
-    return _Delivery(parts[first - 2], sequence, number, taken_ns)
 
 
 async def _ignore(_error: Exception) -> None:

@@ -1,0 +1,43 @@
+"""Messages from a NATS server that have arrived and have not been read yet."""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+
+class PullInbox:
+    """Messages from the server that have not been read yet, in order.
+
+    The library's own queue creates a task for each awaited message, which takes longer than all
+    other work on the message.
+    """
+
+    def __init__(self) -> None:
+        self._messages: deque[Msg] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    async def put(self, message: "Msg") -> None:
+        self._messages.append(message)
+        self._arrived.set()
+
+    async def end(self) -> None:
+        """Record that the connection is closed, so that no further message can arrive."""
+        self._closed = True
+        self._arrived.set()
+
+    def take(self) -> "Msg | None":
+        """Return the next message, None if none has arrived."""
+        return self._messages.popleft() if self._messages else None
+
+    async def next(self, seconds: float) -> "Msg":
+        """Return the next message. Raises TimeoutError, ConnectionError."""
+        while not self._messages:
+            if self._closed:
+                raise ConnectionError("the connection was closed")
+            self._arrived.clear()
+            await asyncio.wait_for(self._arrived.wait(), seconds)
+        return self._messages.popleft()
