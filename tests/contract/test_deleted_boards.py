@@ -21,10 +21,10 @@ from laurels.errors import (
     UnknownBoard,
 )
 from tests.changes import all_changes
+from tests.contract.change_history import DEFINITIONS, History
+from tests.contract.change_history import board_of as defined
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment
-from tests.contract.test_changes import DEFINITIONS, History
-from tests.contract.test_changes import board_of as defined
 
 HOUR = 3_600_000
 MEMBERS = [f"m{i}" for i in range(12)]
