@@ -87,3 +87,12 @@ def opened_at(
                 ).lb
             )
         )
+
+
+@pytest.fixture
+def rooms(lb: laurels.Leaderboards) -> laurels.Leaderboards:
+    """Return a store with a board `b` that has three scopes: all events, by room, and by zone and
+    room. The rooms are ranked, too."""
+    scopes = [[], ["room"], ["zone", "room"]]
+    lb.create(laurels.Board("b", scopes=scopes, rank_by="room", windows=["all", "day"]))
+    return lb
