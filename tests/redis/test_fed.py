@@ -1,16 +1,9 @@
 """Rankings by a label on a board in several shards. An event that a shard has counted also counts
-in these rankings, exactly once and in the period that accepted it, even if several processes read
-the feeds and some of them die."""
+in these rankings, exactly once and in the period that accepted it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -21,22 +14,18 @@ import pytest
 import laurels
 from laurels import config
 from laurels.errors import NotReady
-from laurels.errors.index_server import IndexDenied
 from laurels.stores.redis.catalog import BoardCatalog
 from laurels.stores.redis.sharding import label_replicator
-from laurels.stores.redis.sharding.sharded import ShardedIndex
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.conftest import Scaled
 from tests.counts import some
 from tests.internals import remote, stop_pacing
+from tests.redis.fed import MEMBERS, SHARDS, WINDOWS, board, in_room, rooms
 from tests.redis.servers import Server
 
 from .conftest import NOW
 
 HOUR_MS = 3_600_000
-SHARDS = 3
-MEMBERS = [f"m{i}" for i in range(12)]
-WINDOWS = ["all", "h=hour:keep=3", "3h=rolling:3h/1h"]
 
 
 @pytest.fixture
@@ -48,29 +37,6 @@ def url(server: Server, request: pytest.FixtureRequest) -> str:
 def lb(url: str, clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
     with config.direct(url, clock) as opened:
         yield opened
-
-
-def board(**more: Any) -> laurels.Board:
-    defaults = {"windows": WINDOWS, "scopes": [[], ["room"]], "rank_by": ["room"], "shards": SHARDS}
-    return laurels.Board("b", **{**defaults, **more})
-
-
-def rooms(lb: laurels.Leaderboards, **arguments: Any) -> dict[str, Any]:
-    return {entry.member: entry.score for entry in lb.top("b", by="room", **arguments).entries}
-
-
-def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
-    """Return for each room the total of its members' scores, computed from the rankings of the
-    rooms."""
-    scores: Counter[str] = Counter()
-    for room in lb.scopes("b", "room", limit=1_000):
-        for entry in lb.export("b", window=window, labels={"room": room["room"]}):
-            scores[room["room"]] += int(str(entry.score))
-    return dict(scores)
-
-
-def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
-    return [(member, value, None, None, {"room": room}) for member in members]
 
 
 def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
@@ -302,91 +268,6 @@ def test_concurrent_queries_share_one_read(url: str, clock: laurels.ManualClock)
             assert {page.entries[0].score for page in pages} == {12}
 
     asyncio.run(run())
-
-
-# Any process may die
-
-
-class Dying:
-    """An index that fails at call number `last` and at all later calls. With `done`, the call with
-    that number is carried out before it fails."""
-
-    def __init__(self, index: Any, last: int, *, done: bool) -> None:
-        self._index, self._left, self._done = index, last, done
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._index, name)
-        if name not in {"apply", "pending", "follow", "followed"}:
-            return attribute
-
-        async def call(*args: Any, **more: Any) -> Any:
-            self._left -= 1
-            if self._left < 0 or (self._left == 0 and not self._done):
-                raise IndexDenied("the index has failed")
-            answer = await attribute(*args, **more)
-            if self._left == 0:
-                raise IndexDenied("the index has failed")
-            return answer
-
-        return call
-
-
-@pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize("last", range(1, 14))
-def test_a_process_that_dies_at_any_call_loses_or_repeats_no_event(
-    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, last: int, done: bool
-) -> None:
-    lb.create(board())
-    lb.submit_many("b", in_room("a", *MEMBERS))
-    with config.direct(url, clock) as dying:
-        dying.boards()
-        catalog: Any = dying._store._catalog  # type: ignore[attr-defined]
-        catalog.index = ShardedIndex(Dying(catalog.index._index, last, done=done))
-        for room in "bab":
-            try:
-                dying.submit_many("b", in_room(room, *MEMBERS))
-                dying.top("b", by="room")
-            except laurels.LaurelsError:
-                break
-    for window in ("all", "h", "3h"):
-        assert rooms(lb, window=window) == of_members(lb, window)
-    lb.submit_many("b", in_room("c", *MEMBERS))
-    assert rooms(lb) == of_members(lb)
-
-
-def begun(url: str, seed: int, seconds: float) -> subprocess.Popen[str]:
-    until = str(time.monotonic() + seconds)
-    args = [sys.executable, "-m", "tests.redis.child", url, "0", "label", str(seed), until]
-    return subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
-
-
-def test_processes_that_read_feeds_concurrently_count_each_event_once(
-    url: str, scaled: Scaled
-) -> None:
-    with config.direct(url) as lb:
-        lb.create(board(windows=["all", "h=hour"]))
-        children = [begun(url, seed, scaled(2, 20)) for seed in range(3)]
-        reports = [json.loads(child.communicate(timeout=120)[0]) for child in children]
-        assert all(child["events"] for child in reports)
-        earned = {room: sum(child["earned"][room] for child in reports) for room in "abc"}
-        assert rooms(lb) == earned == of_members(lb)
-        lb.check()
-
-
-def test_killed_processes_lose_or_repeat_no_event(url: str, scaled: Scaled) -> None:
-    rng = Random(5)
-    with config.direct(url) as lb:
-        lb.create(board(windows=["all"]))
-        for round_number in range(scaled(1, 3)):
-            children = [begun(url, 10 * round_number + i, 60.0) for i in range(2)]
-            before = lb.stats("b").offset
-            while lb.stats("b").offset == before:
-                time.sleep(0.01)
-            time.sleep(rng.random())
-            for child in children:
-                child.send_signal(signal.SIGKILL)
-                child.communicate()
-            assert rooms(lb) == of_members(lb)
 
 
 # Definitions
