@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tests.redis.servers import Cluster, Server, until
+from tests.redis.cluster import Cluster
+from tests.redis.servers import Server, until
 
 from bench.http.process import on_core
 

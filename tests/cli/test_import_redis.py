@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.redis.servers import Cluster, Server
+from tests.redis.cluster import Cluster
+from tests.redis.servers import Server
 from tests.serving import Served
 
 from .running import Ran, Shell

@@ -20,7 +20,8 @@ import laurels
 from laurels.model.rules import Rules
 from laurels.stores.redis.index.calls import ShardCalls
 from laurels.stores.redis.index.head import HeadSizes
-from tests.redis.servers import Cluster, Server
+from tests.redis.cluster import Cluster
+from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, Served
 
 Clock = laurels.Clock | str

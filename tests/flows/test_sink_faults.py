@@ -13,7 +13,8 @@ import pytest
 import laurels
 from laurels.config.folders import back_up, restore
 from laurels.errors.sinks import SinkBehind
-from tests.redis.servers import Cluster, Server
+from tests.redis.cluster import Cluster
+from tests.redis.servers import Server
 
 from .sinking import NOW_MS, ledger, rankings, sent, sink_of
 

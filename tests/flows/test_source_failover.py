@@ -21,7 +21,8 @@ from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
 from laurels.stores.redis.sharding.positions import position_shard
 from tests.conftest import Scaled
-from tests.redis.servers import Cluster, Server
+from tests.redis.cluster import Cluster
+from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, Served
 
 from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, count, four_fields, scores, written

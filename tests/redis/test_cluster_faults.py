@@ -13,7 +13,8 @@ from laurels.errors.index_server import IndexMoving
 from laurels.stores.redis.connection.moving import slot_of
 
 from .asking import COUNT, WITHIN_SECONDS, connected, in_the_end, refused, script
-from .servers import Cluster, Server
+from .cluster import Cluster
+from .servers import Server
 
 KEY = b"laurels:{boards}n"
 BESIDE = b"laurels:{boards}d"

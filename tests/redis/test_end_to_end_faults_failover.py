@@ -9,7 +9,8 @@ import pytest
 from laurels import config
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 
-from .servers import Cluster, Server, until
+from .cluster import Cluster
+from .servers import Server, until
 from .writing import BOARD, Writers, again, counted, opened
 
 

@@ -18,8 +18,9 @@ from laurels.stores.redis.index.calls import ShardCalls
 from tests.conftest import Scaled
 from tests.contract.heads import bounds
 
+from .cluster import Cluster
 from .heads import SIZES
-from .servers import Cluster, Server, until
+from .servers import Server, until
 from .writing import BOARD, Writers, counted, opened, patient
 
 WINDOWS = ["all", "day", "r=rolling:10s/1s"]

@@ -16,7 +16,8 @@ from laurels.stores.redis.index.node_clock import EVERY_SECONDS, NodeClock
 from laurels.timeline.clock import Clock
 
 from .asking import connected
-from .servers import Cluster, Server
+from .cluster import Cluster
+from .servers import Server
 
 KEY = b"laurels:{boards}"
 BOUND_MS = 5
