@@ -24,7 +24,7 @@ from laurels.stores.redis.index.names import key_of, name_of
 from laurels.stores.redis.remote import Opened
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.redis.servers import Server
-from tests.vectors import homes, plain, write
+from tests.vectors import homes, plain, routing_cases, write
 from tests.vectors.cases import (
     FOLDER,
     NOW_MS,
@@ -203,7 +203,10 @@ def test_steps_of_rolling_windows_are_combined_by_the_rule(
     for i, case in enumerate(cases):
         for event in case.events:
             assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.description
-    for ranking, passes_ms in (("all", 3_600_000), (plain.day_of(NOW_MS), 2 * write.DAY_MS)):
+    for ranking, passes_ms in (
+        ("all", 3_600_000),
+        (plain.day_of(NOW_MS), 2 * routing_cases.DAY_MS),
+    ):
         clock.advance(passes_ms)
         lb.submit("b", "member of the refreshing event", homes.numbers_of(cases[0].events[0]))
         expected = in_order(cases, ranking)
