@@ -9,10 +9,6 @@ that may not see the board get nothing of it.
 
 from __future__ import annotations
 
-import queue
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -24,14 +20,15 @@ import httpx
 import pytest
 
 from laurels.core.board_version import BoardVersion, parse_version
-from laurels.stores.http.seen import HEADER, SeenVersions
+from laurels.stores.http.seen import HEADER
 from tests.conftest import Scaled
 from tests.serving import ADMIN_KEY, JSON
 
 from .conftest import NOW
-from .hot_history import DAY_MS, HOUR_MS, Asked, History, Position, State, day_of
+from .hot_clients import ASK_ANEW, Client, Connection, Late, Service
+from .hot_history import DAY_MS, HOUR_MS, Asked, History, State, day_of
 from .hot_service import SharedClocks
-from .servers import Server, free_port, until
+from .servers import Server, until
 
 BOARD = "/v1/boards/b"
 MEMBERS = [f"m{i}" for i in range(6)]
@@ -43,96 +40,6 @@ DEFINITION = {
     "max_age": "1s",
     "windows": ["all", "day", "r=rolling:1d/1h,refresh=10m"],
 }
-ASK_ANEW = "none.1:0"
-"""A version that no answer in memory has, so the server is asked."""
-
-
-class Service:
-    """A service in a process of its own. `events` gets each line that the process prints, and
-    `ended` for each finished request of a `Late` thread. `removal` has two values from just after
-    the last removal of a member by this service: the number of states in the history, and the
-    board's version as a `Position`. Later answers of this service must show this version or a later
-    one."""
-
-    def __init__(self, url: str, clocks: Path) -> None:
-        program = [sys.executable, "-W", "ignore", "-m", "tests.redis.hot_service"]
-        self._process = subprocess.Popen(
-            [*program, url, str(clocks), str(free_port())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.events: queue.Queue[str] = queue.Queue()
-        self.removal: tuple[int, Position] = (0, (-1, ()))
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def wait_until_ready(self) -> None:
-        self.url = self.events.get(timeout=60)
-        assert self.url, "the service did not start"
-
-    def order(self, line: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def close(self) -> None:
-        self._process.communicate()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.events.put(line.strip())
-        self.events.put("")
-
-
-class Late(threading.Thread):
-    """A request whose answer is delayed on its way from the server to the service."""
-
-    def __init__(self, service: Service, asked: Asked, send: Callable[[], httpx.Response]) -> None:
-        super().__init__(daemon=True)
-        self.service, self.asked, self._send = service, asked, send
-        self.answer: httpx.Response | None = None
-
-    def begin(self) -> bool:
-        """Send the request. Return True if its answer is being held back, or False if the answer
-        has already arrived."""
-        self.service.order("hold")
-        self.start()
-        return self.service.events.get(timeout=60) == "held"
-
-    def delivered(self) -> httpx.Response:
-        self.service.order("release")
-        self.join(60)
-        assert self.answer is not None
-        return self.answer
-
-    def run(self) -> None:
-        self.answer = self._send()
-        self.service.events.put("ended")
-
-
-class Client:
-    """A client that sends the newest version that it has seen, to any service."""
-
-    def __init__(self) -> None:
-        self.seen = SeenVersions()
-        self.newest: Position = (-1, ())
-
-    def note(self, sent: BoardVersion | None, version: BoardVersion, history: History) -> None:
-        self.seen.note("b", sent, version.text())
-        known = self.seen.newest("b")
-        assert known is not None
-        position = history.position(known)
-        assert position >= self.newest
-        self.newest = position
-
-
-class Connection:
-    """A connection to one service, whose client sends no version."""
-
-    def __init__(self, service: Service, http: httpx.Client) -> None:
-        self.service, self.http = service, http
-        self.newest: Position = (-1, ())
 
 
 class World:
