@@ -23,18 +23,8 @@ from .options import (
     WithData,
 )
 from .ranking_options import RankingOptions
-from .show import (
-    Side,
-    escaped,
-    json_bytes,
-    needed_words,
-    numbers,
-    put_json,
-    put_line,
-    put_pairs,
-    put_table,
-    rank_words,
-)
+from .show import json_bytes, put_json, put_line, put_pairs, put_table
+from .texts import Side, escaped, needed_words, numbers, rank_words
 
 NOT_RANKED = 1
 UNREACHABLE = 1

@@ -15,7 +15,8 @@ from laurels.wire.audit_entry import AuditEntry
 from laurels.wire.audit_page import MAX_PAGE, AuditPage, about, page_of
 
 from .options import DEFAULT_URL, READING, AsJson, Url
-from .show import Side, put_json, put_table
+from .show import put_json, put_table
+from .texts import Side
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("time", "left"),

@@ -11,7 +11,8 @@ import laurels
 from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
 
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url
-from .show import escaped, json_bytes, number, numbers, put_bytes, put_line
+from .show import json_bytes, put_bytes, put_line
+from .texts import escaped, number, numbers
 
 _KIND_WIDTH = 8
 

@@ -25,7 +25,8 @@ from laurels.stores.base import BoardContents, PortableStore
 from .errors import Usage, one_line
 from .options import AsJson
 from .progress import progress_bar
-from .show import complain_of, escaped, put_json, put_line
+from .show import complain_of, put_json, put_line
+from .texts import escaped
 
 DIFFERS = 1
 

@@ -8,7 +8,8 @@ import typer
 import laurels
 
 from .options import DEFAULT_URL, AsJson, Url
-from .show import Side, escaped, put_json, put_line, put_table
+from .show import put_json, put_line, put_table
+from .texts import Side, escaped
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("still named in", "left"),

@@ -19,7 +19,8 @@ from .errors import OutputFailed, Usage
 from .option_groups import OptionGroup
 from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData
 from .ranking_options import RankingOptions
-from .show import json_bytes, numbers, put_bytes, readable
+from .show import json_bytes, put_bytes
+from .texts import numbers, readable
 
 _FLUSH_BYTES = 1 << 16
 

@@ -7,7 +7,8 @@ from laurels import config
 
 from .errors import Usage
 from .options import DEFAULT_URL, AsJson, Url
-from .show import Side, put_json, put_table
+from .show import put_json, put_table
+from .texts import Side
 
 _COLUMNS: list[tuple[str, Side]] = [("board", "left"), ("member", "left"), ("queries", "right")]
 

@@ -18,7 +18,8 @@ from laurels.stores.http.keys import KeyDetails
 from .errors import Usage
 from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
-from .show import Side, complain, put_json, put_line, put_table
+from .show import complain, put_json, put_line, put_table
+from .texts import Side
 
 app = typer.Typer(help="Keys: access to a server and its boards.", rich_markup_mode=None)
 

@@ -12,7 +12,8 @@ from laurels.timeline.zones import zone
 
 from .errors import Usage
 from .options import DEFAULT_URL, AsJson, Url
-from .show import Side, escaped, put_json, put_line, put_table
+from .show import put_json, put_line, put_table
+from .texts import Side, escaped
 from .times import time_reader
 
 NOT_HIDDEN = 1

@@ -28,7 +28,8 @@ from .options import (
     WindowName,
 )
 from .settling import amount_text
-from .show import Side, escaped, put_json, put_line, put_table
+from .show import put_json, put_line, put_table
+from .texts import Side, escaped
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("period", "left"),

@@ -23,7 +23,8 @@ from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning, NotInAudit
 from .errors import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
-from .show import complain, complain_of, put_line, readable
+from .show import complain, complain_of, put_line
+from .texts import readable
 
 NEGATIVE = 1
 ERROR = 2

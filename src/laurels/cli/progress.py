@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from laurels.cli.importing.lines import Source
 
-from .show import escaped
+from .texts import escaped
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -8,7 +8,7 @@ import laurels
 from laurels.server.live.frames import FullList, ListChange
 from laurels.stores.http import feed
 
-from .show import moved_by
+from .texts import moved_by
 
 _top = msgspec.json.Decoder(FullList).decode
 _change = msgspec.json.Decoder(ListChange).decode

@@ -10,8 +10,8 @@ import laurels
 from laurels.cli.boards.scoping import scope_words
 
 from .ranking import Ranking
-from .show import Side, harmless, numbers
 from .tables import table_of
+from .texts import Side, harmless, numbers
 
 _REFRESHES = 10
 """Refreshes of the screen per second."""

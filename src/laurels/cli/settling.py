@@ -10,7 +10,8 @@ import laurels
 from laurels.cli.boards.scoping import Labels, parse_labels, scope_words
 
 from .options import DEFAULT_URL, READING, AsJson, BoardName, PeriodLabel, Url, WindowName
-from .show import Side, json_bytes, number, numbers, put_json, put_line, put_table
+from .show import json_bytes, put_json, put_line, put_table
+from .texts import Side, number, numbers
 
 
 def settle(

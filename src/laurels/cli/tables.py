@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .show import Side, escaped, harmless
+from .texts import Side, escaped, harmless
 
 _UNBOUNDED = 100_000
 """The width of a table that is not printed on a terminal, so that no line is wrapped."""

@@ -17,7 +17,8 @@ from laurels.sql.databases import dialect_of
 
 from .options import DEFAULT_URL, READING, AsJson, Url
 from .progress import bytes_bar
-from .show import complain, complain_of, put_json, put_line, readable
+from .show import complain, complain_of, put_json, put_line
+from .texts import readable
 
 NEGATIVE = 1
 REPORT_EVERY = 100_000

@@ -20,16 +20,8 @@ from .errors import Usage
 from .following import followed
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
 from .ranking import Ranking
-from .show import (
-    complain_of,
-    escaped,
-    moved_by,
-    needed_words,
-    numbers,
-    put_bytes,
-    put_line,
-    rank_words,
-)
+from .show import complain_of, put_bytes, put_line
+from .texts import escaped, moved_by, needed_words, numbers, rank_words
 
 _member_change = msgspec.json.Decoder(MemberChange).decode
 

@@ -8,7 +8,8 @@ import typer
 
 import laurels
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
-from laurels.cli.show import Side, put_json, put_line, put_table
+from laurels.cli.show import put_json, put_line, put_table
+from laurels.cli.texts import Side
 from laurels.flows.ledger.reconcile import (
     BoardReconciler,
     EntryDifference,

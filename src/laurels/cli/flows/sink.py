@@ -13,7 +13,8 @@ import laurels
 from laurels.api.aio import AsyncLeaderboards
 from laurels.cli.option_groups import command
 from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, Url
-from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.cli.show import complain, put_json, put_line, put_table
+from laurels.cli.texts import Side
 from laurels.errors import LaurelsError
 from laurels.errors.service import Forbidden, NoSuchPath
 from laurels.errors.sinks import TargetRefused, TargetUnavailable

@@ -14,7 +14,8 @@ import laurels
 from laurels.cli.errors import Usage, one_line
 from laurels.cli.option_groups import command
 from laurels.cli.options import DEFAULT_URL, READING, AsJson, Url
-from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.cli.show import complain, put_json, put_line, put_table
+from laurels.cli.texts import Side
 from laurels.errors import InvalidName, ShardsDiffer
 from laurels.flows.listing import list_flows
 from laurels.flows.sources.mapping import parse_mapping

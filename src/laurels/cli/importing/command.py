@@ -21,7 +21,7 @@ from laurels.cli.migrating.command import (
 )
 from laurels.cli.options import AsJson, BoardName
 from laurels.cli.progress import progress_bar
-from laurels.cli.show import readable
+from laurels.cli.texts import readable
 from laurels.cli.times import time_reader
 from laurels.errors.sources import SourceUnreadable
 from laurels.model.event import AHEAD_MS, MAX_BATCH

@@ -12,7 +12,7 @@ import laurels
 from laurels.cli.errors import Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.progress import SourceProgress
-from laurels.cli.show import readable
+from laurels.cli.texts import readable
 from laurels.errors import LaurelsError
 from laurels.model.validation import is_unicode
 

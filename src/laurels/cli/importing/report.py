@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from laurels.cli.show import complain, escaped, put_json, put_line
+from laurels.cli.show import complain, put_json, put_line
+from laurels.cli.texts import escaped
 
 from .file_import import FileResult
 

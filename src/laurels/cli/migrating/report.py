@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from laurels.cli.show import complain, escaped, number, put_json, put_line
+from laurels.cli.show import complain, put_json, put_line
+from laurels.cli.texts import escaped, number
 
 from .comparing import ComparisonResult, Differing
 from .sorted_set import SetResult

@@ -14,7 +14,7 @@ from laurels.cli.errors import Usage
 from laurels.cli.importing.rejects import RejectsFile
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.progress import ScanProgress
-from laurels.cli.show import readable
+from laurels.cli.texts import readable
 from laurels.errors import LaurelsError
 from laurels.model.validation import is_unicode
 from laurels.stores.redis.connection.urls import redis_address

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from laurels.cli.errors import SourceMissing, SourceWrongType
-from laurels.cli.show import readable
+from laurels.cli.texts import readable
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.sources import SourceUnavailable
 from laurels.stores.redis.connection.connection import Connection, RedisAddress, connect
