@@ -167,8 +167,8 @@ def _spread(rates: list[float]) -> str:
 
 
 def _serve(data: str, port: int) -> None:
-    from laurels.server.process.serving import serve  # noqa: PLC0415 (only the server needs it)
     from laurels.server.process.settings import Settings  # noqa: PLC0415
+    from laurels.server.process.starting import serve  # noqa: PLC0415 (only the server needs it)
 
     serve(Settings(data=data, port=port), ADMIN_KEY, lambda _: None)
 

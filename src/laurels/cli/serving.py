@@ -44,10 +44,10 @@ def serve(config: Path | None = None, **options: Any) -> int:
     """
     settings = settings_of(options, os.environ, config)
     try:
-        serving = import_module("laurels.server.process.serving")
+        starting = import_module("laurels.server.process.starting")
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{error.name} is not installed") from error
-    code: int = serving.serve(
+    code: int = starting.serve(
         settings,
         admin_key_of(os.environ),
         lambda address: _announce(settings.stores, address.url, address.first_key),

@@ -3,7 +3,6 @@ stopped."""
 
 import asyncio
 import secrets
-import signal
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-import uvloop
 from msgspec import Struct
 
 from laurels import config
@@ -24,7 +22,7 @@ from laurels.model.validation import notation
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
-from laurels.server.auth.opening import ensure_possible, settle_keys
+from laurels.server.auth.opening import settle_keys
 from laurels.server.flow_reports import FlowReports, ReportFile, RunningFlows
 from laurels.stores.answers.answer import CacheSettings
 from laurels.stores.base import Backing
@@ -36,9 +34,8 @@ from laurels.wire.sinks import SinkReport
 from laurels.wire.sources import SourceReport
 
 from .ports import Order, free
-from .process_memory import return_free_memory, settle_collector, share_arenas
+from .process_memory import return_free_memory
 from .served import Served
-from .service_log import settle_log
 from .settings import Settings
 
 _log = structlog.get_logger("laurels")
@@ -53,33 +50,6 @@ class ServingAddress(Struct, frozen=True):
 
 
 Announce = Callable[[ServingAddress], None]
-
-
-def serve(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Serve until SIGTERM or SIGINT, and return the exit code. `announce` is called with the
-    address as soon as requests are accepted.
-
-    Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and errors of opening the store.
-    """
-    settle_log(settings)
-    ensure_possible(settings, admin_key)
-    if settings.workers > 1:
-        from .workers import oversee  # noqa: PLC0415 (workers import this module)
-
-        return oversee(settings, admin_key, announce)
-    uvloop.run(_serve(settings, admin_key, announce))
-    return 0
-
-
-async def _serve(settings: Settings, admin_key: str | None, announce: Announce) -> None:
-    share_arenas()
-    backing = await opened(settings)
-    ending = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    warn_of(backing)
-    settle_collector()
-    await run(settings, backing, admin_key, ending, announce)
 
 
 def _warn(text: str) -> None:
