@@ -2,7 +2,7 @@
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
-from laurels.stores.base import BoardCopies, MovableCopies
+from laurels.stores.board_copies import BoardCopies, MovableCopies
 from laurels.stores.http.store import RemoteStore
 from laurels.stores.http.transport import Wire
 from laurels.stores.local.store import Service

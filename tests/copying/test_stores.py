@@ -17,7 +17,7 @@ from laurels.core.contents import Origin, Piece, RankingRows
 from laurels.errors import CursorDiverged
 from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
 from laurels.flows.copying.copying import CopiedBoard, copy_board
-from laurels.stores.base import BoardCopies
+from laurels.stores.board_copies import BoardCopies
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment
 from tests.counts import some
 from tests.internals import copies_of

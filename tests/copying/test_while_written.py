@@ -15,7 +15,7 @@ from laurels import Board, Leaderboards, ManualClock
 from laurels.errors.copies import BoardChanging, CopyLost
 from laurels.errors.placement import BoardMoving
 from laurels.flows.copying.comparing import compare
-from laurels.stores.base import MovableCopies, TrackedBoard
+from laurels.stores.board_copies import MovableCopies, TrackedBoard
 from laurels.stores.local.index import moving
 from laurels.stores.redis.index import contents, tracking
 from tests.conftest import Scaled

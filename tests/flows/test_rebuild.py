@@ -16,7 +16,7 @@ from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.ledger import LedgerIncomplete, NoLedger, RebuildTaken
 from laurels.flows.ledger.rebuild import rebuild
 from laurels.sql.databases import dialect_of
-from laurels.stores.base import BoardCopies
+from laurels.stores.board_copies import BoardCopies
 from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import copies_of

@@ -20,7 +20,8 @@ from laurels.flows.ledger.contents import LedgerContents
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.board_patterns import parse_patterns, reaches
 from laurels.sql.databases import dialect_of, is_ledger
-from laurels.stores.base import BoardContents, PortableStore
+from laurels.stores.base import PortableStore
+from laurels.stores.board_copies import BoardContents
 
 from .errors import Usage, one_line
 from .options import AsJson

@@ -1,7 +1,7 @@
 """The protocols of a store, on which the verbs and the service are built. A store has its boards in
 this process, on an index server, or at a service."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -11,7 +11,6 @@ from laurels.core.board_version import BoardVersion
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
-from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
 from laurels.core.due_payouts import DuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
@@ -23,6 +22,7 @@ from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigu
 from laurels.model.board import Board
 from laurels.stores.answers.answer import AnswerObserver, EncodedAnswer
 from laurels.stores.answers.sessions import Floor
+from laurels.stores.board_copies import BoardCopies, MovableCopies
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.keys import KeyStore, SharedKeyStore
@@ -128,84 +128,6 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Carry out all queued writes, and close the store. A second call does nothing."""
-
-
-class BoardContents(Protocol):
-    """Whole boards of a store, read as pieces."""
-
-    def origin(self, board: str) -> Origin:
-        """Advance the rankings of a board to the current time, then return the state of the board
-        without its rankings. Raises UnknownBoard."""
-
-    def pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the pieces of a board. If `origin` returns the same result before and after, all
-        pieces belong to one state of the board."""
-
-
-class BoardCopies(BoardContents, Protocol):
-    """Whole boards of a store, read as pieces and written from pieces. While a board is being
-    written it is *unfinished*: readers and writers do not find it."""
-
-    def clock(self) -> CopyClock:
-        """Return the time of the store."""
-
-    def unfinished(self, board: str) -> UnfinishedCopy | None:
-        """Return the unfinished copy of a board; None if there is none."""
-
-    def begin(self, origin: Origin) -> None:
-        """Begin an unfinished copy of a board in this store. Raises NameTaken, CopyRefused."""
-
-    def put(self, board: str, pieces: Sequence[Piece]) -> None:
-        """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
-        CopyLost."""
-
-    def finish(self, board: str) -> None:
-        """Make a complete copy visible to readers and writers. Raises CopyLost."""
-
-    def give_up(self, board: str) -> None:
-        """Remove an unfinished copy. Raises CopyLost."""
-
-
-class TrackedBoard(Protocol):
-    """A board whose changes are tracked, so that it can be copied while it is written. The methods
-    block. They raise BoardChanging if changes may be missing, for example because the definition
-    was changed; then the copy has to be begun anew."""
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield the pieces of the board. What changes meanwhile may be outdated, missing, or
-        repeated in them."""
-
-    def changed_pieces(self) -> Iterator[ChangedPiece]:
-        """Yield the current rows of the members that were changed since tracking began or since the
-        last call, and the event ids added since then. In a copy these pieces replace the earlier
-        rows."""
-
-    def block(self) -> None:
-        """Refuse all further writes to the board, of every process, as BoardMoving."""
-
-    def end(self) -> None:
-        """End tracking, and accept writes again. Does nothing if another move tracks or blocks the
-        board."""
-
-
-class MovableCopies(BoardCopies, Protocol):
-    """Whole boards that can be copied while they are written."""
-
-    def track(self, board: str, owner: str) -> TrackedBoard:
-        """Begin to track the changes of a board. `owner` is the random token of a move; tracking or
-        blocking that it began earlier ends. Raises UnknownBoard, and BoardMoving if another move
-        tracks or blocks the board."""
-
-    def unblock(self, board: str, owner: str) -> bool:
-        """End the tracking or blocking by a move, which may have been killed. Return False if
-        another move tracks or blocks the board. Raises UnknownBoard."""
-
-    def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
-        """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
-        CopyLost."""
-
-    def renew(self, origin: Origin) -> None:
-        """Replace the origin of an unfinished copy of the board by a later one. Raises CopyLost."""
 
 
 class PortableStore(Store, Protocol):

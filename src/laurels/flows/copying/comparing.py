@@ -7,7 +7,7 @@ from msgspec import Struct
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows
 from laurels.model.board import Board
-from laurels.stores.base import BoardContents
+from laurels.stores.board_copies import BoardContents
 
 ATTEMPTS = 3
 """The maximum number of comparisons. A difference is checked again, since a period or step may have

@@ -13,7 +13,7 @@ from laurels.core.changes.cursor import BlockPlace, ChangeCursor
 from laurels.core.contents import Origin, RankingRows, grouped
 from laurels.errors import UnknownBoard
 from laurels.errors.copies import BoardChanging, NameTaken
-from laurels.stores.base import BoardContents, BoardCopies
+from laurels.stores.board_copies import BoardContents, BoardCopies
 
 from .comparing import CopyCheck, compare
 

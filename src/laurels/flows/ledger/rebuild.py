@@ -13,7 +13,7 @@ from laurels.errors.copies import NameTaken
 from laurels.errors.ledger import NoLedger, RebuildTaken
 from laurels.flows.copying.copying import is_copied, write_copy
 from laurels.model.board_patterns import reaches
-from laurels.stores.base import BoardCopies
+from laurels.stores.board_copies import BoardCopies
 
 from .contents import LedgerContents, windows_without_entries
 from .reading import LedgerReader

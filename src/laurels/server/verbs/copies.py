@@ -11,7 +11,7 @@ from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.server.requests.context import RequestContext, Streamed
 from laurels.server.routing.route import NO_CONTENT, NoQuery, Routes
-from laurels.stores.base import BoardCopies
+from laurels.stores.board_copies import BoardCopies
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
 from laurels.wire.copies import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
-from laurels.stores.base import MovableCopies, TrackedBoard
+from laurels.stores.board_copies import MovableCopies, TrackedBoard
 
 
 class RoutedCopies:

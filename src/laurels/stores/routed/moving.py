@@ -28,7 +28,8 @@ from laurels.errors import Closed, LaurelsError, Unavailable, UnknownBoard
 from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
 from laurels.errors.placement import BoardMoving, UnknownStore
 from laurels.model.validation import quoted
-from laurels.stores.base import PortableStore, Servable, TrackedBoard
+from laurels.stores.base import PortableStore, Servable
+from laurels.stores.board_copies import TrackedBoard
 from laurels.stores.intake.tags import new_owner
 from laurels.wire.placement import MovedBoard
 
