@@ -19,11 +19,12 @@ from tests.redis.servers import Server
 
 import laurels
 from bench.workload import Batch, member_name
-from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.rejects import NoRejects
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.template import parse_mapping
 
 BATCH = 1_000
 STREAM, SUBJECT, KEY = "BENCH", "bench.events", "bench:events"

@@ -21,13 +21,14 @@ from nats.aio.client import Client
 
 import laurels
 from laurels.errors import LaurelsError
-from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT
 from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import Message, StreamPosition, StreamReader
 from laurels.flows.sources.rejects import RejectedMessage, Rejects
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.template import parse_mapping
 from tests.redis.programs import on_path, skip_or_fail
 from tests.redis.servers import WITHIN_SECONDS, free_port, until
 

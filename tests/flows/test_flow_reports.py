@@ -18,11 +18,11 @@ from laurels.cli import main
 from laurels.errors.sources import SourceUnavailable
 from laurels.flows.sinks.configured import BackgroundSinks, SinkSettings
 from laurels.flows.sources.configured import BackgroundSources, ConfiguredSource
-from laurels.flows.sources.mapping import parse_mapping
 from laurels.flows.sources.reader import Message, StreamPosition
 from laurels.flows.sources.rejects import NoRejects
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.template import parse_mapping
 from laurels.server.flow_reports import STALE_SECONDS, FlowReports, ReportFile
 from laurels.server.process.serving import log_flow
 from laurels.wire.flow_wait import FlowWait

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT
 from laurels.flows.sources.reader import (
     ZERO,
     Message,
@@ -24,6 +24,7 @@ from laurels.flows.sources.reader import (
 )
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.template import parse_mapping
 from tests.cli.running import Shell
 from tests.redis.servers import Server
 

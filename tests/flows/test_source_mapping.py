@@ -8,8 +8,9 @@ import pytest
 
 from laurels.errors import InvalidAt, InvalidEvent, InvalidLabel, InvalidMember, LaurelsError
 from laurels.errors.sources import InvalidTemplate, LineNotUtf8, LineTooLong, MissingField
-from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of
 from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message
+from laurels.flows.sources.template import parse_mapping
 
 from .sourcing import FOUR_FIELDS, four_fields
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import LaurelsError
-from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of, parse_mapping
+from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of
 from laurels.flows.sources.metrics import SourceMetrics
 from laurels.flows.sources.outcomes import MessageOutcomes, Row
 from laurels.flows.sources.plain_messages import EventParser, plain_decoder
@@ -13,6 +13,7 @@ from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message, StreamPos
 from laurels.flows.sources.rejects import NoRejects
 from laurels.flows.sources.rows import RowReader
 from laurels.flows.sources.settings import SourceSettings
+from laurels.flows.sources.template import parse_mapping
 
 from .sourcing import FOUR_FIELDS
 

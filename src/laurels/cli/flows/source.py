@@ -18,12 +18,12 @@ from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.cli.texts import Side
 from laurels.errors import InvalidName, ShardsDiffer
 from laurels.flows.listing import list_flows
-from laurels.flows.sources.mapping import parse_mapping
 from laurels.flows.sources.opening import open_reader, open_rejects
 from laurels.flows.sources.reader import decode_position
 from laurels.flows.sources.retiring import retire
 from laurels.flows.sources.runner import SourceRunner
 from laurels.flows.sources.settings import POSITION_PREFIX, SourceSettings
+from laurels.flows.sources.template import parse_mapping
 from laurels.model.validation import is_name, safe_repr
 from laurels.stores.http.calls import sources
 

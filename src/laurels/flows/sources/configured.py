@@ -10,12 +10,13 @@ from msgspec import Meta, Struct
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors.sources import InvalidStream
 
-from .mapping import DEFAULT, parse_mapping
+from .mapping import DEFAULT
 from .metrics import SourceMetrics
 from .opening import STDIN, open_reader, open_rejects
 from .reader import StreamReader
 from .runner import SourceRunner
 from .settings import SourceSettings
+from .template import parse_mapping
 
 RESTART_SECONDS = 30.0
 """The time after which a source that ended is started again."""
