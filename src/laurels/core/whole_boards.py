@@ -1,4 +1,4 @@
-"""Boards that come whole: from a snapshot, or as a copy from another store."""
+"""Boards that are restored from a snapshot, or copied from another store."""
 
 from collections.abc import Iterable
 

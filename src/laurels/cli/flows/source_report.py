@@ -1,4 +1,4 @@
-"""What is printed of a source that has run."""
+"""The report of a source that has run."""
 
 from typing import Any
 

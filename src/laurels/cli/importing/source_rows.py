@@ -1,4 +1,4 @@
-"""Which rows of a source can be counted, and what is said of the others."""
+"""Dividing the rows of a source into those that can be counted and rejects."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What receives the blocks of boards that keep their changes."""
+"""The protocol of a recorder, which receives the blocks of boards that keep their changes."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""What JetStream says of streams, consumers and deliveries, and the address of a stream."""
+"""The answers of JetStream about streams, consumers and deliveries, and the address of a stream."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple

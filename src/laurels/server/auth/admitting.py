@@ -1,4 +1,4 @@
-"""Which caller presents a key or a token; see `access.py`."""
+"""Finding the caller that presents a key or a token; see `access.py`."""
 
 import hashlib
 import hmac

@@ -1,5 +1,5 @@
-"""The errors by which a call tells that what the caller knows is outdated. The server has changed
-nothing; the caller reads what is new, and repeats the call."""
+"""The errors of calls whose caller knows an outdated state. The server has changed nothing; the
+caller reads the new state, and repeats the call."""
 
 from collections.abc import Iterable
 

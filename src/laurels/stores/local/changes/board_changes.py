@@ -1,4 +1,4 @@
-"""The kept changes of one board: which are in memory, and which in rows of the file."""
+"""The kept changes of one board, in memory and in rows of the file."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,4 +1,4 @@
-"""What is known of the order of a board in several shards."""
+"""The part of the order of a board that its shards know for certain."""
 
 from collections.abc import Sequence
 
