@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from tests.contract.deployments import STORES, Deployment, Implementation
+from tests.contract.deployments import ARCHIVING, Deployment, Implementation
 from tests.contract.test_hide import HOUR_MS, listed
 
-# Boards on an index server close no periods.
 
-
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
@@ -21,7 +19,9 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 def test_a_period_that_is_final_keeps_who_was_hidden(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str | None
 ) -> None:
-    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], grace="0ms"))
+    lb.create(
+        laurels.Board("b", windows=["all", "day:archive=forever"], grace="0ms", ledger="main")
+    )
     lb.submit_many("b", [("ann", 3), ("bob", 2), ("cid", 1)])
     lb.hide(board, "ann", "bot")
     clock.advance(24 * HOUR_MS)
@@ -40,7 +40,9 @@ def test_final_periods_of_all_boards_keep_who_was_hidden(
 ) -> None:
     boards = [f"b{i}" for i in range(230)]  # more than are closed together
     for board in boards:
-        lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms"))
+        lb.create(
+            laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms", ledger="main")
+        )
         lb.submit_many(board, [("ann", 3), ("bob", 2)])
     lb.hide(None, "ann", "bot")
     clock.advance(24 * HOUR_MS)
@@ -51,14 +53,17 @@ def test_final_periods_of_all_boards_keep_who_was_hidden(
         assert listed(lb, board, **past) == [("bob", 1)]
 
 
+@pytest.mark.parametrize("board", ["b", None])
 def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str | None
 ) -> None:
     """Both instants are asked for in turn, although the hiding ends between them."""
-    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], tie="member"))
+    lb.create(
+        laurels.Board("b", windows=["all", "day:archive=forever"], tie="member", ledger="main")
+    )
     lb.submit_many("b", [("ann", 3), ("bad", 2), ("cid", 1)])
     day = lb.periods("b", "day")[0]
-    lb.hide("b", "bad", "a bot", until=day.end_ms + 3_600_000)
+    lb.hide(board, "bad", "a bot", until=day.end_ms + 3_600_000)
     clock.set(day.end_ms + 1_800_000)
     expected = ["ann", "cid"]
 
@@ -79,7 +84,7 @@ def test_hiding_on_all_boards_after_a_boundary_loses_no_step(
     """The seal moves the time of the board past the end of a step, before the step is rotated."""
     lb = deployment.lb
     windows = ["all", "day:archive=forever", "2d=rolling:2d/1d"]
-    lb.create(laurels.Board("b", windows=windows, changes="30d"))
+    lb.create(laurels.Board("b", windows=windows, changes="30d", ledger="main"))
     lb.submit("b", "ann", 1)
     clock.advance(24 * HOUR_MS)
     lb.submit("b", "bob", 1)

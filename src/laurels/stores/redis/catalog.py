@@ -17,6 +17,7 @@ from laurels.errors import (
     LaurelsError,
     NotReady,
     Unavailable,
+    UnknownBoard,
     UnknownScope,
     UnknownWindow,
 )
@@ -98,6 +99,17 @@ class BoardCatalog(DueWork):
             await self.closings.close_due(state, now_ms)
         await self.hidings.do_due_work(self.now())
         await self.hidings.end_due(state, now_ms)
+
+    async def close_all_due(self) -> None:
+        """Close the due periods of all boards."""
+
+        async def close(state: BoardState) -> int:
+            return await self.closings.close_due(state, self.time_of(state))
+
+        for state in list(self.boards.boards.values()):
+            if self.time_of(state) >= state.final_ms:
+                with suppress(UnknownBoard):  # it was deleted meanwhile
+                    await self.retry_outdated(state.board.name, close)
 
     async def work(self, limit: int) -> tuple[int, int]:
         """Do a share of the due work. Return approximately how much work is left, and in how many

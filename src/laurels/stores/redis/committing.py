@@ -144,10 +144,14 @@ class RedisCommits(RedisReads):
     async def _prepare_hiding(self, command: ModeratingCommand) -> None:
         """Read who is hidden, which decides what the command does and returns."""
         await self._catalog.load()
-        await self._catalog.hidings.do_due_work(self._catalog.now())
         if isinstance(command, HideMember | ShowMember):
+            await self._catalog.hidings.do_due_work(self._catalog.now())
             state = await self._catalog.read_hidden(command.board)
             await self._catalog.end_hidings(state)
+            return
+        # The periods that are final keep those who are hidden now.
+        await self._catalog.close_all_due()
+        await self._catalog.hidings.do_due_work(self._catalog.now())
 
     async def _find_labels(
         self, board: str, events: Sequence[Any], options: Submit | SubmitMany
