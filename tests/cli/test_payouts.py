@@ -95,3 +95,18 @@ def test_a_story_tells_what_happened_to_a_period(sealed: Shell) -> None:
     assert first["member"] == "ann"
     unknown = sealed("story", "gifts", "--window", "month", "--period", "2019-01")
     assert unknown.code == 2
+
+
+def test_a_correction_without_a_window_is_told_of_the_first_window_only(shell: Shell) -> None:
+    clock = laurels.ManualClock(JANUARY_MS)
+    with laurels.open(shell.directory / "boards", clock=clock) as lb:
+        windows = ["month:archive=forever", "other=month:archive=forever"]
+        lb.create(laurels.Board("gifts", windows=windows))
+        lb.submit_many("gifts", [("ann", 9), ("bob", 8)])
+        clock.set(FEBRUARY_MS)
+        lb.seal()
+    shell.ok("disqualify", "gifts", "ann", "--reason", "a bot", "--period", "2021-01")
+    first = shell.json("story", "gifts", *IN_JANUARY)
+    assert [call["verb"] for call in first["calls"]] == ["disqualify"]
+    other = shell.json("story", "gifts", "--window", "other", "--period", "2021-01")
+    assert other["calls"] == []

@@ -1,7 +1,7 @@
 """`payouts`, `confirm`, `disqualify` and `story`: what is owed for sealed periods, and what became
 of it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
@@ -177,10 +177,12 @@ def story(
       laurels story gifts --window month --period 2026-11 --json
     """
     with laurels.open(at, create=False) as lb:
-        window = window or next(iter(lb.get(board).rules().windows))
+        default = next(iter(lb.get(board).rules().windows))
+        window = window or default
         info = _period(lb, board, window, period)
         owed = list(_all_payouts(lb, board, window, info.period))
-        calls = _calls_about(lb, board, window, info.period, {each.id for each in owed})
+        windows = (window, None) if window == default else (window,)
+        calls = _calls_about(lb, board, windows, info.period, {each.id for each in owed})
     if json:
         put_json({"period": info, "payouts": owed, "calls": calls})
         return 0
@@ -216,10 +218,15 @@ def _all_payouts(
 
 
 def _calls_about(
-    lb: laurels.Leaderboards, board: str, window: str, period: str, payouts: set[str]
+    lb: laurels.Leaderboards,
+    board: str,
+    windows: Collection[str | None],
+    period: str,
+    payouts: set[str],
 ) -> list[AuditEntry]:
     """Return the recorded calls that corrected a period or confirmed its payouts, oldest first;
-    none if the key may not read the audit log."""
+    none if the key may not read the audit log. `windows` are the names under which calls name the
+    period's window."""
     calls: list[AuditEntry] = []
     before: str | None = None
     with suppress(Forbidden):
@@ -227,10 +234,7 @@ def _calls_about(
             page = lb.audit(board, before=before, limit=PAGE)
             for entry in page:
                 request = entry.request if isinstance(entry.request, dict) else {}
-                corrects = request.get("period") == period and request.get("window") in (
-                    window,
-                    None,
-                )
+                corrects = request.get("period") == period and request.get("window") in windows
                 pays = request.get("payout") in payouts
                 if (entry.verb == "disqualify" and corrects) or (entry.verb == "confirm" and pays):
                     calls.append(entry)
