@@ -9,6 +9,7 @@ writes is synced before a snapshot becomes valid, and folded again if it was los
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from sqlite3 import Connection
+from typing import Any
 
 from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow, payout_id
 
@@ -183,7 +184,7 @@ class PayoutTable:
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, PayoutRow]]:
-        conditions = ["published", "board = :board", "(due_ms, serial) > (:due, :serial)"]
+        conditions = ["published", "board = :board"]
         for name in ("window", "period", "member"):
             if getattr(wanted, name) is not None:
                 conditions.append(f"{name} = :{name}")
@@ -199,13 +200,14 @@ class PayoutTable:
             "now": now_ms,
             "due": after[0],
             "serial": after[1],
-            "limit": limit,
         }
-        found = self._file.rows(
-            f"SELECT serial, {COLUMNS} FROM payout WHERE {' AND '.join(conditions)} "
-            "ORDER BY due_ms, serial LIMIT :limit",
-            arguments,
-        )
+        found: list[Any] = []
+        for later in ("due_ms = :due AND serial > :serial", "due_ms > :due"):  # see `ranges`
+            found += self._file.rows(
+                f"SELECT serial, {COLUMNS} FROM payout WHERE {' AND '.join([*conditions, later])} "
+                "ORDER BY due_ms, serial LIMIT :limit",
+                {**arguments, "limit": limit - len(found)},
+            )
         return [(serial, row_of(values)) for serial, *values in found]
 
     def find(self, id: str) -> PayoutRow | None:
