@@ -16,11 +16,13 @@ import laurels
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.commands import (
     ChangeBoard,
+    ClearBoard,
     Command,
     ConfirmPayout,
     CreateBoard,
     DeleteBoard,
     DisqualifyMember,
+    EraseMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -91,7 +93,9 @@ def test_every_command_has_a_request() -> None:
         DisqualifyMember("b", "ann", None, None, None, "bot"),
         CreateBoard(laurels.Board("b")),
         ChangeBoard("b", {"title": "B"}),
+        ClearBoard("b"),
         DeleteBoard("b"),
+        EraseMember("ann", "asked", "erased-1"),
     ]
     assert {*map(type, commands)} == {*Command.__subclasses__()} - {SubmitMany}
     paths = [(call.method, call.target) for call in map(calls.command_call, commands)]
