@@ -24,7 +24,7 @@ from laurels.core.closing import (
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest
-from laurels.errors import UnsafeChange
+from laurels.errors import PeriodsUnsealed, UnsafeChange
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.closing import close_records
@@ -59,6 +59,8 @@ class ServerClosings:
         self.settle: Callable[[BoardState], Awaitable[bool]] = _settled
         """Closes and seals all periods of a board that is no longer retained. Returns whether that
         is done."""
+        self.update_hidden: Callable[[BoardState], Awaitable[None]] = _unchanged
+        """Reads who is hidden on a board."""
 
     async def load(self, state: BoardState) -> None:
         """Read what was closed and sealed. One call."""
@@ -128,6 +130,8 @@ class ServerClosings:
         for each in due:
             floors[each.window] = max(each.instance, floors.get(each.window, each.instance))
         await self._index.freeze(opened, floors, now_ms)
+        # Another process may have hidden members, and this one may not have read the board since.
+        await self.update_hidden(state)
         ranked = {(key.window, key.instance) for key in await self._index.keys(opened)}
         filled = [
             each
@@ -179,6 +183,10 @@ async def _settled(_: BoardState) -> bool:
     return True
 
 
+async def _unchanged(_: BoardState) -> None:
+    return None
+
+
 def oldest_held(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
     """Return, by window, the instance of the oldest period that must stay: of a window that closes
     periods the oldest one that is not sealed, otherwise as in `oldest`."""
@@ -209,6 +217,17 @@ def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
         raise UnsafeChange(
             f"ledger cannot change: {quoted(state.board.ledger)} has closed periods of the board"
         )
+
+
+def ensure_sealed_before_archive_goes(state: BoardState, changed: Board) -> None:
+    """Raise PeriodsUnsealed if a window would lose its archive while it has closed periods that are
+    not sealed: nothing would keep them until then."""
+    kept = changed.rules().closing
+    for name, closing in state.closing.items():
+        if closing.closed and name not in kept:
+            raise PeriodsUnsealed(
+                f"the window {quoted(name)} has closed periods that are not in the archive yet"
+            )
 
 
 def first_closings(state: BoardState) -> dict[str, WindowClosing]:

@@ -53,7 +53,7 @@ class BoardHidings:
         everywhere = self._registry.boards.everywhere
         if stored.everywhere != everywhere.stored_version:
             await self._registry.load()
-            state = self._registry.boards.current(state)
+            state = self._registry.boards.find_current(state) or state  # it may be past `retain`
         if stored.own != state.hidden.stored_version:
             state.hidden.replace(stored.hidings, stored.own)
             state.views.clear()

@@ -39,6 +39,7 @@ class RegisteredBoards:
             index, registry, stored, self.now, event_time=self.event_time
         )
         self.hidings = BoardHidings(index, registry, self.reload_board)
+        self.closings.update_hidden = self.hidings.update
 
     @property
     def boards(self) -> Boards:

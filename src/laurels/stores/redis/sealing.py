@@ -9,6 +9,7 @@ not needed for correctness, since the ledger completes only one of several write
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -27,7 +28,7 @@ from laurels.core.sealed_contents import (
 )
 from laurels.core.stats import Sealed
 from laurels.errors import Closed, LaurelsError
-from laurels.errors.index_server import LedgerRequired, LedgerUnavailable, NotOnIndexServer
+from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
 from laurels.errors.ledger import FinalOvertaken
 from laurels.model.board import Board
 from laurels.model.validation import quoted
@@ -39,10 +40,14 @@ from laurels.stores.redis.connection.deadline import ends_in
 from .catalog import BoardCatalog
 from .frozen import FrozenPeriod, FrozenRankings, frozen_period
 from .ledgers import ArchiveSettings, Ledger, Ledgers
+from .outdated import ClosingsMoved, DefinitionOutdated, PlanExpired, StepNotReady
 from .remote import opened_as
 
 LEASE_MS = 60_000
 """How long a process that seals a period keeps others from it, unless it renews the lease."""
+RELEASE_SECONDS = 5
+"""The time limit of releasing a lease, which ends by itself otherwise."""
+ATTEMPTS = 100
 RETRY_NS = 10_000_000_000
 """How long after a failure sealing is tried again, in nanoseconds."""
 ROWS = 10_000
@@ -134,24 +139,41 @@ class ServerSealing:
                 raise NotOnIndexServer(
                     f"the window {quoted(window)} has archive or prizes, and the board a head"
                 )
+            if all(spec.name for spec in rules.specs):
+                raise NotOnIndexServer(
+                    f"the window {quoted(window)} has archive or prizes, and the board no ranking "
+                    "of all events"
+                )
             if board.prizes():
                 raise NotOnIndexServer(f"the window {quoted(window)} has prizes")
         if board.ledger:
             self._ledgers.named(board.ledger)
 
     async def settle_gone(self, state: BoardState) -> bool:
-        """Close and seal all periods of a board that is no longer retained. Return False if its
-        ledger does not answer, or did not a short time ago."""
+        """Close and seal all periods of a board that is no longer retained. Return False if that
+        fails, or failed a short time ago; it is then tried again."""
         if self._has_failed():
             return False
-        try:
-            await self._close(state)
-            while await self._seal_next(state) is not None:
-                pass
-        except LedgerUnavailable as error:
-            self._note_failure(state, error)
-            return False
-        return True
+        for _ in range(ATTEMPTS):
+            try:
+                await self._close(state)
+                while await self._seal_next(state) is not None:
+                    pass
+            except LaurelsError as error:  # it must not stop the work for other boards
+                self._note_failure(state, error)
+                return False
+            except DefinitionOutdated:
+                with suppress(LaurelsError, DefinitionOutdated):
+                    await self._catalog.hidings.update(state)
+            except ClosingsMoved:
+                await self._catalog.closings.load(state)
+            except StepNotReady as error:
+                await self._catalog.advance(state, self._catalog.time_of(state), error)
+            except PlanExpired as error:
+                self._catalog.note_time(state, error.now_ms)
+            else:
+                return True
+        return False
 
     async def settle(self, state: BoardState) -> None:
         """Close and seal all periods of a board that are due, before it is deleted. Raises
@@ -241,7 +263,8 @@ class ServerSealing:
         except FinalOvertaken:  # this process was paused for longer than its lease
             return False
         finally:
-            await self._catalog.index.take_lease(opened, self._token, 0)
+            with suppress(LaurelsError), ends_in(RELEASE_SECONDS, anew=True):
+                await self._catalog.index.take_lease(opened, self._token, 0)
 
     async def _write(self, state: BoardState, period: FrozenPeriod, ledger: Ledger) -> SealedPeriod:
         """Write the standings of a period to the ledger, and return its seal: that of the ledger,

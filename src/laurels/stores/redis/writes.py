@@ -87,7 +87,7 @@ class Writer(RecordWrites):
             with suppress(LaurelsError):
                 await self._catalog.feed(write.board.board.name)
         if not self.paced:
-            with suppress(LaurelsError):
+            with suppress(LaurelsError, DefinitionOutdated):
                 await self._share(write.board)
                 await self._catalog.remove_gone()
         if write.board.closing:

@@ -1,0 +1,101 @@
+"""Closing on an index server: a process that has not read a board closes its periods with those who
+were hidden then, and what it cannot archive is refused or tried again without stopping others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.errors import PeriodsUnsealed
+from laurels.errors.index_server import NotOnIndexServer
+from tests.internals import remote
+from tests.redis.test_closing import (
+    FIRST,
+    HOUR,
+    AnyClock,
+    Open,
+    clock,
+    create,
+    opened,
+    scores,
+)
+
+__all__ = ["clock", "opened"]
+
+CLOSERS: dict[str, Callable[[laurels.Leaderboards], Any]] = {
+    "work": lambda lb: remote(lb).work(100),
+    "seal": lambda lb: lb.seal(),
+    "submit": lambda lb: lb.submit("b", "dan", 1),
+}
+
+
+@pytest.mark.parametrize("board", ["b", None])
+@pytest.mark.parametrize("closer", CLOSERS)
+def test_a_process_closes_with_those_whom_another_one_has_hidden(
+    opened: Open, clock: AnyClock, closer: str, board: str | None
+) -> None:
+    one, other = opened(), opened()
+    create(one)
+    other.submit_many("b", [("ann", 3), ("ben", 5)])
+    one.hide(board, "ann", "a bot")
+    clock.advance(3 * HOUR)
+    CLOSERS[closer](other)
+    one.seal()
+    assert scores(one) == scores(other) == {"ben": 5}
+
+
+def test_a_process_closes_without_those_whom_another_one_has_shown(
+    opened: Open, clock: AnyClock
+) -> None:
+    one, other = opened(), opened()
+    create(one)
+    one.submit_many("b", [("ann", 3), ("ben", 5)])
+    one.hide("b", "ann", "a bot")
+    assert [entry.member for entry in other.top("b")] == ["ben"]
+    one.show("b", "ann")
+    clock.advance(3 * HOUR)
+    remote(other).work(100)
+    one.seal()
+    assert scores(one) == {"ann": 3, "ben": 5}
+
+
+@pytest.mark.parametrize("board", ["b", None])
+def test_a_board_past_its_time_with_a_hidden_member_stops_nobody(
+    opened: Open, clock: AnyClock, board: str | None
+) -> None:
+    one = opened()
+    ends_ms = clock.now_ms() + 2 * HOUR
+    create(one, ends=ends_ms, retain="1h")
+    one.create(laurels.Board("other"))
+    one.submit_many("b", [("ann", 3), ("ben", 5)])
+    one.hide(board, "ann", "a bot")
+    clock.advance(30 * HOUR)
+    fresh = opened()
+    assert fresh.submit("other", "cid", 1).score == 1
+    remote(fresh).work(100)
+    fresh.create(laurels.Board("new"))
+    assert [each.name for each in fresh.boards()] == ["new", "other"]
+    fresh.create(laurels.Board("b"))  # its periods are sealed, and its name is free
+
+
+def test_a_board_without_a_ranking_of_all_events_has_no_archive(opened: Open) -> None:
+    with pytest.raises(NotOnIndexServer, match="no ranking of all events"):
+        create(opened(), scopes=[["room"]])
+
+
+def test_a_window_keeps_its_archive_until_its_closed_periods_are_sealed(
+    opened: Open, clock: AnyClock
+) -> None:
+    lb = opened()
+    create(lb)
+    lb.submit("b", "ann", 3)
+    clock.advance(2 * HOUR)
+    remote(lb).work(100)
+    assert [each.state for each in lb.periods("b", "hour") if each.label == FIRST] == ["closed"]
+    with pytest.raises(PeriodsUnsealed, match="hour"):
+        lb.change("b", windows=["all", "hour:keep=1"])
+    lb.seal()
+    lb.change("b", windows=["all", "hour:keep=1"])
