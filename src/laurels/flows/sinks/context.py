@@ -56,20 +56,30 @@ class SinkContext:
         self.retentions: dict[str, Retention] = {}
         """The retentions of boards, as they were when the boards were last listed."""
         self.deleted = DeletedBoards(options.boards)
+        self._repeated = 0
+        """The number of calls that have failed and are being repeated."""
         self._target_lock = asyncio.Lock()
 
     async def retry(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
-        """Return the result of a call; repeat it while its error may be temporary."""
+        """Return the result of a call; repeat it while its error may be temporary. The error is
+        reported unless other calls are being repeated, since a target that is down fails all of
+        them."""
         has_failed = False
 
         def record(error: LaurelsError, seconds: float) -> None:
             nonlocal has_failed
             attempts.fail(error, self.now_ms(), seconds)
-            if not has_failed:
+            if has_failed:
+                return
+            if not self._repeated:
                 self.report(str(error))
+            self._repeated += 1
             has_failed = True
 
-        result = await FlowRetryPolicy(self.sleep, record).call(call)
+        try:
+            result = await FlowRetryPolicy(self.sleep, record).call(call)
+        finally:
+            self._repeated -= has_failed
         attempts.succeed()
         return result
 
