@@ -122,7 +122,7 @@ def test_a_full_file_of_sqlite_delays_changes_and_loses_none(
 
     def with_limit(self: SQLite, *, create: bool = True) -> Any:
         connection = connect(self, create=create)
-        connection.execute("PRAGMA max_page_count = 20")
+        connection.execute("PRAGMA max_page_count = 50")
         return connection
 
     async def play() -> None:
