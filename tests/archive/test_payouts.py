@@ -262,3 +262,33 @@ def test_a_payout_that_becomes_due_while_a_correction_is_prepared_is_not_superse
             ("bob", Decimal("5.00"), "pending"),
             ("ann", Decimal("-5.00"), "pending"),
         ]
+
+
+def test_a_payout_that_is_confirmed_while_a_correction_is_prepared_counts_as_paid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = laurels.ManualClock(1_795_000_000_000)
+    with laurels.open("memory:", clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=[{"type": "day", "prizes": GOLD}]))
+        lb.submit_many("b", [("ann", 9), ("bob", 8)])
+        period = lb.periods("b")[0].label
+        clock.advance(86_400_000)
+        lb.seal()
+        confirmed: list[str] = []
+
+        def stage_slowly(*arguments: Any) -> None:
+            stage_correction(*arguments)
+            if not confirmed:
+                clock.advance(1_000)
+                confirmed.extend(each.id for each in lb.payouts("b"))
+                for id in confirmed:
+                    lb.confirm("b", id, "bank")
+
+        monkeypatch.setattr(correcting, "stage_correction", stage_slowly)
+        lb.disqualify("b", "ann", "a bot", period=period)
+        gold = [each for each in lb.payouts("b") if each.prize == "gold"]
+        assert [(each.member, each.amount, each.state) for each in gold] == [
+            ("ann", Decimal("5.00"), "confirmed"),
+            ("bob", Decimal("5.00"), "pending"),
+            ("ann", Decimal("-5.00"), "pending"),
+        ]

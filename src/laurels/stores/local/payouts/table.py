@@ -116,9 +116,10 @@ class PayoutTable:
         self, uid: str, window: str, instance: int, revision: int
     ) -> int | None:
         """Return the earliest due time of the payouts that a revision would supersede; None if
-        there are none."""
+        there are none. Those that were confirmed meanwhile count, since they stay."""
         [[due_ms]] = self._file.rows(
-            f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ? AND {_OPEN}",
+            f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ? "
+            "AND published AND superseded IS NULL",
             (uid, window, instance, revision),
         ) or [[None]]
         return None if due_ms is None else int(due_ms)
