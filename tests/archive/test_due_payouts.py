@@ -111,6 +111,7 @@ def test_a_table_of_an_earlier_version_is_used(tmp_path: Path) -> None:
             "DROP TABLE emitted",
             "DROP TABLE reader",
             "ALTER TABLE payout DROP COLUMN tag",
+            "ALTER TABLE payout DROP COLUMN erased",
         ):
             database.execute(statement)
         database.commit()
@@ -119,3 +120,25 @@ def test_a_table_of_an_earlier_version_is_used(tmp_path: Path) -> None:
         page = lb.due_payouts(limit=1)
         assert [each.member for each in page] == ["ann"]
         assert [each.member for each in lb.due_payouts(after=page.cursor)] == ["bob"]
+
+
+def test_the_payouts_of_an_erased_member_are_not_listed_again(tmp_path: Path) -> None:
+    """Their ids have changed: a reader that was killed before its position was stored would take
+    them for new ones. A position at one of them stays valid."""
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    first = lb.due_payouts(limit=1)
+    assert [each.member for each in first] == ["ann"]
+    lb.move_payout_position("r", None, first.cursor)
+    for payout in lb.payouts("b"):
+        lb.confirm("b", payout.id, "bank")
+    token = lb.erase("ann", "asked for it").token
+    assert [each.member for each in lb.due_payouts()] == ["bob"]
+    assert [each.payouts for each in lb.waiting_payouts()] == [1]
+    lb.close()
+    lb, _ = opened(tmp_path / "data", clock.now_ms())
+    with lb:
+        assert [each.member for each in lb.due_payouts()] == ["bob"]
+        assert [each.member for each in lb.due_payouts(after=first.cursor)] == ["bob"]
+        [kept] = lb.payouts("b", member=token)
+        assert (kept.state, kept.amount) == ("confirmed", 100)

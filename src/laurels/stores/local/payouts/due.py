@@ -23,6 +23,9 @@ from .rows import COLUMNS, row_of
 
 SCANNED = 10_000
 """The maximum number of payouts of other boards that are skipped to fill one page."""
+_NOT_ERASED = " AND NOT erased"
+"""The condition that leaves out the payouts of erased members, since their ids have changed: who
+reads them again would take them for new ones. They stay valid places of cursors."""
 
 
 class LocalDuePayouts:
@@ -56,7 +59,8 @@ class LocalDuePayouts:
         place, until = self._place(due_cursor(after)), self._emission.mark
         columns = "board, count(*), min(due_ms)"
         counts, oldest = Counter[str](), dict[str, int]()
-        for board, count, oldest_ms in groups_between(self._file, columns, place, until, "board"):
+        groups = groups_between(self._file, columns, place, until, "board", _NOT_ERASED)
+        for board, count, oldest_ms in groups:
             counts[board] += count
             oldest.setdefault(board, oldest_ms)  # the ranges are in the order of due times
         return [
@@ -105,4 +109,5 @@ class LocalDuePayouts:
 
     def _rows(self, after: DuePlace, until: DuePlace, limit: int) -> list[Any]:
         """Return payouts between two places, each with its number and tag."""
-        return rows_between(self._file, f"serial, tag, {COLUMNS}", after, until, limit)
+        columns = f"serial, tag, {COLUMNS}"
+        return rows_between(self._file, columns, after, until, limit, _NOT_ERASED)

@@ -34,15 +34,15 @@ def rows_between(
 
 
 def groups_between(
-    file: PayoutFile, columns: str, after: DuePlace, until: DuePlace, group: str
+    file: PayoutFile, columns: str, after: DuePlace, until: DuePlace, group: str, where: str = ""
 ) -> list[Any]:
     """Return the rows of a grouped query for each range between two places; a group may occur in
-    several ranges. O(log n + payouts between the places)."""
+    several ranges. `where` is a further condition. O(log n + payouts between the places)."""
     found: list[Any] = []
     for condition, arguments in _ranges(after, until):
         found += file.rows(
-            f"SELECT {columns} FROM payout INDEXED BY in_order WHERE {VALID} AND {condition} "
-            f"GROUP BY {group}",
+            f"SELECT {columns} FROM payout INDEXED BY in_order "
+            f"WHERE {VALID} AND {condition}{where} GROUP BY {group}",
             arguments,
         )
     return found

@@ -21,14 +21,15 @@ from .rows import COLUMNS, FIELDS, row_of
 _SCHEMA = (
     f"""CREATE TABLE IF NOT EXISTS payout (
     serial INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS.replace('"id"', '"id" TEXT UNIQUE')},
-    wait_ms INTEGER, published INTEGER NOT NULL DEFAULT 0, replaced_by INTEGER, tag INTEGER)""",
+    wait_ms INTEGER, published INTEGER NOT NULL DEFAULT 0, replaced_by INTEGER, tag INTEGER,
+    erased INTEGER NOT NULL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS of_board ON payout (board, due_ms, serial)",
     "CREATE INDEX IF NOT EXISTS of_period ON payout (uid, window, instance, revision)",
     *DUE_SCHEMA,
 )
-_ADDED = {"payout": {"tag": "INTEGER"}}
+_ADDED = {"payout": {"tag": "INTEGER", "erased": "INTEGER NOT NULL DEFAULT 0"}}
 """Columns that earlier versions did not create. `tag` is the random tag of the record that made the
-payout visible."""
+payout visible. `erased` is 1 for a payout whose member was erased."""
 _INSERT = (
     f"INSERT OR IGNORE INTO payout ({COLUMNS}, wait_ms) "
     f"VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
@@ -169,7 +170,7 @@ class PayoutTable:
             ]
             ids = {row.id: _id_with(row, token) for _, row in rows}
             connection.executemany(
-                "UPDATE payout SET id = ?, member = ?, corrects = ? WHERE serial = ?",
+                "UPDATE payout SET id = ?, member = ?, corrects = ?, erased = 1 WHERE serial = ?",
                 [(ids[row.id], token, _renamed(ids, row.corrects), at) for at, row in rows],
             )
         return len(rows)
