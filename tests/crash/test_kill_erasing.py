@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels.errors import StorageFailed
+from laurels.errors import ArchiveDamaged, PeriodsUnsealed, StorageFailed
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import FolderSegments
 from laurels.stores.local.files.audit import FolderAudit
@@ -164,6 +164,26 @@ def test_a_full_disk_delays_an_erasure(tmp_path: Path, owner: Any, step: str) ->
         lb.submit("b", "ann", 1)  # the store goes on
     with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
         assert assert_all_or_nothing(lb)
+
+
+@pytest.mark.parametrize("error", [StorageFailed("the disk is full"), ArchiveDamaged("damaged")])
+def test_nothing_is_corrected_while_an_erasure_is_incomplete(
+    tmp_path: Path, error: Exception
+) -> None:
+    """The payouts name the token already and the archive still names the member, so a correction
+    would pay the member once more."""
+    now_ms = prepare(tmp_path)
+    with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
+        day = labels(lb)[0]
+        with patch.object(Archive, "erase", side_effect=error):
+            with pytest.raises(type(error)):
+                lb.erase(MEMBER, "asked for it")
+            with pytest.raises(PeriodsUnsealed, match="erasure of a member"):
+                lb.disqualify("b", "cid", "a bot", window="day", period=day)
+        lb.disqualify("b", "cid", "a bot", window="day", period=day)
+        paid = [payout.member for payout in lb.payouts("b", period=day)]
+        assert len(paid) == 2
+        assert MEMBER not in paid
 
 
 def test_a_snapshot_between_the_record_and_the_files_completes_it(tmp_path: Path) -> None:

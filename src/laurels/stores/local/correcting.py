@@ -17,6 +17,7 @@ from laurels.core.closing import SealedPeriod, ensure_sealed
 from laurels.core.commands import DisqualifyMember
 from laurels.core.named_windows import readable, window_named
 from laurels.core.payouts import Revision
+from laurels.errors import PeriodsUnsealed
 from laurels.errors.service import MemberNotRanked
 from laurels.model.event import member_bytes
 from laurels.model.labels import is_by, scope_named
@@ -62,6 +63,7 @@ class LocalCorrections(LocalVerifying):
         ensure_short_text(command.reason, "reason")
         member = member_bytes(command.member)
         with self._sealing.exclusive():
+            self._ensure_erased()
             while True:
                 chosen = self._sealed_period(command)
                 new = replace(chosen.key, revision=chosen.key.revision + 1)
@@ -80,6 +82,15 @@ class LocalCorrections(LocalVerifying):
                     written.entries,
                     written.digest.hex(),
                 )
+
+    def _ensure_erased(self) -> None:
+        """Complete the erasures that were interrupted. Raises PeriodsUnsealed if one stays
+        incomplete: its payouts already name the token and the archive still names the member, so a
+        correction would pay the member once more."""
+        if self._fold.erasing:
+            self.resume_erasures(self._rest)
+        if self._fold.erasing:
+            raise PeriodsUnsealed("the erasure of a member from the archive is not complete")
 
     def _sealed_period(self, command: DisqualifyMember) -> _Chosen:
         """Return the period that a command names. Raises NotSealed."""
