@@ -456,23 +456,25 @@ def test_a_key_that_may_not_read_payouts_still_sends_changes(
 
 
 def test_a_target_that_refuses_payouts_does_not_stop_changes(tmp_path: Path) -> None:
-    """A ledger whose user may not write payouts."""
+    """A ledger that refuses the position in the payouts."""
     ledger = f"sqlite:///{tmp_path}/ledger.db"
 
     async def play() -> None:
         async with opened(prized(changes="7d")) as (lb, clock):
             await sent(lb, ledger)
             await play_day(lb, clock)
-            rows(
-                ledger,
-                "CREATE TRIGGER no BEFORE INSERT ON laurels_payouts "
-                "BEGIN SELECT RAISE(ABORT, 'no payouts'); END",
-            )
+            for event in ("INSERT", "UPDATE"):
+                rows(
+                    ledger,
+                    f"CREATE TRIGGER no_{event} BEFORE {event} ON laurels_sinks "
+                    "WHEN NEW.board <> 'b' BEGIN SELECT RAISE(ABORT, 'no payouts'); END",
+                )
             sink = sink_of(lb, ledger)
             await sink.run()
             assert isinstance(sink.payouts_error, TargetRefused)
             assert sink.metrics.delivered > 0
-            rows(ledger, "DROP TRIGGER no")
+            for event in ("INSERT", "UPDATE"):
+                rows(ledger, f"DROP TRIGGER no_{event}")
             await sent(lb, ledger)
             assert len(rows(ledger, "SELECT id FROM laurels_payouts")) == 3
 
