@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from laurels.config import folders
+from laurels.errors import StorageFailed
 from laurels.errors.payouts import PayoutsDiverged
 from laurels.stores.local.recovery.backup import back_up, restore
 from tests.archive.test_payout_recovery import (
@@ -142,3 +144,27 @@ def test_the_payouts_of_an_erased_member_are_not_listed_again(tmp_path: Path) ->
         assert [each.member for each in lb.due_payouts(after=first.cursor)] == ["bob"]
         [kept] = lb.payouts("b", member=token)
         assert (kept.state, kept.amount) == ("confirmed", 100)
+
+
+@pytest.mark.parametrize("name", ["payouts.db", "audit.db"])
+def test_an_erasure_is_complete_only_when_no_reader_keeps_what_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    for payout in lb.payouts("b"):
+        lb.confirm("b", payout.id, "bank")
+    lb.hide("b", "ann", "a bot")
+    lb.show("b", "ann")
+    lb.close()
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0.1))
+    lb, _ = opened(tmp_path / "data", clock.now_ms())
+    with lb:
+        with closing(sqlite3.connect(tmp_path / "data" / name)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
+            with pytest.raises(StorageFailed, match="another program"):
+                lb.erase("ann", "asked for it")
+        lb.seal()
+        for path in (tmp_path / "data").glob(f"{name}*"):
+            assert b"ann" not in path.read_bytes()

@@ -100,13 +100,19 @@ class Database:
     @contextmanager
     def overwriting(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction like `transaction`. When the block has ended, what was replaced or
-        deleted is neither in the file nor in the one that is written ahead."""
+        deleted is neither in the file nor in the one that is written ahead. Raises StorageFailed,
+        after the commit, if another program that reads the file prevents this; then call it
+        again."""
         with self.plain_errors():
             self.connection().execute("PRAGMA secure_delete = ON")
         with self.transaction() as connection:
             yield connection
         with self.plain_errors():
-            self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            [(busy, *_)] = self.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise StorageFailed(
+                f"{self.path} still has what was erased, since another program is reading it"
+            )
 
     @contextmanager
     def plain_errors(self) -> Iterator[None]:
