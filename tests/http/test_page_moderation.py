@@ -215,6 +215,22 @@ def test_a_member_that_is_hidden_on_all_boards_cannot_be_shown_here(kept: Kept) 
     watched.ensure_clean()
 
 
+def test_a_member_with_line_breaks_is_hidden_on_its_own_page(kept: Kept) -> None:
+    """An input removes line breaks from its value."""
+    member = "a\nb\r\nc"
+    board = kept.board([(member, 120), ("abc", 80)], windows=["all"])
+    watched = kept.opened(board, member=member)
+    page = watched.page
+    expect(page.locator(".place")).to_have_text("#1of 2")
+    press(page, "summary")
+    page.get_by_label("Reason").fill("a bot")
+    page.get_by_role("button", name="Hide", exact=True).click()
+    expect(page.locator("[data-hidden]")).to_contain_text("a bot")
+    (listed,) = kept.boards.send("GET", f"/v1/boards/{board}/hidden")
+    assert listed["member"] == member
+    watched.ensure_clean()
+
+
 def test_a_member_is_hidden_on_its_own_page_by_keyboard(kept: Kept) -> None:
     board = kept.board([(ODD, 120), ("bob", 80)], windows=["all"])
     watched = kept.opened(board, member=ODD)

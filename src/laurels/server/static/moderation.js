@@ -120,7 +120,8 @@ function hiddenItem(board, hidden, done, signal) {
 function hideForm(board, member, done, signal) {
   const send = async (fields) => {
     const until = fields.get("until");
-    const body = { member: fields.get("member"), reason: fields.get("reason").trim() };
+    // An input removes line breaks, so a given member is not read from it.
+    const body = { member: member ?? fields.get("member"), reason: fields.get("reason").trim() };
     if (until) body.until = new Date(until).getTime();
     await ask(boardPath(board.name, "hide"), { body, signal });
     say(`${body.member} is hidden`);
