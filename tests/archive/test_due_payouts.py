@@ -168,3 +168,24 @@ def test_an_erasure_is_complete_only_when_no_reader_keeps_what_was_replaced(
         lb.seal()
         for path in (tmp_path / "data").glob(f"{name}*"):
             assert b"ann" not in path.read_bytes()
+
+
+def test_an_erasure_names_the_sinks_of_payouts_and_snapshots_that_were_set_aside(
+    tmp_path: Path,
+) -> None:
+    lb, clock = sealed(tmp_path / "data")
+    clock.advance(HOUR_MS)
+    lb.move_payout_position("sink:pay", None, lb.due_payouts(limit=1).cursor)
+    lb.move_payout_position("sink:pay b*", None, lb.due_payouts(limit=1).cursor)
+    lb.move_payout_position("own", None, lb.due_payouts(limit=1).cursor)
+    for payout in lb.payouts("b"):
+        lb.confirm("b", payout.id, "bank")
+    aside = [f"snapshot-{7:020}.ahead", f"snapshot-{9:020}.damaged"]
+    for name in aside:
+        (tmp_path / "data" / name).write_bytes(b"ann")
+    with lb:
+        remains = [(each.place, each.names) for each in lb.erase("ann", "asked for it").remains]
+        assert ("sinks", ["pay"]) in remains
+        assert ("snapshots", aside) in remains
+        again = [(each.place, each.names) for each in lb.erase("dot", "asked for it").remains]
+        assert "sinks" not in dict(again), "it had no payouts"

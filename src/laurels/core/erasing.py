@@ -27,8 +27,8 @@ IDS = 20_000
 
 class Remaining(Answer, frozen=True):
     """A place that may still name an erased member: `log`, `snapshots`, `memory`, `changes`,
-    `sinks` or `backups`. `until` says when or by what it ends; `boards` and `sinks` are named where
-    there are some."""
+    `sinks` or `backups`. `until` says when or by what it ends; `boards`, `sinks` and snapshots that
+    were set aside are named where there are some."""
 
     place: str
     until: str

@@ -40,7 +40,7 @@ class LocalErasing(LocalCorrections):
             periods, payouts, entries = self._erase_from_files(member, command.token, self._rest)
             self._complete(member)
         with self.reading():
-            remains = list(self._remaining(numbers))
+            remains = list(self._remaining(numbers, payouts))
             at_ms = self._fold.now_ms
         return Erasure(command.token, at_ms, len(numbers), periods, payouts, entries, remains)
 
@@ -116,8 +116,9 @@ class LocalErasing(LocalCorrections):
         """Note that the log may name erased members up to the next entry, the completion."""
         self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
 
-    def _remaining(self, numbers: Iterable[int]) -> Iterator[Remaining]:
-        """Yield the places that may still name a member who was erased from these boards."""
+    def _remaining(self, numbers: Iterable[int], payouts: int) -> Iterator[Remaining]:
+        """Yield the places that may still name a member who was erased from these boards, and had
+        so many payouts."""
         states = [state for each in numbers if (state := self._fold.find_by_number(each))]
         if self._files is None:
             yield Remaining("memory", "the store is closed")
@@ -126,6 +127,8 @@ class LocalErasing(LocalCorrections):
             trimmed = "two more snapshots have been taken, such as by `laurels snapshot`"
             yield Remaining("log", "the log is no longer kept (log_keep)" if is_kept else trimmed)
             yield Remaining("snapshots", trimmed)
+            if aside := self._files.set_aside():
+                yield Remaining("snapshots", "these files are removed", None, aside)
             yield Remaining("memory", "the process ends")
         keeping = [*states, *[each.state for each in self._fold.deletions]]
         keeping = [state for state in keeping if state.rules.changes_ms]
@@ -133,13 +136,12 @@ class LocalErasing(LocalCorrections):
             until_ms = self._fold.now_ms + max([state.rules.changes_ms for state in keeping])
             names = sorted({state.board.name for state in keeping})
             yield Remaining("changes", "the boards no longer keep them", until_ms, names)
+        sources = {source for state in states for source in state.positions}
+        if payouts:
+            # The name of a position is that of the source and the boards that it selects.
+            sources.update(name.partition(" ")[0] for name in self.payouts.due.positions())
         sinks = sorted(
-            {
-                source.removeprefix(SINK_PREFIX)
-                for state in states
-                for source in state.positions
-                if source.startswith(SINK_PREFIX)
-            }
+            source.removeprefix(SINK_PREFIX) for source in sources if source.startswith(SINK_PREFIX)
         )
         if sinks:
             yield Remaining(

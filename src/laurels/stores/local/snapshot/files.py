@@ -21,6 +21,7 @@ from .form import PLAIN, Section, verify, write_sections
 
 KEPT = 2
 _NAME = re.compile(r"snapshot-([0-9]{20})\.laurels")
+_SET_ASIDE = re.compile(r"snapshot-[0-9]{20}\.(ahead|damaged)")
 _UNFINISHED = "snapshot.unfinished"
 _BUFFER = 1 << 20
 _FLUSH = 256 << 10
@@ -58,6 +59,13 @@ class SnapshotFiles:
             if (named := _NAME.fullmatch(path.name))
         ]
         return sorted(snapshots, key=lambda snapshot: snapshot.offset, reverse=True)
+
+    def set_aside(self) -> list[str]:
+        """Return the names of the snapshots that were set aside, since they were damaged or ahead
+        of a log that was rewound. They are never removed."""
+        return sorted(
+            path.name for path in self._folder.iterdir() if _SET_ASIDE.fullmatch(path.name)
+        )
 
     def clear_unfinished(self) -> None:
         """Remove files that a crash has left incomplete. A file that cannot be removed is
