@@ -100,6 +100,11 @@ class SinkContext:
             metrics = self.metrics.of(board)
             metrics.waiting, metrics.waiting_since_ms = lag.changes, lag.since_ms
 
+    async def position_in_target(self, name: str) -> str | None:
+        """Return the position that the target has of a board or of the due payouts."""
+        async with self._target_lock:
+            return await self.target.position(name)
+
     async def deliver(self, page: SinkPage) -> None:
         """Send a page to the target."""
         async with self._target_lock:

@@ -19,7 +19,7 @@ from laurels.errors.sinks import SinkOvertaken, TargetRefused
 from .context import SinkContext
 from .options import SinkOptions
 from .sending import send_payouts
-from .target import SinkPage, SinkTarget
+from .target import SinkPage
 
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 1.0
 RETRY_SECONDS = 60.0
@@ -96,7 +96,7 @@ class PayoutReader:
         self._after = self._reported
         await self._measure()  # before the target is asked, which may be down
         self._stored = await self._context.retry(
-            lambda: payout_position(self._context, self._target, self._options), self._metrics
+            lambda: payout_position(self._context, self._options), self._metrics
         )
         self._after = self._stored
 
@@ -200,10 +200,8 @@ async def stored_position(context: SinkContext, options: SinkOptions) -> str | N
     return (await context.boards.payout_positions()).get(reader_name(options))
 
 
-async def payout_position(
-    context: SinkContext, target: SinkTarget, options: SinkOptions
-) -> str | None:
+async def payout_position(context: SinkContext, options: SinkOptions) -> str | None:
     """Return the position of a sink among the due payouts; None at the beginning."""
-    if target.keeps_positions:
-        return await target.position(target_name(options))
+    if context.target.keeps_positions:
+        return await context.position_in_target(target_name(options))
     return await stored_position(context, options)
