@@ -131,7 +131,15 @@ class Outage:
         self.sink = self._sink(sleep=self._wait, report=self.reports.append)
 
     def _sink(self, **options: Any) -> SinkRunner:
-        return sink_of(self.lb, self.target.url, delivery=OPEN, now_ms=self.clock.now_ms, **options)
+        """Return a sink of changes only: with payouts, two feeds would wait at the same time."""
+        return sink_of(
+            self.lb,
+            self.target.url,
+            delivery=OPEN,
+            now_ms=self.clock.now_ms,
+            what="changes",
+            **options,
+        )
 
     async def play(self) -> None:
         await self._sink().run()

@@ -71,7 +71,9 @@ async def sent_after_waits(
     """Send everything to a target that fails until `then` has been called. Return the reason that
     the sink reports while it waits."""
     waits, reports = Waits(then), list[str]()
-    sink = waits.sink = sink_of(lb, url, sleep=waits.sleep, report=reports.append, **options)
+    sink = waits.sink = sink_of(
+        lb, url, sleep=waits.sleep, report=reports.append, what="changes", **options
+    )
     await sink.run()
     assert not sink.failed
     assert (len(waits.errors), len(reports), sink.metrics.parked) == (3, 1, 0)
