@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.errors import PeriodsUnsealed
 from laurels.errors.index_server import NotOnIndexServer
 from tests.internals import remote
 from tests.redis.test_closing import (
-    FIRST,
     HOUR,
     AnyClock,
     Open,
@@ -84,18 +82,3 @@ def test_a_board_past_its_time_with_a_hidden_member_stops_nobody(
 def test_a_board_without_a_ranking_of_all_events_has_no_archive(opened: Open) -> None:
     with pytest.raises(NotOnIndexServer, match="no ranking of all events"):
         create(opened(), scopes=[["room"]])
-
-
-def test_a_window_keeps_its_archive_until_its_closed_periods_are_sealed(
-    opened: Open, clock: AnyClock
-) -> None:
-    lb = opened()
-    create(lb)
-    lb.submit("b", "ann", 3)
-    clock.advance(2 * HOUR)
-    remote(lb).work(100)
-    assert [each.state for each in lb.periods("b", "hour") if each.label == FIRST] == ["closed"]
-    with pytest.raises(PeriodsUnsealed, match="hour"):
-        lb.change("b", windows=["all", "hour:keep=1"])
-    lb.seal()
-    lb.change("b", windows=["all", "hour:keep=1"])

@@ -24,7 +24,7 @@ from laurels.core.closing import (
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest
-from laurels.errors import PeriodsUnsealed, UnsafeChange
+from laurels.errors import UnsafeChange
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.closing import close_records
@@ -217,17 +217,6 @@ def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
         raise UnsafeChange(
             f"ledger cannot change: {quoted(state.board.ledger)} has closed periods of the board"
         )
-
-
-def ensure_sealed_before_archive_goes(state: BoardState, changed: Board) -> None:
-    """Raise PeriodsUnsealed if a window would lose its archive while it has closed periods that are
-    not sealed: nothing would keep them until then."""
-    kept = changed.rules().closing
-    for name, closing in state.closing.items():
-        if closing.closed and name not in kept:
-            raise PeriodsUnsealed(
-                f"the window {quoted(name)} has closed periods that are not in the archive yet"
-            )
 
 
 def first_closings(state: BoardState) -> dict[str, WindowClosing]:

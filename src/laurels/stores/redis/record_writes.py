@@ -25,7 +25,7 @@ from laurels.stores.intake.writes import Single
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog
-from .closing import ensure_ledger_stays, ensure_sealed_before_archive_goes, first_closings
+from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
@@ -174,7 +174,6 @@ class RecordWrites:
             await self._catalog.closings.find_open(state)
             ensure_end_open(state, board)
             ensure_ledger_stays(state, board)
-            ensure_sealed_before_archive_goes(state, board)
         await self._catalog.index.outlive(opened_as(state), board.rules(), now_ms)
         changed = msgspec.structs.replace(state)
         redefine(changed, board, record.version, record.now_ms)
