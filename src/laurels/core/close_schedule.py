@@ -227,7 +227,7 @@ class CloseSchedule:
             return []
         due = due_periods(state, self._positions_of(state), now_ms)
         if any(state.rules.windows[each.window].steps for each in due):
-            due = self._shown(state, due)
+            due = self._indexed(state, due)
         empty = [each for each in due if self._is_empty(state, each.window, each.instance)]
         for each in empty:
             state.closing[each.window].open.discard(each.instance)
@@ -297,7 +297,7 @@ class CloseSchedule:
         if not window.steps or window.period_of(instance).end_ms >= ends_ms:
             self._index.freeze(state.number, name, instance)
 
-    def _shown(self, state: BoardState, due: list[DuePeriod]) -> list[DuePeriod]:
+    def _indexed(self, state: BoardState, due: list[DuePeriod]) -> list[DuePeriod]:
         """Return those of the due periods that the index has. It has what a rolling window showed
         at a boundary once the board is advanced over the boundary. In event time the records of a
         commit move the time of a board only when they are folded; later boundaries are left to the

@@ -126,11 +126,11 @@ class FinalWriter:
     def hold(self, number: int, revision: SealedRevision) -> None:
         """Lock the row of a period that is being written, until the transaction ends. Raises
         FinalOvertaken."""
-        held = self.execute(
+        locked = self.execute(
             f"UPDATE {self._tables.name('final_periods')} SET is_complete = 0 WHERE number = %s",
             number,
         )
-        if held.rowcount != 1:
+        if locked.rowcount != 1:
             raise self._overtaken(revision)
 
     def take_numbers(self, count: int) -> int:

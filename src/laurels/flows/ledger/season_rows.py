@@ -96,16 +96,16 @@ class SeasonRows:
             board_state.closed = {(window, period) for window, period in rows}
 
     def delete_expired(
-        self, board: str, board_state: BoardState, held: Mapping[str, Sequence[str]]
+        self, board: str, board_state: BoardState, unsealed: Mapping[str, Sequence[str]]
     ) -> None:
         """Delete the rows of periods that the board no longer keeps, unless this was done since the
-        last period ended. Those that are `held`, because they are not sealed, stay for now."""
+        last period ended. The periods in `unsealed` stay for now."""
         for window, oldest_ms in board_state.oldest(board_state.latest_ms).items():
             if board_state.deleted_before_ms.get(window) == oldest_ms:
                 continue
             labels = [
                 label
-                for label in held.get(window, ())
+                for label in unsealed.get(window, ())
                 if board_state.start_of(window, label) < oldest_ms
             ]
             which = f" AND period NOT IN ({', '.join(['%s'] * len(labels))})" if labels else ""

@@ -95,7 +95,7 @@ class SeasonsOfBoard:
             await self._write_payouts(staged.uid, run, name.window, name.period)
         return staged
 
-    async def held(self, window: str) -> list[str]:
+    async def unsealed(self, window: str) -> list[str]:
         """Return the labels of the periods of a window that are not sealed yet."""
         try:
             periods = await self._boards.periods(self._board.name, window=window)

@@ -92,8 +92,8 @@ class LedgerTarget:
             board_state = await self._load_definition(page.board)
         try:
             staged = await self._stage(page, board_state)
-            held = await self._held(page, board_state)
-            await self._in_thread(lambda: self._deliver(page, board_state, staged, held))
+            unsealed = await self._unsealed(page, board_state)
+            await self._in_thread(lambda: self._deliver(page, board_state, staged, unsealed))
         except BaseException:
             # If the transaction was rolled back, `board_state` is wrong: according to it, the
             # definition was written and the periods were deleted.
@@ -132,7 +132,7 @@ class LedgerTarget:
 
         return await seasons.stage(page.changes, run)
 
-    async def _held(self, page: SinkPage, board_state: BoardState) -> dict[str, list[str]]:
+    async def _unsealed(self, page: SinkPage, board_state: BoardState) -> dict[str, list[str]]:
         """Return the periods that are not sealed yet, of each window that closes periods and whose
         oldest kept period is another one than before."""
         latest_ms = max(board_state.latest_ms, *[change.at_ms for change in page.changes])
@@ -141,7 +141,7 @@ class LedgerTarget:
             return {}
         seasons = self._seasons(board_state)
         return {
-            window: await seasons.held(window)
+            window: await seasons.unsealed(window)
             for window in board_state.closing
             if window in oldest and board_state.deleted_before_ms.get(window) != oldest[window]
         }
@@ -225,7 +225,7 @@ class LedgerTarget:
         page: SinkPage,
         board_state: BoardState,
         staged: Staged | None,
-        held: Mapping[str, Sequence[str]],
+        unsealed: Mapping[str, Sequence[str]],
     ) -> None:
         if (generation := self._generation_before(page)) is None:
             return
@@ -251,7 +251,7 @@ class LedgerTarget:
         board_state.latest_ms = max(
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
-        self._season_rows.delete_expired(page.board, board_state, held)
+        self._season_rows.delete_expired(page.board, board_state, unsealed)
 
     def _flushes(
         self, changes: Sequence[Change], generation: int, board_state: BoardState

@@ -120,7 +120,7 @@ class BoardCatalog(DueWork):
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
             try:
-                await self.closings.ensure_known(state)
+                await self.closings.ensure_loaded(state)
                 await self.closings.close_due(state, now_ms)
                 if state.hidden:
                     await self.hidings.end_due(state, now_ms)

@@ -90,7 +90,7 @@ class ServerClosings:
         else:
             self.unsealed.discard(state.number)
 
-    async def ensure_known(self, state: BoardState) -> None:
+    async def ensure_loaded(self, state: BoardState) -> None:
         """Read what was closed and sealed, unless this process has read it before."""
         if state.closing and state.closings == UNKNOWN:
             await self.load(state)
@@ -100,7 +100,7 @@ class ServerClosings:
         await self._find_open(state, empty=False)
 
     async def _find_open(self, state: BoardState, *, empty: bool) -> None:
-        await self.ensure_known(state)
+        await self.ensure_loaded(state)
         keys = await self._index.keys(self._opened_as(state), empty=empty)
         for name, closing in state.closing.items():
             instances = {key.instance for key in keys if key.window == name}
@@ -187,16 +187,16 @@ async def _unchanged(_: BoardState) -> None:
     return None
 
 
-def oldest_held(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
+def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
     """Return, by window, the instance of the oldest period that must stay: of a window that closes
     periods the oldest one that is not sealed, otherwise as in `oldest`."""
-    held = dict(oldest)
-    for name in state.closing.keys() & held.keys():
-        held[name] = min([held[name], *_unsealed(state, name)])
-    return held
+    kept = dict(oldest)
+    for name in state.closing.keys() & kept.keys():
+        kept[name] = min([kept[name], *_unsealed(state, name)])
+    return kept
 
 
-def is_held(state: BoardState, key: RankingKey) -> bool:
+def is_unsealed(state: BoardState, key: RankingKey) -> bool:
     """Return whether the ranking of a period must stay since the period is not sealed yet."""
     closing = state.closing.get(key.window)
     if closing is None:

@@ -15,7 +15,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
-from .closing import is_held, oldest_held
+from .closing import is_unsealed, oldest_unsealed
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
@@ -81,7 +81,9 @@ class DueWork(RegisteredBoards):
     def due_work(self, state: BoardState, now_ms: int) -> Due:
         """Return the work that is due for the scopes of a board."""
         due = due_of(state.number, state.rules, state.floors, now_ms)
-        return replace(due, oldest_ms=oldest_held(state, due.oldest_ms)) if state.closing else due
+        return (
+            replace(due, oldest_ms=oldest_unsealed(state, due.oldest_ms)) if state.closing else due
+        )
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Continue the passes of a board, by one share of work for each window whose pass is not
@@ -128,12 +130,12 @@ class DueWork(RegisteredBoards):
         """Do the work of a board that is due because a period or step has ended."""
         try:
             await self.rotate_step(state, now_ms)
-            await self.closings.ensure_known(state)
+            await self.closings.ensure_loaded(state)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]
             if state.closing:
-                periods = [key for key in periods if not is_held(state, key)]
+                periods = [key for key in periods if not is_unsealed(state, key)]
             gone = {*expired(oldest_ms, periods)}
             await self.index.drop(opened_as(state), [*gone])
             kept = [key for key in periods if key not in gone]

@@ -114,7 +114,7 @@ class QueryRunner:
         if query.reads_positions:
             await self._catalog.closings.find_open(state)
             return query.plan(context)
-        await self._catalog.closings.ensure_known(state)
+        await self._catalog.closings.ensure_loaded(state)
         try:
             return query.plan(context)
         except (PeriodExpired, NotSealed, UnknownRevision):  # as far as this process knows

@@ -241,7 +241,7 @@ class ServerSealing:
     async def _seal_next(self, state: BoardState) -> int | None:
         """Seal the next closed period of a board. Return None if there is none, otherwise whether
         this process has sealed it."""
-        await self._catalog.closings.ensure_known(state)
+        await self._catalog.closings.ensure_loaded(state)
         chosen = _next_closed(state)
         if chosen is None:
             return None
