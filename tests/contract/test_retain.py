@@ -3,6 +3,7 @@ data."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +19,7 @@ from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment
 from tests.contract.reading import members, scores
 from tests.definitions import Definition, Report, WindowDef
+from tests.internals import local
 from tests.oracle import Oracle
 
 DAY = 24 * HOUR
@@ -274,3 +276,51 @@ def test_a_board_whose_last_periods_wait_for_their_seal_is_not_listed(
             store.top("b")
         store.seal()
         assert names(store) == ["other"]
+
+
+def test_a_board_whose_payouts_are_not_made_yet_stays(
+    tmp_path: Path, clock: laurels.ManualClock
+) -> None:
+    prizes = {"list": [{"name": "gold", "ranks": [1, 1]}]}
+    with (
+        patch.object(SealingThread, "start"),
+        laurels.open(tmp_path, clock=clock) as store,
+    ):
+        windows = [{"type": "day", "prizes": prizes}]
+        store.create(laurels.Board("b", windows=windows, ends=ENDS, retain="1d"))
+        store.submit("b", "ann", 1)
+        clock.set(GONE + 2_500)
+        for _ in range(2):
+            assert names(store) == ["b"]
+            assert members(store.top("b")) == ["ann"]
+            figures = asyncio.run(local(store).figures(None))
+            assert figures.unpaid == [("b", 2.5)]
+            store.seal()
+        [payout] = store.payouts("b")
+        store.confirm("b", payout.id, "paid")
+        assert names(store) == []
+        assert asyncio.run(local(store).figures(None)).unpaid == []
+
+
+def test_a_board_whose_payouts_cannot_be_read_stays(
+    tmp_path: Path, clock: laurels.ManualClock
+) -> None:
+    prizes = {"list": [{"name": "gold", "ranks": [1, 1]}]}
+    folder = tmp_path / "boards"
+    with laurels.open(folder, clock=clock) as store:
+        windows = [{"type": "day", "prizes": prizes}]
+        store.create(laurels.Board("b", windows=windows, ends=ENDS, retain="1d"))
+        store.submit("b", "ann", 1)
+        clock.set(ENDS + 6 * MINUTE)
+        store.seal()
+    (folder / "payouts.db").rename(tmp_path / "payouts.db")
+    clock.set(GONE)
+    with laurels.open(folder, clock=clock) as store:
+        assert names(store) == ["b"]
+        assert members(store.top("b")) == ["ann"]
+    (tmp_path / "payouts.db").rename(folder / "payouts.db")
+    with laurels.open(folder, clock=clock) as store:
+        assert names(store) == ["b"]
+        [payout] = store.payouts("b")
+        store.confirm("b", payout.id, "paid")
+        assert names(store) == []

@@ -15,6 +15,8 @@ import heapq
 from collections.abc import Collection, Iterable
 from itertools import islice
 
+from laurels.errors import StorageFailed
+from laurels.errors.payouts import PayoutsMissing
 from laurels.model.labels import ALL
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -52,7 +54,7 @@ class AdvancedBoards(Boards):
         self.closings = CloseSchedule(
             index, self.find_by_number, self.time_of, self.source_positions, self.advance
         )
-        self._kept_gone: set[int] = set()
+        self._kept_gone: dict[int, bool] = {}
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str, str], None] = {}
         self._advancing = False
@@ -70,17 +72,41 @@ class AdvancedBoards(Boards):
 
     def _remove_gone(self) -> None:
         """Remove the boards that are no longer retained, except those with periods that are not in
-        the archive yet."""
+        the archive yet, or with payouts that are not confirmed."""
         for state in self.take_unretained(self.clock_ms):
-            if state.closing and self.closings.has_unsealed(state):
-                self._kept_gone.add(state.number)
-            else:
-                self.remove_unretained(state)
+            self._remove_or_keep(state)
 
     def _remove_if_gone(self, state: BoardState) -> None:
-        """Remove a board that was kept until its last period was sealed."""
-        if state.number in self._kept_gone and not self.closings.has_unsealed(state):
+        """Remove a board that was kept until its last period was sealed and its last payout was
+        confirmed."""
+        if state.number in self._kept_gone:
+            self._remove_or_keep(state)
+
+    def _remove_or_keep(self, state: BoardState) -> None:
+        """Remove a board that is no longer retained, or note why it is kept."""
+        is_unsealed = bool(state.closing) and self.closings.has_unsealed(state)
+        has_open_payouts = self._has_open_payouts(state)
+        if is_unsealed or has_open_payouts:
+            has_prizes = any("prizes=" in text for text in state.board.windows)
+            self._kept_gone[state.number] = has_open_payouts or has_prizes
+        else:
             self.remove_unretained(state)
+
+    def _has_open_payouts(self, state: BoardState) -> bool:
+        """Return whether a board has payouts that are not confirmed. If their file cannot be read,
+        the board may have some."""
+        if not state.closing or self.payouts is None:
+            return False
+        try:
+            return self.payouts.open_on(state.uid) > 0
+        except (StorageFailed, PayoutsMissing):
+            return True
+
+    def outlives_retain(self, state: BoardState) -> bool:
+        """Return whether a board that is no longer retained stays, since payouts of it are not
+        confirmed, or not made yet. The time of the fold must have reached the end of `retain`.
+        O(1), and takes no lock."""
+        return self._kept_gone.get(state.number, False)
 
     def remove_unretained(self, state: BoardState) -> None:
         """Remove a board that is no longer retained."""
@@ -93,7 +119,7 @@ class AdvancedBoards(Boards):
         self._stale_from.pop(number, None)
         self.refreshes.forget(number)
         self.closings.forget(number)
-        self._kept_gone.discard(number)
+        self._kept_gone.pop(number, None)
         for each in [each for each in self._passes if each[0] == number]:
             del self._passes[each]
 

@@ -19,6 +19,8 @@ from laurels.model.labels import (
     scope_named,
 )
 from laurels.model.validation import safe_repr
+from laurels.model.windows.kinds import Window
+from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MIN_MS
 
 from .board_state import BoardState
@@ -48,7 +50,9 @@ from .zeros import zeros_in
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     """The periods that a window keeps, and those that are not sealed yet, newest first. A period is
     `final` once no event can change its standings any more. Until then, `waits_for` has the sources
-    that the end of the period waits for."""
+    that the end of the period waits for. If a board stays after its `retain` since payouts are not
+    confirmed, `waits_for` is `payouts` for their periods, and for the oldest one in place of those
+    that are not in the list."""
 
     verb = "periods"
     path = "periods"
@@ -80,6 +84,7 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
             for period, end in zip(kept, ends, strict=True)
         ]
         seals = [seal_of(state, window, each) for each in kept]
+        unpaid = _unpaid(now, window, kept)
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
             return [
@@ -90,7 +95,9 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
                     total=result.total,
                     current=period is kept[0],
                     final=end.final,
-                    waits_for=_waits_for(state, end, reached),
+                    waits_for=("payouts",)
+                    if window.instance_of(period) in unpaid
+                    else _waits_for(state, end, reached),
                     state=reached,
                     entries=_entries(reached, seal),
                     digest=None if seal is None else seal.digest.hex(),
@@ -115,6 +122,17 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
     def _size_of(self, now: QueryContext, key: RankingKey) -> ReadRequest:
         return ReadRequest(key)
+
+
+def _unpaid(now: QueryContext, window: Window, listed: Sequence[Period]) -> set[int]:
+    """Return the instances of the listed periods of a window for which a board stays after its
+    `retain`, since their payouts are not confirmed. O(1) before its time is over."""
+    state = now.state
+    if now.payouts is None or not state.closing or not state.rules.is_gone(now.now_ms):
+        return set()
+    instances = {*map(window.instance_of, listed)}
+    unpaid = {*now.payouts.open_periods(state.uid, window.name)}
+    return unpaid if unpaid <= instances else {*unpaid, min(instances)}
 
 
 def _waits_for(board: BoardState, end: Finality, state: PeriodState) -> tuple[str, ...]:

@@ -117,6 +117,7 @@ class Fold(WholeBoards):
                     state.views.clear()
                     self._publish(state, record)
                 self._record(state, disqualify_block(state.rules, record))
+                self._remove_if_gone(state)
             case records.Position():
                 self._set_position(record.board, record.position)
                 self._record(state, position_block(record))
@@ -230,6 +231,7 @@ class Fold(WholeBoards):
             self.move_time(state, record.now_ms)
             state.changes += 1
             self._record(state, confirm_block(record))
+            self._remove_if_gone(state)
 
     def _emit(self, record: records.EmitPayouts) -> None:
         """Enter payouts in the list of due payouts. Boards that keep changes record them."""
@@ -267,6 +269,7 @@ class Fold(WholeBoards):
         kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
         closing, definition = state.rules.closing, state.board.to_json()
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
+        self._kept_gone.pop(state.number, None)
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
         # Rolling and refreshed windows stop at the end of the board. With a later end they

@@ -205,6 +205,10 @@ class PayoutBook(Protocol):
     def open_on(self, uid: str) -> int:
         """Return how many payouts of a board are neither confirmed nor superseded."""
 
+    def open_periods(self, uid: str, window: str) -> list[int]:
+        """Return the instances of a window's periods with payouts that are neither confirmed nor
+        superseded."""
+
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded, on all
         boards."""

@@ -71,7 +71,8 @@ class RecordedBoards(AdvancedBoards):
         if not rules.changes_ms:
             self.remove_board(state.number)
             return
-        self._end(state, WriteBlock(0, removal_tag(state), rules.gone_ms, "delete"))
+        removed_ms = max(rules.gone_ms, state.now_ms)  # later if it waited for its payouts
+        self._end(state, WriteBlock(0, removal_tag(state), removed_ms, "delete"))
 
     def _end(self, state: BoardState, block: WriteBlock) -> None:
         """Record the last change of a board, and remove everything else of the board."""

@@ -227,6 +227,9 @@ class StoreFigures(Struct, frozen=True):
     unsealed: Sequence[tuple[str, float]] = ()
     """For each board with closed periods that are not sealed yet, for how many seconds the oldest
     of them has waited."""
+    unpaid: Sequence[tuple[str, float]] = ()
+    """For each board that stays after its `retain` since payouts are not confirmed, for how many
+    seconds it has stayed."""
     snapshot_taken: float | None = None
     """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0

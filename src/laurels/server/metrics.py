@@ -276,6 +276,14 @@ class Exposed(Collector):
             ),
             self._figures.unsealed,
         )
+        yield _by_board(
+            GaugeMetricFamily(
+                "laurels_board_unpaid_seconds",
+                "How long a board has stayed after its retain, as payouts are not confirmed.",
+                labels=["board"],
+            ),
+            self._figures.unpaid,
+        )
         scopes = GaugeMetricFamily(
             "laurels_board_scopes",
             "Scopes of a board that have members, by the names of their labels.",

@@ -434,7 +434,9 @@ class LocalReads(LocalState):
             for board in self.definitions()
             if is_visible is None or is_visible(board.name)
         ]
-        of_boards = figures_of(map(self.board_stats, names[:BOARDS_SHOWN]))
+        of_boards = replace(
+            figures_of(map(self.board_stats, names[:BOARDS_SHOWN])), unpaid=self._unpaid(names)
+        )
         if is_visible is not None:
             return of_boards
         store = self.stats()
@@ -447,6 +449,18 @@ class LocalReads(LocalState):
             write_failures=self.write_failures.count,
             writable=self.write_failures.reason is None,
         )
+
+    def _unpaid(self, names: Sequence[str]) -> list[tuple[str, float]]:
+        """Return the boards that stay after their `retain` until their payouts are confirmed, each
+        with the seconds since."""
+        with self.reading():
+            fold = self.advanced_fold()
+            kept = [fold.boards[name] for name in names[:BOARDS_SHOWN] if name in fold.boards]
+            return [
+                (state.board.name, (fold.clock_ms - state.rules.gone_ms) / 1_000)
+                for state in kept
+                if fold.outlives_retain(state)
+            ]
 
     def snapshot_taken(self) -> float | None:
         """Return the time of the newest snapshot, in seconds since 1970; None if there is no

@@ -171,8 +171,14 @@ class LocalState(Paced):
         return state
 
     def _is_gone(self, state: BoardState) -> bool:
-        """Return whether a board is no longer retained."""
-        return not self._event_time and state.rules.is_gone(self._now())
+        """Return whether a board is no longer retained. One whose payouts are not confirmed stays.
+        Takes no lock, unless the board is the first to be found that its time is over."""
+        if self._event_time or not state.rules.is_gone(self._now()):
+            return False
+        if state.closing and self._fold.clock_ms < state.rules.gone_ms:
+            with self._lock:
+                self._advance_clock()
+        return not self._fold.outlives_retain(state)
 
     def audit(self, board: str | None, before: str | None, limit: int) -> AuditPage:
         """Return a page of the audit log."""

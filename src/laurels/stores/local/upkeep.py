@@ -108,7 +108,6 @@ class LocalUpkeep(LocalCommits):
             rebuilt = self._advance_to_own_time(self._refolded())
             with self._lock:
                 rebuilt.recorder = self._changes
-                rebuilt.payouts = self.payouts
                 self._fold = rebuilt
 
         with self._snapshot_scheduler.exclusive():
@@ -118,7 +117,9 @@ class LocalUpkeep(LocalCommits):
         return refold(self._log, self._snapshots(), self._new_index)
 
     def _advance_to_own_time(self, fold: Fold) -> Fold:
-        """Advance another fold of the same log to the time of the store's fold, and return it."""
+        """Advance another fold of the same log to the time of the store's fold, and return it. The
+        payouts decide which boards stay after their `retain`."""
+        fold.payouts = self.payouts
         fold.event_time = self._event_time
         fold.advance_clock(self._fold.clock_ms)
         for state in self._fold.boards.values():

@@ -204,4 +204,5 @@ class AllBoards(PlacedStores):
             changes_lost=[each for each in figures.changes_lost if served(each[0]) == number],
             changes_used=[each for each in figures.changes_used if served(each[0]) == number],
             unsealed=[each for each in figures.unsealed if served(each[0]) == number],
+            unpaid=[each for each in figures.unpaid if served(each[0]) == number],
         )

@@ -60,6 +60,7 @@ def merged_figures(
         changes_lost=_joined([each.changes_lost for each in figures]),
         changes_used=_joined([each.changes_used for each in figures]),
         unsealed=_joined([each.unsealed for each in figures]),
+        unpaid=_joined([each.unpaid for each in figures]),
         write_failures=sum([each.write_failures for each in figures]),
         writable=all(each.writable for each in figures),
         stores=answering,

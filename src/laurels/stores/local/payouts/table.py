@@ -18,6 +18,7 @@ from .emission import DUE_SCHEMA, Emission
 from .file import PayoutFile
 from .rows import COLUMNS, FIELDS, row_of
 
+_OPEN = "published AND superseded IS NULL AND reference IS NULL"
 _SCHEMA = (
     f"""CREATE TABLE IF NOT EXISTS payout (
     serial INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS.replace('"id"', '"id" TEXT UNIQUE')},
@@ -25,6 +26,7 @@ _SCHEMA = (
     erased INTEGER NOT NULL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS of_board ON payout (board, due_ms, serial)",
     "CREATE INDEX IF NOT EXISTS of_period ON payout (uid, window, instance, revision)",
+    f"CREATE INDEX IF NOT EXISTS open_of_board ON payout (uid, window, instance) WHERE {_OPEN}",
     *DUE_SCHEMA,
 )
 _ADDED = {"payout": {"tag": "INTEGER", "erased": "INTEGER NOT NULL DEFAULT 0"}}
@@ -35,7 +37,6 @@ _INSERT = (
     f"VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
 )
 _PERIOD = "uid = ? AND window = ? AND instance = ?"
-_OPEN = "published AND superseded IS NULL AND reference IS NULL"
 _STATES = {
     "pending": f"{_OPEN} AND due_ms > :now",
     "due": f"{_OPEN} AND due_ms <= :now",
@@ -227,6 +228,15 @@ class PayoutTable:
     def open_on(self, uid: str) -> int:
         """Return how many payouts of a board are open."""
         return self._count("uid = ?", uid)
+
+    def open_periods(self, uid: str, window: str) -> list[int]:
+        """Return the instances of a window's periods with open payouts, in ascending order."""
+        rows = self._file.rows(
+            "SELECT DISTINCT instance FROM payout "
+            f"WHERE uid = ? AND window = ? AND {_OPEN} ORDER BY instance",
+            (uid, window),
+        )
+        return [instance for [instance] in rows]
 
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are open."""
