@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels.flows.copying.copying import copy_board
-from laurels.stores.redis.index.hidings import BoardHidings
+from laurels.stores.redis.index.hidings import HidingWrites
 from tests.internals import copies_of
 
 from .conftest import NOW
@@ -92,7 +92,7 @@ def test_a_change_on_all_boards_that_was_interrupted_is_completed(
         one.create(laurels.Board(f"b{i}", changes="1d"))
         one.submit_many(f"b{i}", [("ann", 2), ("bob", 1)])
         assert listed(other, f"b{i}") == ["ann", "bob"]
-    take_up, calls = BoardHidings.take_up, 0
+    take_up, calls = HidingWrites.take_up, 0
 
     async def killed(*arguments: Any, **more: Any) -> None:
         nonlocal calls
@@ -101,7 +101,7 @@ def test_a_change_on_all_boards_that_was_interrupted_is_completed(
             raise Killed
         await take_up(*arguments, **more)
 
-    with patch.object(BoardHidings, "take_up", killed), pytest.raises(Killed):
+    with patch.object(HidingWrites, "take_up", killed), pytest.raises(Killed):
         one.hide(None, "ann", "bot")
     other.hide(None, "bob", "another bot")
     for i in range(12):
@@ -120,7 +120,7 @@ def test_an_interrupted_hiding_on_a_board_in_shards_is_recorded(
     members = [f"m{i}" for i in range(9)]
     one.submit_many("b", [(member, 1) for member in members])
     for member in members:
-        with patch.object(BoardHidings, "record_hidden", side_effect=Killed), suppress(Killed):
+        with patch.object(HidingWrites, "record_hidden", side_effect=Killed), suppress(Killed):
             one.hide("b", member, "bot")
         assert other.rank("b", member) is None
     hides = [change.member for change in other.changes("b") if change.kind == "hide"]

@@ -10,8 +10,8 @@ from laurels.sql.hidden_rows import row_of_hiding
 from laurels.sql.payout_rows import payout_key
 from laurels.sql.texts import escape
 
-from .board_state import BoardState
 from .rows import Flush, Period
+from .written_board import WrittenBoard
 
 AT_ONCE = 500
 """The maximum number of members or rows in a statement."""
@@ -48,7 +48,7 @@ class SeasonRows:
                     *(board, *group, *kept),
                 )
 
-    def write(self, board: str, flush: Flush, board_state: BoardState, now_ms: int) -> None:
+    def write(self, board: str, flush: Flush, board_state: WrittenBoard, now_ms: int) -> None:
         """Write closed periods, hidden members and confirmed payouts."""
         self.write_closed(board, flush.closed, board_state)
         hidden: list[Row] = []
@@ -71,7 +71,7 @@ class SeasonRows:
         self,
         board: str,
         closed: Mapping[Period, tuple[int | None, int]],
-        board_state: BoardState,
+        board_state: WrittenBoard,
     ) -> None:
         """Write closed periods."""
         rows: list[Row] = [
@@ -82,7 +82,7 @@ class SeasonRows:
         if board_state.closed is not None:
             board_state.closed.update(closed)
 
-    def load_closed(self, page: SinkPage, board_state: BoardState) -> None:
+    def load_closed(self, page: SinkPage, board_state: WrittenBoard) -> None:
         """Read which periods are closed, unless that is known. A sink that starts over gets them
         again with the entries."""
         if page.restarts:
@@ -96,7 +96,7 @@ class SeasonRows:
             board_state.closed = {(window, period) for window, period in rows}
 
     def delete_expired(
-        self, board: str, board_state: BoardState, unsealed: Mapping[str, Sequence[str]]
+        self, board: str, board_state: WrittenBoard, unsealed: Mapping[str, Sequence[str]]
     ) -> None:
         """Delete the rows of periods that the board no longer keeps, unless this was done since the
         last period ended. The periods in `unsealed` stay for now."""

@@ -26,11 +26,11 @@ from laurels.sql.making import make_tables
 from laurels.sql.tables import Tables
 from laurels.sql.texts import bucket_of, escape
 
-from .board_state import BoardState
 from .payouts import payout_rows
 from .rows import GENERATION_BITS, Flush, flush_of
 from .season_rows import SeasonRows
 from .seasons import SeasonsOfBoard, Staged, complete
+from .written_board import WrittenBoard
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class LedgerTarget:
         self._database_thread = ThreadPoolExecutor(1, "laurels-ledger")
         self._row_thread = ThreadPoolExecutor(1, "laurels-ledger-rows")
         self._connection: Any = None
-        self._boards: dict[str, BoardState] = {}
+        self._boards: dict[str, WrittenBoard] = {}
 
     async def open(self) -> None:
         """Connect, and create missing tables. Raises LedgerTooNew."""
@@ -85,7 +85,7 @@ class LedgerTarget:
         board_state = self._boards.get(page.board)
         if page.definition is not None:
             if board_state is None or board_state.definition != page.definition:
-                board_state = self._boards[page.board] = BoardState(page.definition)
+                board_state = self._boards[page.board] = WrittenBoard(page.definition)
         elif board_state is None or any(
             change.kind in ("create", "change") for change in page.changes
         ):
@@ -120,7 +120,7 @@ class LedgerTarget:
             return await self._store.get(board)
         return None
 
-    async def _stage(self, page: SinkPage, board_state: BoardState) -> Staged | None:
+    async def _stage(self, page: SinkPage, board_state: WrittenBoard) -> Staged | None:
         """Fetch the sealed periods and payouts of which a page tells. A board that is deleted
         already has no archive that could be read."""
         if page.definition is not None:
@@ -132,7 +132,7 @@ class LedgerTarget:
 
         return await seasons.stage(page.changes, run)
 
-    async def _unsealed(self, page: SinkPage, board_state: BoardState) -> dict[str, list[str]]:
+    async def _unsealed(self, page: SinkPage, board_state: WrittenBoard) -> dict[str, list[str]]:
         """Return the periods that are not sealed yet, of each window that closes periods and whose
         oldest kept period is another one than before."""
         latest_ms = max(board_state.latest_ms, *[change.at_ms for change in page.changes])
@@ -146,14 +146,14 @@ class LedgerTarget:
             if window in oldest and board_state.deleted_before_ms.get(window) != oldest[window]
         }
 
-    def _seasons(self, board_state: BoardState) -> SeasonsOfBoard:
+    def _seasons(self, board_state: WrittenBoard) -> SeasonsOfBoard:
         definition = board_state.definition
         prefix = self._tables.prefix
         return SeasonsOfBoard(self._store, self._dialect, prefix, definition, self._now_ms)
 
-    async def _load_definition(self, board: str) -> BoardState:
+    async def _load_definition(self, board: str) -> WrittenBoard:
         definition = await self._store.get(board)
-        self._boards[board] = board_state = BoardState(definition)
+        self._boards[board] = board_state = WrittenBoard(definition)
         return board_state
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -223,7 +223,7 @@ class LedgerTarget:
     def _deliver(
         self,
         page: SinkPage,
-        board_state: BoardState,
+        board_state: WrittenBoard,
         staged: Staged | None,
         unsealed: Mapping[str, Sequence[str]],
     ) -> None:
@@ -254,7 +254,7 @@ class LedgerTarget:
         self._season_rows.delete_expired(page.board, board_state, unsealed)
 
     def _flushes(
-        self, changes: Sequence[Change], generation: int, board_state: BoardState
+        self, changes: Sequence[Change], generation: int, board_state: WrittenBoard
     ) -> Iterator[Flush]:
         """Yield the writes for the changes of a page, in shares. While the database carries out the
         writes of a share, a second thread prepares the writes of the next share."""
@@ -355,7 +355,7 @@ class LedgerTarget:
             group = rows[start : start + ROWS_A_STATEMENT]
             self._dialect.upsert(self._connection, self._tables.name(table), types, key, group)
 
-    def _write_definition(self, board: str, board_state: BoardState, generation: int) -> None:
+    def _write_definition(self, board: str, board_state: WrittenBoard, generation: int) -> None:
         definition = board_state.definition
         row = (board, escape(definition.title), definition.to_json().decode(), generation)
         self._upsert("boards", self._tables.boards, 1, [row])

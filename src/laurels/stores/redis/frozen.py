@@ -29,7 +29,7 @@ SCOPES = 500
 ATTEMPTS = 100
 
 
-class FrozenPeriod(NamedTuple):
+class PeriodToSeal(NamedTuple):
     """A closed period to be sealed, as it was defined at its closing."""
 
     window: str
@@ -43,20 +43,20 @@ class FrozenPeriod(NamedTuple):
         return RankingKey(number, self.window, self.instance, scope)
 
 
-def frozen_period(window: str, instance: int, closed: ClosedPeriod) -> FrozenPeriod:
+def period_to_seal(window: str, instance: int, closed: ClosedPeriod) -> PeriodToSeal:
     """Return a closed period with the definition at its closing."""
     board = Board.from_json(closed.definition)
-    return FrozenPeriod(window, instance, closed, board, board.rules())
+    return PeriodToSeal(window, instance, closed, board, board.rules())
 
 
-class FrozenRankings:
+class RankingsToSeal:
     """The rankings of one closed period. `secret` returns so many random bytes."""
 
     def __init__(
         self,
         catalog: BoardCatalog,
         state: BoardState,
-        period: FrozenPeriod,
+        period: PeriodToSeal,
         secret: Callable[[int], bytes],
     ) -> None:
         self._catalog = catalog

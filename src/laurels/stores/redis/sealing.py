@@ -38,7 +38,7 @@ from laurels.stores.intake.tags import new_tag
 from laurels.stores.redis.connection.deadline import ends_in
 
 from .catalog import BoardCatalog
-from .frozen import FrozenPeriod, FrozenRankings, frozen_period
+from .frozen import PeriodToSeal, RankingsToSeal, period_to_seal
 from .ledgers import ArchiveSettings, Ledger, Ledgers
 from .outdated import ClosingsMoved, DefinitionOutdated, PlanExpired, StepNotReady
 from .remote import opened_as
@@ -246,9 +246,9 @@ class ServerSealing:
         if chosen is None:
             return None
         ledger = self._ledgers.named(state.board.ledger)
-        return int(await self._seal_period(state, frozen_period(*chosen), ledger))
+        return int(await self._seal_period(state, period_to_seal(*chosen), ledger))
 
-    async def _seal_period(self, state: BoardState, period: FrozenPeriod, ledger: Ledger) -> bool:
+    async def _seal_period(self, state: BoardState, period: PeriodToSeal, ledger: Ledger) -> bool:
         """Seal a period. Return False if another process is doing that, or has done it."""
         opened = opened_as(state)
         if not await self._catalog.index.take_lease(opened, self._token, LEASE_MS):
@@ -266,7 +266,7 @@ class ServerSealing:
             with suppress(LaurelsError), ends_in(RELEASE_SECONDS, anew=True):
                 await self._catalog.index.take_lease(opened, self._token, 0)
 
-    async def _write(self, state: BoardState, period: FrozenPeriod, ledger: Ledger) -> SealedPeriod:
+    async def _write(self, state: BoardState, period: PeriodToSeal, ledger: Ledger) -> SealedPeriod:
         """Write the standings of a period to the ledger, and return its seal: that of the ledger,
         if the ledger has the complete period already."""
         prizes = prizes_in(period.board, period.window)
@@ -286,7 +286,7 @@ class ServerSealing:
         digest = DigestOfPieces()
         pieces: list[SealedRanking | SealedRows] = []
         size = 0
-        async for piece in FrozenRankings(self._catalog, state, period, self._secret).pieces():
+        async for piece in RankingsToSeal(self._catalog, state, period, self._secret).pieces():
             digest.add(piece)
             pieces.append(piece)
             size += piece.size if isinstance(piece, SealedRows) else 1
@@ -304,7 +304,7 @@ class ServerSealing:
         return seal
 
     async def _record(
-        self, state: BoardState, period: FrozenPeriod, seal: SealedPeriod, ledger: Ledger
+        self, state: BoardState, period: PeriodToSeal, seal: SealedPeriod, ledger: Ledger
     ) -> bool:
         """Record the seal of a period that is complete in the ledger."""
         window = state.rules.windows[period.window]
@@ -340,7 +340,7 @@ class ServerSealing:
 class _LedgerWrite:
     """The transactions that write a period to a ledger. They may block."""
 
-    def __init__(self, ledger: Ledger, revision: SealedRevision, period: FrozenPeriod) -> None:
+    def __init__(self, ledger: Ledger, revision: SealedRevision, period: PeriodToSeal) -> None:
         self._ledger = ledger
         self._revision = revision
         self._period = period
@@ -430,7 +430,7 @@ def _next_closed(state: BoardState) -> tuple[str, int, Any] | None:
     return name, instance, state.closing[name].closed[instance]
 
 
-def _trimmed(state: BoardState, period: FrozenPeriod) -> list[int]:
+def _trimmed(state: BoardState, period: PeriodToSeal) -> list[int]:
     """Return the instances that leave the archive when a period is sealed."""
     rule = state.rules.closing.get(period.window)
     if rule is None or not rule.archive:

@@ -30,7 +30,7 @@ def decode_stored(text: bytes | str) -> Hiding:
     return _hidings.decode(text)
 
 
-class BoardHidings(BoardWrites):
+class HidingWrites(BoardWrites):
     """The calls of the index that hide members and show them again, for the first shard of a
     board."""
 

@@ -10,7 +10,7 @@ from laurels.stores.redis.remote import Opened
 
 from .batch_counting import BatchCounting
 from .closing import PeriodClosing
-from .hidings import BoardHidings
+from .hidings import HidingWrites
 from .layout import describe, is_alike, layout_of, unverified
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
@@ -21,7 +21,7 @@ from .tracking import ShardTracking
 class RedisIndex(
     BatchCounting,
     RequestReading,
-    BoardHidings,
+    HidingWrites,
     PeriodClosing,
     PeriodExpiry,
     RankingAudit,

@@ -10,9 +10,9 @@ from laurels.timeline.instants import MIN_MS
 from .rows import Period
 
 
-class BoardState:
-    """The state of a board in this process: its definition, the time of its latest change, and
-    which periods were deleted."""
+class WrittenBoard:
+    """The state of a board that a ledger is writing: its definition, the time of its latest
+    change, and which periods were deleted."""
 
     def __init__(self, definition: Board) -> None:
         self.definition = definition
