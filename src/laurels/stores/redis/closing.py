@@ -53,12 +53,9 @@ class ServerClosings:
         self._index = index
         self._opened_as = opened_as
         self._event_time = event_time
-        self.unsealed: set[int] = set()
-        """The numbers of boards with closed periods that are not sealed, as far as this process
-        knows."""
-        self.settle: Callable[[BoardState], Awaitable[bool]] = _settled
-        """Closes and seals all periods of a board that is no longer retained. Returns whether that
-        is done."""
+        self.unsealed: dict[str, set[int]] = {}
+        """By ledger, the numbers of boards with closed periods that are not sealed, as far as this
+        process knows, and of boards that are to be removed when all their periods are sealed."""
         self.update_hidden: Callable[[BoardState], Awaitable[None]] = _unchanged
         """Reads who is hidden on a board."""
 
@@ -86,9 +83,20 @@ class ServerClosings:
         state.excluded.clear()
         state.views.clear()
         if any(closing.closed for closing in read.values()):
-            self.unsealed.add(state.number)
+            self.note_unsealed(state)
         else:
-            self.unsealed.discard(state.number)
+            self.forget(state.board.ledger, state.number)
+
+    def note_unsealed(self, state: BoardState) -> None:
+        """Record that a board has periods to be sealed."""
+        self.unsealed.setdefault(state.board.ledger, set()).add(state.number)
+
+    def forget(self, ledger: str, number: int) -> None:
+        """Record that a board has no periods to be sealed into a ledger."""
+        numbers = self.unsealed.get(ledger, set())
+        numbers.discard(number)
+        if not numbers:
+            self.unsealed.pop(ledger, None)
 
     async def ensure_loaded(self, state: BoardState) -> None:
         """Read what was closed and sealed, unless this process has read it before."""
@@ -177,10 +185,6 @@ class ServerClosings:
                     return True
                 scopes = await self._index.scopes(opened, form, scopes[-1], LISTED)
         return False
-
-
-async def _settled(_: BoardState) -> bool:
-    return True
 
 
 async def _unchanged(_: BoardState) -> None:

@@ -29,14 +29,18 @@ from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
+from .sealing_tasks import SealingTasks
 
 
 class RecordWrites:
     """Carries out writes of one record."""
 
-    def __init__(self, catalog: BoardCatalog, sealing: ServerSealing) -> None:
+    def __init__(
+        self, catalog: BoardCatalog, sealing: ServerSealing, sealing_tasks: SealingTasks
+    ) -> None:
         self._catalog = catalog
         self._sealing = sealing
+        self._sealing_tasks = sealing_tasks
 
     def _note_passes_due(self, state: BoardState) -> None:
         """Record that a pass may be due, since a write may have taken members out of the head of a
@@ -134,6 +138,8 @@ class RecordWrites:
         rules = board.rules()
         self._sealing.ensure_ledger(board)
         await self._catalog.remove_gone()
+        if (earlier := self._catalog.registry.gone.get(board.name)) is not None:
+            await self._sealing_tasks.wait_for_removal(earlier)
         if board.name in self._catalog.registry.gone:
             raise PeriodsUnsealed(
                 f"closed periods of the earlier board {quoted(board.name)} are not in the archive"

@@ -65,18 +65,39 @@ class RegisteredBoards:
 
     async def remove_gone(self) -> None:
         """Remove from the server the data of boards that are no longer retained. Skip boards that
-        another process has already removed."""
+        another process has already removed. Boards that close periods are removed when these are
+        sealed, which is done in the background."""
         self.set_gone()
         await self.deletions.forget_expired()
         if not self.registry.gone:
             return
-        for name, state in list(self.registry.gone.items()):
-            if state.closing and not await self.closings.settle(state):
-                continue
-            if self.registry.gone.get(name) is state:
-                with suppress(BoardMoving):  # it is removed after the move
-                    await self.deletions.delete(state, state.rules.gone_ms, new_tag())
+        for state in list(self.registry.gone.values()):
+            if state.closing:
+                self.closings.note_unsealed(state)
+            else:
+                await self._remove(state)
         await self.remove_deleted()
+
+    async def remove_settled(self, state: BoardState) -> None:
+        """Remove the data of a board that is no longer retained and whose periods are sealed."""
+        await self._remove(state)
+        await self.remove_deleted()
+        self.closings.forget(state.board.ledger, state.number)
+
+    async def _remove(self, state: BoardState) -> None:
+        """Remove a board that is no longer retained, unless another process has done it."""
+        if self.registry.gone.get(state.board.name) is state:
+            with suppress(BoardMoving):  # it is removed after the move
+                await self.deletions.delete(state, state.rules.gone_ms, new_tag())
+
+    def find_retained_or_gone(self, number: int) -> BoardState | None:
+        """Return the board with a number, also if it is no longer retained and not removed yet;
+        None if there is none. O(boards that are not removed yet) for the latter."""
+        state = self.boards.find_by_number(number)
+        if state is not None:
+            return state
+        gone = [state for state in self.registry.gone.values() if state.number == number]
+        return gone[0] if gone else None
 
     async def reload_board(self, state: BoardState) -> None:
         """Read the definitions again, and register this board on the server if it still exists.

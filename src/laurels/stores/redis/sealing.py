@@ -7,10 +7,8 @@ not needed for correctness, since the ledger completes only one of several write
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,8 +24,7 @@ from laurels.core.sealed_contents import (
     SealedRevision,
     SealedRows,
 )
-from laurels.core.stats import Sealed
-from laurels.errors import Closed, LaurelsError
+from laurels.errors import LaurelsError, NotReady
 from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
 from laurels.errors.ledger import FinalOvertaken
 from laurels.model.board import Board
@@ -48,63 +45,31 @@ LEASE_MS = 60_000
 RELEASE_SECONDS = 5
 """The time limit of releasing a lease, which ends by itself otherwise."""
 ATTEMPTS = 100
-RETRY_NS = 10_000_000_000
-"""How long after a failure sealing is tried again, in nanoseconds."""
 ROWS = 10_000
 """About how many entries are written to the ledger in one transaction."""
 WAIT_SECONDS = 0.05
 """After this many seconds it is tried again to seal a period that another process is sealing."""
 
-_log = logging.getLogger("laurels")
-
 
 class ServerSealing:
-    """Seals the closed periods of boards. `elapsed_ns` is a monotonic clock."""
+    """Seals the closed periods of boards."""
 
     def __init__(
         self,
         catalog: BoardCatalog,
         ledgers: Ledgers,
         settings: ArchiveSettings,
-        elapsed_ns: Callable[[], int],
     ) -> None:
         self._catalog = catalog
         self._ledgers = ledgers
+        self._turns: dict[str, asyncio.Lock] = {}
+        """A lock for each ledger: this process has one lease for all its tasks, so it seals one
+        period of a ledger after the other."""
         self._token = settings.token
         self._secret = settings.secret
-        self._elapsed_ns = elapsed_ns
-        self._task: asyncio.Task[None] | None = None
-        self._failed_ns: int | None = None
-        self._is_sealing = False
 
-    async def seal(self) -> Sealed:
-        """Close all periods that are due, and seal all that are closed. Wait for periods that
-        another process is sealing."""
-        await self._catalog.load()
-        with ends_in(inf, anew=True):
-            if self._task is not None:
-                await asyncio.wait([self._task])
-            self._is_sealing = True
-            try:
-                await self._catalog.remove_gone()
-                return await self._seal_all()
-            finally:
-                self._is_sealing = False
-
-    async def _seal_all(self) -> Sealed:
-        closed = sealed = 0
-        failure: LaurelsError | None = None
-        for name in sorted(self._catalog.boards.boards):
-            try:
-                closed += await self._catalog.retry_outdated(name, self._close)
-                sealed += await self.seal_board(name)
-            except LaurelsError as error:  # an error of one board must not delay the others
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return Sealed(closed, sealed)
-
-    async def _close(self, state: BoardState) -> int:
+    async def close(self, state: BoardState) -> int:
+        """Close the periods of a board that are due. Return how many this process has closed."""
         if not state.closing:
             return 0
         await self._catalog.closings.load(state)
@@ -149,104 +114,49 @@ class ServerSealing:
         if board.ledger:
             self._ledgers.named(board.ledger)
 
-    async def settle_gone(self, state: BoardState) -> bool:
-        """Close and seal all periods of a board that is no longer retained. Return False if that
-        fails, or failed a short time ago; it is then tried again."""
-        if self._has_failed():
-            return False
+    async def settle_gone(self, state: BoardState) -> int:
+        """Close and seal all periods of a board that is no longer retained. Return how many were
+        sealed. Raises NotReady, LedgerUnavailable."""
+        sealed = 0
         for _ in range(ATTEMPTS):
             try:
-                await self._close(state)
-                while await self._seal_next(state) is not None:
-                    pass
-            except LaurelsError as error:  # it must not stop the work for other boards
-                self._note_failure(state, error)
-                return False
+                await self.close(state)
+                while (done := await self._seal_next(state)) is not None:
+                    sealed += done
             except DefinitionOutdated:
-                with suppress(LaurelsError, DefinitionOutdated):
+                await self._catalog.load()
+                if self._catalog.registry.gone.get(state.board.name) is not state:
+                    return sealed  # another process has removed it
+                with suppress(DefinitionOutdated):
                     await self._catalog.hidings.update(state)
             except ClosingsMoved:
-                await self._catalog.closings.load(state)
+                await self._catalog.load_closings(state)
             except StepNotReady as error:
                 await self._catalog.advance(state, self._catalog.time_of(state), error)
             except PlanExpired as error:
                 self._catalog.note_time(state, error.now_ms)
             else:
-                return True
-        return False
+                return sealed
+        raise NotReady(f"the board {quoted(state.board.name)} kept changing before its removal")
 
     async def settle(self, state: BoardState) -> None:
         """Close and seal all periods of a board that are due, before it is deleted. Raises
         LedgerUnavailable."""
-        await self._catalog.retry_outdated(state.board.name, self._close)
+        await self._catalog.retry_outdated(state.board.name, self.close)
         await self.seal_board(state.board.name)
-
-    def waiting(self) -> list[tuple[str, float]]:
-        """Return the boards with closed periods that are not sealed, as far as this process knows,
-        and for how many seconds the oldest of them has waited."""
-        waiting = []
-        for number in sorted(self._catalog.closings.unsealed):
-            state = self._catalog.boards.find_by_number(number)
-            closings = [] if state is None else state.closing.values()
-            closed = [each.closed_ms for closing in closings for each in closing.closed.values()]
-            if state is not None and closed:
-                waited_ms = self._catalog.time_of(state) - min(closed)
-                waiting.append((state.board.name, waited_ms / 1_000))
-        return waiting
-
-    def start(self) -> None:
-        """Seal in the background what is closed, unless that is being done, or has failed a short
-        time ago."""
-        if self._is_sealing or (self._task is not None and not self._task.done()):
-            return
-        if self._catalog.closings.unsealed and not self._has_failed():
-            self._task = asyncio.get_running_loop().create_task(self._seal_in_background())
-
-    async def stop(self) -> None:
-        """End the sealing in the background. What it was about to seal stays closed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _seal_in_background(self) -> None:
-        self._failed_ns = None
-        with ends_in(inf, anew=True):
-            await self._seal_unsealed()
-
-    async def _seal_unsealed(self) -> None:
-        for number in sorted(self._catalog.closings.unsealed):
-            state = self._catalog.boards.find_by_number(number)
-            if state is None:
-                self._catalog.closings.unsealed.discard(number)
-                continue
-            try:
-                await self.seal_board(state.board.name)
-            except Closed:
-                return
-            except LaurelsError as error:
-                self._note_failure(state, error)
-
-    def _has_failed(self) -> bool:
-        """Return whether sealing has failed a short time ago."""
-        return self._failed_ns is not None and self._elapsed_ns() - self._failed_ns < RETRY_NS
-
-    def _note_failure(self, state: BoardState, error: LaurelsError) -> None:
-        self._failed_ns = self._elapsed_ns()
-        _log.warning(
-            "closed periods of the board %s could not be sealed, which is tried again: %s",
-            quoted(state.board.name),
-            error,
-        )
 
     async def _seal_next(self, state: BoardState) -> int | None:
         """Seal the next closed period of a board. Return None if there is none, otherwise whether
         this process has sealed it."""
         await self._catalog.closings.ensure_loaded(state)
-        chosen = _next_closed(state)
-        if chosen is None:
+        if _next_closed(state) is None:
             return None
         ledger = self._ledgers.named(state.board.ledger)
-        return int(await self._seal_period(state, period_to_seal(*chosen), ledger))
+        async with self._turns.setdefault(ledger.name, asyncio.Lock()):
+            chosen = _next_closed(state)  # this process may have sealed some meanwhile
+            if chosen is None:
+                return None
+            return int(await self._seal_period(state, period_to_seal(*chosen), ledger))
 
     async def _seal_period(self, state: BoardState, period: PeriodToSeal, ledger: Ledger) -> bool:
         """Seal a period. Return False if another process is doing that, or has done it."""

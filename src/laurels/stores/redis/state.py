@@ -32,6 +32,7 @@ from .query_runner import QueryRunner
 from .registry import Registry
 from .retry import Calls
 from .sealing import ServerSealing
+from .sealing_tasks import SealingTasks
 from .statistics import BoardStatistics
 from .tracking import ServerContents
 from .write_queues import WriteQueues
@@ -76,8 +77,8 @@ class RedisState(Paced):
         self.is_exact = False
         self._catalog = BoardCatalog(index, registry, clock, deletions)
         self._ledgers = Ledgers(archive.urls)
-        self._sealing = ServerSealing(self._catalog, self._ledgers, archive, elapsed_ns)
-        self._catalog.closings.settle = self._sealing.settle_gone
+        self._sealing = ServerSealing(self._catalog, self._ledgers, archive)
+        self._sealing_tasks = SealingTasks(self._catalog, self._sealing, elapsed_ns)
         self._queries = QueryRunner(self._catalog, self._ledgers)
         self.answers = Answers(
             self._catalog,
@@ -90,7 +91,7 @@ class RedisState(Paced):
         self._changes = ChangeReader(self._catalog)
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
-        self._writer = Writer(self._catalog, calls, self._sealing)
+        self._writer = Writer(self._catalog, calls, self._sealing, self._sealing_tasks)
         self.copies = ServerCopies(self._catalog, contents, self.run)
         self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock
@@ -162,7 +163,7 @@ class RedisState(Paced):
     async def _finish(self) -> None:
         self._ended = "the store is closed"
         await self._queues.finish()
-        await self._sealing.stop()
+        await self._sealing_tasks.stop()
         stop = getattr(self._clock, "stop", None)
         if stop is not None:
             await stop()

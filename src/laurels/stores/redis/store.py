@@ -42,7 +42,7 @@ class RedisStore(RedisCommits):
     def seal(self) -> Sealed:
         """Close all periods that are due, and seal all that are closed. Raises
         LedgerUnavailable."""
-        sealed: Sealed = self.run(self._sealing.seal())
+        sealed: Sealed = self.run(self._sealing_tasks.seal())
         return sealed
 
     def work(self, limit: int) -> tuple[int, int]:
@@ -53,7 +53,7 @@ class RedisStore(RedisCommits):
 
     async def _work(self, limit: int) -> tuple[int, int]:
         done = await self._catalog.work(limit)
-        self._sealing.start()
+        self._sealing_tasks.start()
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
@@ -87,7 +87,7 @@ class RedisStore(RedisCommits):
             changes_used=[(board, used) for board, _, used in changes if used],
             unsealed=[
                 each
-                for each in self._sealing.waiting()
+                for each in self._sealing_tasks.waiting()
                 if is_visible is None or is_visible(each[0])
             ],
             count=count,

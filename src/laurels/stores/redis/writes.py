@@ -42,6 +42,7 @@ from .record_writes import RecordWrites
 from .remote import PositionWrite, opened_as
 from .retry import Attempts, Calls, after
 from .sealing import ServerSealing
+from .sealing_tasks import SealingTasks
 
 SWEEP = 200
 """The number of members that a sweep processes after each submission."""
@@ -50,8 +51,14 @@ SWEEP = 200
 class Writer(RecordWrites):
     """Carries out writes."""
 
-    def __init__(self, catalog: BoardCatalog, calls: Calls, sealing: ServerSealing) -> None:
-        super().__init__(catalog, sealing)
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        calls: Calls,
+        sealing: ServerSealing,
+        sealing_tasks: SealingTasks,
+    ) -> None:
+        super().__init__(catalog, sealing, sealing_tasks)
         self._calls = calls
         self.paced = False
         """Whether a background task does the due work. If not, submissions do it."""
@@ -90,8 +97,7 @@ class Writer(RecordWrites):
             with suppress(LaurelsError, DefinitionOutdated):
                 await self._share(write.board)
                 await self._catalog.remove_gone()
-        if write.board.closing:
-            self._sealing.start()
+        self._sealing_tasks.start()
         if write.batches or write.position_record is not None:
             await self._catalog.refresh_due_windows(paced=self.paced)
 
