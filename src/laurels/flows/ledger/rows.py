@@ -29,7 +29,7 @@ Period = tuple[str, str]
 _ABSENT = (None,) * COLUMNS
 
 
-class ScoreRow(Struct, frozen=True):
+class ScoreRow(Struct, frozen=True, gc=False):
     """An entry of a ranking. `period_start` is None in the window `all`."""
 
     scores: tuple[Number | None, ...]
