@@ -13,8 +13,16 @@ import pytest
 import laurels
 from tests.calendar_by_scanning import utc_ms
 from tests.contract.deployments import IMPLEMENTATIONS, LASTING, Deployment, Implementation
+from tests.redis.writing import patient
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patient_calls() -> Iterator[None]:
+    """Let calls to an index server take as long as they need on a busy machine."""
+    with patient():
+        yield
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from laurels.stores.redis.index.closing import PeriodClosing
 from laurels.stores.redis.remote import opened_as
 from tests.contract.deployments import Divided, OnRedis
 from tests.internals import remote
+from tests.redis.writing import patient
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -53,7 +54,7 @@ def clock() -> AnyClock:
 def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock) -> Iterator[Open]:
     """Return a function that opens the same boards as one more process would."""
     place = request.param(tmp_path / "laurels-data", clock)
-    with ExitStack() as stack:
+    with ExitStack() as stack, patient():
         stack.callback(place.close)
         yield lambda: stack.enter_context(laurels.open(place.url, clock=clock))
 
