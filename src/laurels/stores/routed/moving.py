@@ -22,10 +22,9 @@ from threading import Event, Lock
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.core.commands import DeleteBoard
 from laurels.core.contents import Origin
-from laurels.errors import Closed, LaurelsError, Unavailable, UnknownBoard
-from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
+from laurels.errors import Closed, LaurelsError, Unavailable
+from laurels.errors.copies import BoardChanging, NameTaken
 from laurels.errors.placement import BoardMoving, UnknownStore
 from laurels.model.validation import quoted
 from laurels.stores.base import PortableStore, Servable
@@ -43,6 +42,7 @@ from .copy_checks import (
 from .gate import MOST_HOLD_SECONDS, WriteGate
 from .placed import PlacedStore
 from .placement import Placement
+from .removing import has_board, has_uid, remove, remove_unfinished
 from .routes import BoardRoute, BoardRoutes
 
 ATTEMPTS = 5
@@ -120,7 +120,7 @@ class Mover:
             return MovedBoard(board, to + 1)
         if self._is_unsettled(board):
             raise BoardMoving(f"the old store still has {quoted(board)}, from the last move")
-        if _has_board(target, board):
+        if has_board(target, board):
             raise NameTaken(f"the store {to + 1} has another board {quoted(board)}")
         own, other = self._stores[number].identity, self._stores[to].identity
         route = BoardRoute(own, "copying", other, uid, self._token())
@@ -285,16 +285,16 @@ class Mover:
         number, other = self._number(route.store), self._number(route.other)
         if number is None:
             return
-        has_board = _has_uid(self._stores[number].store, board, route.uid)
-        is_own = not has_board or self._stores[number].store.copies.unblock(board, route.owner)
+        is_there = has_uid(self._stores[number].store, board, route.uid)
+        is_own = not is_there or self._stores[number].store.copies.unblock(board, route.owner)
         if other is None:
             return
         if not is_own:
             pass
-        elif has_board:
-            _remove(self._stores[other].store, board, route.uid)
+        elif is_there:
+            remove(self._stores[other].store, board, route.uid)
         else:
-            _remove_unfinished(self._stores[other].store, board, route.uid)
+            remove_unfinished(self._stores[other].store, board, route.uid)
         self._routes.store(board, self._settled(board, number))
 
     def _settled(self, board: str, number: int) -> BoardRoute | None:
@@ -313,7 +313,7 @@ class Mover:
             if route.state == "moved":
                 if (other := self._number(route.other)) is None:
                     return
-                _remove(self._stores[other].store, board, route.uid)
+                remove(self._stores[other].store, board, route.uid)
             self._routes.store(board, None)
             self._placement.move(board, None)
 
@@ -341,33 +341,3 @@ class Mover:
     def _number(self, identity: str) -> int | None:
         identities = [each.identity for each in self._stores]
         return identities.index(identity) if identity in identities else None
-
-
-def _has_board(store: Servable, board: str) -> bool:
-    try:
-        store.definition(board)
-    except UnknownBoard:
-        return False
-    return True
-
-
-def _remove(store: Servable, board: str, uid: str) -> None:
-    """Remove a board of this unique id from a store, finished or not."""
-    _remove_unfinished(store, board, uid)
-    if _has_uid(store, board, uid):
-        store.write(DeleteBoard(board, is_moved=True))
-
-
-def _remove_unfinished(store: Servable, board: str, uid: str) -> None:
-    """Remove the unfinished copy of a board of this unique id from a store."""
-    unfinished = store.copies.unfinished(board)
-    if unfinished is not None and unfinished.uid == uid:
-        with suppress(CopyLost):
-            store.copies.give_up(board)
-
-
-def _has_uid(store: Servable, board: str, uid: str) -> bool:
-    try:
-        return store.copies.origin(board).uid == uid
-    except UnknownBoard:
-        return False
