@@ -7,6 +7,7 @@ import typer
 
 from laurels import config
 from laurels.stores.http import moves as calls
+from laurels.wire.placement import TakeoverMode
 
 from .errors import Usage
 from .options import AsJson, BoardName, Url
@@ -34,6 +35,20 @@ def move(
             help="For how long writes may be refused, if the last changes take longer.",
         ),
     ] = 0,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="First end the move of a service that was killed and will not start again.",
+        ),
+    ] = False,
+    target_lost: Annotated[
+        bool,
+        typer.Option(
+            "--target-lost",
+            help="Take the board over although the store that it was being moved to is lost.",
+        ),
+    ] = False,
     at: Url = DEFAULT_AT,
     json: AsJson = False,
 ) -> int:
@@ -48,12 +63,13 @@ def move(
     Examples:
       laurels move eu-1 --to 2
       laurels move eu-1 --to 2 --pause 60
+      laurels move eu-1 --take-over
       laurels move eu-1 --at http://KEY@localhost:8080
     """
     if not config.is_remote(at):
         raise Usage("expected --at to be a server at http://...; use laurels copy for stores")
     with closing(config.remote_wire(at)) as wire:
-        moved = wire.answer(calls.move(board, to, pause))
+        moved = wire.answer(calls.move(board, to, pause, _takeover(take_over, target_lost)))
     if json:
         put_json(moved)
     else:
@@ -62,3 +78,9 @@ def move(
             f"writes waited for up to {moved.held_ms:g} ms"
         )
     return 0
+
+
+def _takeover(take_over: bool, target_lost: bool) -> TakeoverMode:
+    if target_lost:
+        return "target_lost"
+    return "checked" if take_over else "none"

@@ -393,6 +393,9 @@ class Index(Protocol):
     def untrack(self, board: int, owner: str) -> bool:
         """End tracking by an owner. Return False if another owner tracks the board."""
 
+    def tracking_owner(self, board: int) -> str | None:
+        """Return the owner that tracks a board; None if it is not tracked."""
+
     def scan(self, board: int) -> Iterator[Piece]:
         """Yield the whole state of a board like `contents`. The board may change meanwhile; the
         pieces have all rows that do not change."""

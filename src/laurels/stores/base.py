@@ -26,7 +26,7 @@ from laurels.stores.board_copies import BoardCopies, MovableCopies
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.audit_page import AuditPage
 from laurels.wire.keys import KeyStore, SharedKeyStore
-from laurels.wire.placement import MovedBoard, StoreStatus
+from laurels.wire.placement import MovedBoard, StoreStatus, TakeoverMode
 
 T = TypeVar("T")
 
@@ -267,12 +267,19 @@ class BoardMover(Protocol):
     def stores(self) -> list[StoreStatus]:
         """Return all stores, the default store first."""
 
-    def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
+    def move(
+        self,
+        board: str,
+        to: int | None,
+        pause_seconds: int = 0,
+        takeover: TakeoverMode = "none",
+    ) -> MovedBoard:
         """Move a board to the store of this number; None stands for the store that its name points
         to. Reads do not wait. Writes to the board are held for less than a second, or for up to
         `pause_seconds` if that is longer. One write waits for at most a second; after that it and
-        further writes are refused (BoardMoving) until the board is released. Raises UnknownBoard,
-        UnknownStore, NameTaken, MoveRefused, BoardMoving, and the errors of copying a board."""
+        further writes are refused (BoardMoving) until the board is released. With `takeover`,
+        first end the move of a service that was killed. Raises UnknownBoard, UnknownStore,
+        NameTaken, MoveRefused, BoardMoving, and the errors of copying a board."""
 
 
 class Backing(Struct, frozen=True):

@@ -76,6 +76,14 @@ class MovableCopies(BoardCopies, Protocol):
         """End the tracking or blocking by a move, which may have been killed. Return False if
         another move tracks or blocks the board. Raises UnknownBoard."""
 
+    def owner(self, board: str) -> str | None:
+        """Return the owner of the move that tracks or blocks a board, which may have been killed;
+        "" for a move by an earlier release, None if there is none. Raises UnknownBoard."""
+
+    def seize(self, board: str, owner: str) -> None:
+        """Make another move the owner of what a move has begun. Writes stay blocked if they were.
+        From then on, calls of the earlier owner raise BoardChanging. Raises UnknownBoard."""
+
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
         CopyLost."""

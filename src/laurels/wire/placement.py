@@ -1,6 +1,13 @@
 """The stores of a service and moves between them, in the form of its answers."""
 
+from typing import Literal
+
 from laurels.model.answer import Answer
+
+TakeoverMode = Literal["none", "checked", "target_lost"]
+"""What happens to the move of a board that another service has begun: "none" leaves it alone.
+"checked" ends it, after it was found out which store has the events. "target_lost" also ends a move
+to a store that the own service does not have."""
 
 
 class StoreStatus(Answer, frozen=True):

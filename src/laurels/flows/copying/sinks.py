@@ -21,10 +21,14 @@ from laurels.flows.sinks.target import POSITION_PREFIX, START_OVER
 
 def move_sinks(source: Leaderboards, target: Leaderboards, board: str, end: str) -> list[str]:
     """Move the sinks that have sent every change of a board to `end`, the cursor at which the
-    changes of its copy begin; return a sentence about each other sink."""
+    changes of its copy begin; return a sentence about each other sink. Sinks that were moved before
+    are left where they are."""
     sentences = []
+    moved = target.positions(board)
     for name, position in sorted(source.positions(board).items()):
         if not name.startswith(POSITION_PREFIX) or position == START_OVER:
+            continue
+        if moved.get(name, position) != position:  # it was moved to the copy before
             continue
         unsent = _unsent(source, board, position)
         if unsent == 0:

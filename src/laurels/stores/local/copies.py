@@ -79,6 +79,17 @@ class LocalCopies:
             fold = self._store.advanced_fold()
             return fold.index.untrack(fold.named(board).number, owner)
 
+    def owner(self, board: str) -> str | None:
+        """Return the owner of the move that tracks a board."""
+        with self._store.reading():
+            fold = self._store.advanced_fold()
+            return fold.index.tracking_owner(fold.named(board).number)
+
+    def seize(self, board: str, owner: str) -> None:
+        """End tracking. Only moves of this process track, and there is one at a time."""
+        if (earlier := self.owner(board)) is not None:
+            self.unblock(board, earlier)
+
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
         with self._store.reading():

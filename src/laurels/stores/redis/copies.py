@@ -36,7 +36,7 @@ from laurels.timeline.instants import MIN_MS
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
 from .remote import Opened, opened_as
-from .tracking import ServerContents, TrackedServerBoard, pulled, release
+from .tracking import ServerContents, TrackedServerBoard, pulled, release, seize
 
 
 class _Unfinished(Struct, frozen=True):
@@ -100,6 +100,15 @@ class ServerCopies:
     def unblock(self, board: str, owner: str) -> bool:
         """End the tracking or blocking that a killed process has left behind."""
         return bool(self._run(self._unblock(board, owner)))
+
+    def owner(self, board: str) -> str | None:
+        """Return the owner of the move that tracks or blocks a board."""
+        owner: str | None = self._run(self._owner(board))
+        return owner
+
+    def seize(self, board: str, owner: str) -> None:
+        """Make another move the owner of what a move has begun."""
+        self._run(self._seize(board, owner))
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
@@ -202,6 +211,21 @@ class ServerCopies:
             await self._catalog.load()
             opened = opened_as(await self._catalog.find_board(board))
             return await release(self._catalog, self._contents, board, opened, owner)
+
+    async def _owner(self, board: str) -> str | None:
+        with ends_in(inf, anew=True):
+            await self._catalog.load()
+            return await self._catalog.retry_outdated(
+                board, lambda state: self._contents.owner(opened_as(state))
+            )
+
+    async def _seize(self, board: str, owner: str) -> None:
+        with ends_in(inf, anew=True):
+            await self._catalog.load()
+            await self._catalog.retry_outdated(
+                board,
+                lambda state: seize(self._catalog, self._contents, board, opened_as(state), owner),
+            )
 
     async def _put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         with ends_in(inf, anew=True), _lost(board):

@@ -30,6 +30,10 @@ class ServerContents(Protocol):
 
     async def untrack(self, board: Opened, owner: str) -> bool: ...
 
+    async def owner(self, board: Opened) -> str | None: ...
+
+    async def seize(self, board: Opened, owner: str) -> None: ...
+
     async def block(self, board: Opened, copies: Sequence[Tracking]) -> None: ...
 
     def changed_pieces(
@@ -94,6 +98,15 @@ async def release(
     changed again. Return False if another owner tracks or blocks the board."""
     await catalog.registry.clear_note(_note_of(board), owner)
     return await contents.untrack(opened, owner)
+
+
+async def seize(
+    catalog: BoardCatalog, contents: ServerContents, board: str, opened: Opened, owner: str
+) -> None:
+    """Make another move the owner of the tracking and blocking of a board."""
+    if await catalog.registry.note(_note_of(board)) is not None:
+        await catalog.registry.set_note(_note_of(board), owner)
+    await contents.seize(opened, owner)
 
 
 def _note_of(board: str) -> str:

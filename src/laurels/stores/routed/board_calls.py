@@ -32,10 +32,11 @@ from .copies import RoutedCopies
 from .deleted import has_uid, store_of_deleted
 from .gate import WriteGate
 from .misplaced import MisplacedBoards
-from .moving import Mover, MoveSinks
+from .moving import Mover
 from .placed import PlacedStore
 from .placement import DEFAULT, Placement
 from .routes import BoardRoutes
+from .takeover import MoveSinks
 
 T = TypeVar("T")
 

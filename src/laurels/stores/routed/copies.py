@@ -48,6 +48,14 @@ class RoutedCopies:
         """End the tracking or blocking of a board by an owner."""
         return self._copies_of(board).unblock(board, owner)
 
+    def owner(self, board: str) -> str | None:
+        """Return the owner of the move that tracks or blocks a board."""
+        return self._copies_of(board).owner(board)
+
+    def seize(self, board: str, owner: str) -> None:
+        """Make another move the owner of what a move has begun."""
+        self._copies_of(board).seize(board, owner)
+
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
         self._copies_of(origin.board_name).renew(origin)

@@ -27,10 +27,10 @@ from laurels.errors import Closed, LaurelsError, Unavailable
 from laurels.errors.copies import BoardChanging, NameTaken
 from laurels.errors.placement import BoardMoving, UnknownStore
 from laurels.model.validation import quoted
-from laurels.stores.base import PortableStore, Servable
+from laurels.stores.base import Servable
 from laurels.stores.board_copies import TrackedBoard
 from laurels.stores.intake.tags import new_owner
-from laurels.wire.placement import MovedBoard
+from laurels.wire.placement import MovedBoard, TakeoverMode
 
 from .copy_checks import (
     Held,
@@ -44,6 +44,7 @@ from .placed import PlacedStore
 from .placement import Placement
 from .removing import has_board, has_uid, remove, remove_unfinished
 from .routes import BoardRoute, BoardRoutes
+from .takeover import MoveSinks, Takeover, owner_of
 
 ATTEMPTS = 5
 """The maximum number of times that one move begins the copy of a board."""
@@ -54,12 +55,6 @@ _ROUND_SECONDS = 0.1
 than usual, a longer round suffices."""
 _PAUSE_SECONDS = 0.5
 _ROUNDS = 20
-
-
-MoveSinks = Callable[[PortableStore, PortableStore, str], list[str]]
-"""A function that is called with a store, another store with a copy of a board, and the board. A
-sink that has sent all changes of the board is set to the cursor at which the changes of the copy
-begin. The result has a sentence about each sink that has not sent all of them."""
 
 
 class _Copy(Struct, frozen=True):
@@ -96,18 +91,24 @@ class Mover:
         self._later = later
         self._move_sinks = move_sinks
         self._token = token
+        self._takeover = Takeover(stores, placement, routes, move_sinks, token)
         self._busy = Lock()
         self._stopping = Event()
 
-    def move(self, board: str, to: int, pause_seconds: int = 0) -> MovedBoard:
+    def move(
+        self, board: str, to: int, pause_seconds: int = 0, takeover: TakeoverMode = "none"
+    ) -> MovedBoard:
         """Move a board to the store `to`. Writes are held for less than a second, or for up to
-        `pause_seconds` if that is longer. Raises UnknownBoard, UnknownStore, NameTaken,
-        MoveRefused, BoardMoving, CopyRefused, and IndexUnavailable if a store does not answer."""
+        `pause_seconds` if that is longer. First end the move of a killed service as `takeover` says
+        (`Takeover`). Raises UnknownBoard, UnknownStore, NameTaken, MoveRefused, BoardMoving,
+        CopyRefused, and IndexUnavailable if a store does not answer."""
         if not 0 <= to < len(self._stores):
             raise UnknownStore(f"expected a store from 1 to {len(self._stores)}, got {to + 1}")
         if not self._busy.acquire(blocking=False):
             raise BoardMoving("another board is being moved")
         try:
+            if takeover != "none":
+                self._takeover.run(board, is_target_lost=takeover == "target_lost")
             return self._move(board, to, pause_seconds)
         finally:
             self._busy.release()
@@ -123,7 +124,7 @@ class Mover:
         if has_board(target, board):
             raise NameTaken(f"the store {to + 1} has another board {quoted(board)}")
         own, other = self._stores[number].identity, self._stores[to].identity
-        route = BoardRoute(own, "copying", other, uid, self._token())
+        route = BoardRoute(own, "copying", other, uid, owner_of(self._token(), other))
         tracked = source.copies.track(board, route.owner)  # refused while another process moves it
         try:
             self._routes.store(board, route)

@@ -11,14 +11,14 @@ from threading import Lock
 from typing import TypeVar
 
 from laurels.stores.base import AnswerSource
-from laurels.wire.placement import MovedBoard, StoreStatus
+from laurels.wire.placement import MovedBoard, StoreStatus, TakeoverMode
 
 from .answers import RoutedAnswers
 from .board_calls import BoardCalls
-from .moving import MoveSinks
 from .placed import PlacedStore
 from .placement import Placement
 from .routes import BoardRoutes
+from .takeover import MoveSinks
 
 T = TypeVar("T")
 
@@ -136,13 +136,19 @@ class RoutedStore(BoardCalls):
             for number, each in enumerate(self._stores, 1)
         ]
 
-    def move(self, board: str, to: int | None, pause_seconds: int = 0) -> MovedBoard:
+    def move(
+        self,
+        board: str,
+        to: int | None,
+        pause_seconds: int = 0,
+        takeover: TakeoverMode = "none",
+    ) -> MovedBoard:
         """Move a board to the store of this number; None stands for the store that its name points
         to. Writes to the board are held for less than a second, or for up to `pause_seconds` if
-        that is longer."""
+        that is longer. With `takeover`, first end the move of a killed service."""
         self._ensure_open()
         number = self._placement.pattern_number_of(board) if to is None else to - 1
-        return self._mover.move(board, number, pause_seconds)
+        return self._mover.move(board, number, pause_seconds, takeover)
 
     async def prepare(self) -> None:
         """Read the routes, clean up after interrupted moves, and warn of boards that are not

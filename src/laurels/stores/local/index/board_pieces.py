@@ -102,6 +102,11 @@ class BoardPieces(RankedReads):
         del self._tracked[board]
         return True
 
+    def tracking_owner(self, board: int) -> str | None:
+        """Return the owner that tracks a board."""
+        tracked = self._tracked.get(board)
+        return None if tracked is None else tracked.owner
+
     def scan(self, board: int) -> Iterator[Piece]:
         """Yield the whole state of a board. The board may change meanwhile; the pieces have all
         rows that do not change."""

@@ -41,6 +41,15 @@ class ShardTracking(ShardContents):
         """End the tracking and blocking of an owner. Return False if they belong to another one."""
         return bool(await self._operate("untrack", board, owner=owner))
 
+    async def owner(self, board: Opened) -> str | None:
+        """Return the owner that tracks or blocks the shard; None if there is none."""
+        owner: str | bool = await self._operate("owner", board)
+        return None if isinstance(owner, bool) else owner
+
+    async def seize(self, board: Opened, owner: str) -> None:
+        """Make another move the owner of the tracking or blocking of a shard."""
+        await self._operate("seize", board, owner=owner)
+
     async def block(self, board: Opened, copy: Tracking) -> None:
         """Refuse further writes to a shard."""
         await self._operate("block", board, number=copy.number, owner=copy.owner)

@@ -6,6 +6,10 @@
 --   block (number, owner)         blocks the writes of the board
 --   untrack (owner)               ends tracking or blocking, unless it belongs to another move. Returns
 --                                 whether the board is free now
+--   owner ()                      returns the owner of the move that tracks or blocks the board: '' for a move
+--                                 of an earlier release, false if there is none
+--   seize (owner)                 makes another move the owner of what a move has begun. Writes stay blocked
+--                                 if they were; every other call of the earlier owner is refused
 --   tracked (number, owner)       returns how many changes and event ids are tracked
 --   take_tracked (number, owner, limit)  removes some changes, and returns them
 --   take_ids (number, owner, limit)      removes some added event ids, and returns {id in hex, time, …}
@@ -53,6 +57,20 @@ do
     if state and owner ~= A.owner then return {'done', 0} end
     tracking.stop()
     return {'done', 1}
+  end
+
+  function tracking.ops.owner()
+    local state, _, owner = stored_tracking()
+    return {'done', state and (owner or '') or false}
+  end
+
+  function tracking.ops.seize()
+    local state = stored_tracking()
+    if state then
+      local number = text(call('HINCRBY', KEYS[1], 'copies', '1'))
+      call('HSET', KEYS[1], 'tracking', tracked_as(state, number))
+    end
+    return {'done'}
   end
 
   function tracking.ops.block()

@@ -37,6 +37,10 @@ class PartContents(Protocol):
 
     async def untrack(self, board: Opened, owner: str) -> bool: ...
 
+    async def owner(self, board: Opened) -> str | None: ...
+
+    async def seize(self, board: Opened, owner: str) -> None: ...
+
     async def block(self, board: Opened, copy: Tracking) -> None: ...
 
     def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedPiece]: ...
@@ -87,6 +91,18 @@ class ShardedContents:
         """End the tracking and blocking of all parts by an owner. Return False if another owner
         tracks or blocks a part."""
         return all([await self._parts.untrack(part, owner) for part in parts_of(board)])
+
+    async def owner(self, board: Opened) -> str | None:
+        """Return the owner that tracks or blocks a part; None if there is none."""
+        for part in parts_of(board):
+            if (owner := await self._parts.owner(part)) is not None:
+                return owner
+        return None
+
+    async def seize(self, board: Opened, owner: str) -> None:
+        """Make another move the owner of the tracking and blocking of all parts."""
+        for part in parts_of(board):
+            await self._parts.seize(part, owner)
 
     async def block(self, board: Opened, copies: Sequence[Tracking]) -> None:
         """Refuse further writes to the shards. The label replica still counts what they have
