@@ -41,7 +41,7 @@ def test_boundaries_of_a_rolling_window_are_refused(tmp_path: Path) -> None:
     window = "7d=rolling:7d/1h,archive=forever,archive_every=1d"
     with laurels.open(place.url, clock=place.clock) as lb:
         for ledger in ("", "unknown"):
-            with pytest.raises(NotOnIndexServer, match="'7d' archives what it shows"):
+            with pytest.raises(NotOnIndexServer, match="'7d' is a rolling window with an archive"):
                 lb.create(laurels.Board("b", windows=[window], ledger=ledger))
         lb.create(laurels.Board("b", windows=["7d=rolling:7d/1h"]))
         with pytest.raises(NotOnIndexServer, match="'7d'"):

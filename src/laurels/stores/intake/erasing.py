@@ -67,8 +67,8 @@ def ensure_paid(boards: Boards, member: str) -> None:
     if boards.payouts is None or not (count := boards.payouts.open_of(member)):
         return
     raise PayoutsOpen(
-        f"{quoted(member)} has payouts that are not confirmed: {count}; one that is waived is "
-        "confirmed with a reference that says so"
+        f"{quoted(member)} has payouts that are not confirmed: {count}; to waive one, "
+        "confirm it with a reference that says so"
     )
 
 

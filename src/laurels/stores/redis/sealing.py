@@ -87,13 +87,14 @@ class ServerSealing:
 
     def ensure_ledger(self, board: Board) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
-        ledger, UnknownLedger if this process does not know its ledger. A head, whose standings are
-        certain only in part, cannot be archived, nor what a rolling window shows at boundaries."""
+        ledger, UnknownLedger if this process does not know its ledger. Raise NotOnIndexServer for a
+        window that cannot be archived, such as a rolling window, or any window of a board with a
+        head, whose standings are certain only in part."""
         rules = board.rules()
         for window in rules.closing:
             if rules.windows[window].steps:
                 raise NotOnIndexServer(
-                    f"the window {quoted(window)} archives what it shows at boundaries"
+                    f"the window {quoted(window)} is a rolling window with an archive or prizes"
                 )
             if not board.ledger:
                 raise LedgerRequired(
@@ -102,12 +103,12 @@ class ServerSealing:
                 )
             if board.head:
                 raise NotOnIndexServer(
-                    f"the window {quoted(window)} has archive or prizes, and the board a head"
+                    f"the window {quoted(window)} has archive or prizes, and the board has a head"
                 )
             if all(spec.name for spec in rules.specs):
                 raise NotOnIndexServer(
-                    f"the window {quoted(window)} has archive or prizes, and the board no ranking "
-                    "of all events"
+                    f"the window {quoted(window)} has archive or prizes, and the board has no "
+                    "ranking of all events"
                 )
             if board.prizes():
                 raise NotOnIndexServer(f"the window {quoted(window)} has prizes")
