@@ -122,7 +122,8 @@ class _Awaited:
 
 
 class _AwaitedDuePayouts:
-    """Adapts due payouts so that its methods return awaitables; they run in a thread."""
+    """Lists the due payouts for an event loop: each method returns an awaitable, and runs in a
+    thread."""
 
     def __init__(self, due: DuePayouts) -> None:
         self._due = due

@@ -112,7 +112,7 @@ class Leaderboards:
     def change(self, name: str, /, **changes: Any) -> Board:
         """Change a board's `title`, `labels`, `keep`, `changes`, `changes_max`, `close_wait`,
         `head`, `hide_zero`, `starts`, `ends`, `retain`, `max_age` or `ledger`, or add `windows`,
-        `scopes` or labels to `rank_by`. What is added counts the events from now on.
+        `scopes` or labels to `rank_by`. Added windows, scopes and labels count events from now on.
 
         Any other change, or removing a window, scope or label, raises UnsafeChange with the
         reasons.
@@ -132,8 +132,8 @@ class Leaderboards:
         members, the ids of its events and the positions of its sources.
 
         Its sealed periods and payouts stay. Closed periods are sealed first. Raises PayoutsOpen if
-        the board has payouts that are not confirmed, PeriodsUnsealed, NotOnIndexServer. O(1), and
-        the sealing.
+        the board has payouts that are not confirmed, PeriodsUnsealed, NotOnIndexServer. O(1),
+        besides the sealing.
         """
         return self._administration.write(ClearBoard(name))
 
@@ -431,9 +431,10 @@ class Leaderboards:
     ) -> Standing | None:
         """Return a member's standing: rank, score, neighbours and the gaps to them, top percent.
 
-        `to_rank` adds the gap to the holder of that position, and what is `needed` to get there.
-        None for a member that is not ranked. Below the head of a board the rank may be estimated,
-        and `to_rank` is by default the last position of the head. O(log n).
+        `to_rank` adds the gap to the holder of that position, and `needed`, the value of one event
+        that takes the member there. None for a member that is not ranked. Below the head of a board
+        the rank may be estimated, and `to_rank` is by default the last position of the head. O(log
+        n).
         """
         return self._ask(
             board,
@@ -653,9 +654,10 @@ class Leaderboards:
         return self._store.due_payouts.positions()
 
     def move_payout_position(self, reader: str, before: str | None, position: str | None) -> None:
-        """Store a cursor of `due_payouts` under the name of a reader, in place of the one that was
-        stored before; None is no cursor. Raises PositionMoved if another one is stored, as of a
-        second process that reads under the same name; InvalidReader, InvalidCursor."""
+        """Store a cursor of `due_payouts` under the name of a reader, in place of the stored cursor
+        `before`; None stands for no cursor. Raises PositionMoved if the stored cursor is not
+        `before`, for example because a second process reads under the same name. Also raises
+        InvalidReader, InvalidCursor."""
         return self._store.due_payouts.move(reader, before, position)
 
     def standings(
@@ -999,8 +1001,8 @@ class Leaderboards:
         """Close all periods that are due, and write the closed ones to the archive. Return how many
         were closed and sealed. Reads and writes continue. This is also done automatically: periods
         are closed with the next write to their board or, by a service, as time passes, and are then
-        sealed in the background. On an index server nothing is closed. Raises StorageFailed if the
-        disk refuses."""
+        sealed in the background. Raises StorageFailed if the disk refuses, and LedgerUnavailable on
+        an index server if the ledger of a board does not answer."""
         return self._store.seal()
 
     def archived(

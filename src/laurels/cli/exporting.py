@@ -130,7 +130,7 @@ def _output(path: Path | None) -> Iterator[Write]:
         else:
             with _atomic_file(target) as write:
                 yield write
-    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
+    except (OSError, RuntimeError) as error:  # circular links raise RuntimeError
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputFailed(f"{readable(path)} cannot be written: {reason}") from error
 

@@ -1,5 +1,5 @@
-"""`payouts`, `confirm`, `disqualify` and `story`: what is owed for sealed periods, and what became
-of it."""
+"""`payouts`, `confirm`, `disqualify` and `story`: the payouts for sealed periods, and the history
+of a period."""
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -169,7 +169,7 @@ def story(
     """Show what happened to a period after its end: when it was sealed, who corrected it and why,
     and what was paid.
 
-    Who did it is shown to those who may read the audit log.
+    The names of those who did it are shown only if the key may read the audit log.
 
     \b
     Examples:
@@ -225,8 +225,8 @@ def _calls_about(
     payouts: set[str],
 ) -> list[AuditEntry]:
     """Return the recorded calls that corrected a period or confirmed its payouts, oldest first;
-    none if the key may not read the audit log. `windows` are the names under which calls name the
-    period's window."""
+    none if the key may not read the audit log. `windows` are all names by which calls may refer to
+    the period's window."""
     calls: list[AuditEntry] = []
     before: str | None = None
     with suppress(Forbidden):

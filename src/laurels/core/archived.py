@@ -27,8 +27,8 @@ _COST = 20
 
 
 class SealedInfo(Answer, frozen=True):
-    """A period in the archive, from `start_ms` up to, not including, `end_ms`. What a rolling
-    window showed is a period that ends at the boundary.
+    """A period in the archive, from `start_ms` up to, not including, `end_ms`. The ranking that a
+    rolling window showed at a boundary is a period that ends there.
 
     `entries` are those of all scopes, and `digest` is the SHA-256 of their salted hashes, in
     hexadecimal. `revision` counts the corrections after the period was closed.
@@ -46,8 +46,8 @@ class SealedInfo(Answer, frozen=True):
 
 class ErasedPlace(Answer, frozen=True):
     """A place of a sealed period whose member was erased: its position, counted from 1, in the
-    scope of `labels`, and the token that stands there. The hash of the entry is that of the entry
-    before it was erased."""
+    scope of `labels`, and the token that stands there. The hash of the entry stays the one from
+    before the erasure."""
 
     token: str
     position: int
@@ -55,10 +55,10 @@ class ErasedPlace(Answer, frozen=True):
 
 
 class VerifiedPeriod(Answer, frozen=True):
-    """A sealed period, verified: its digest when it was sealed, and that of its entries as they are
-    read now from the archive and from the log. `log` is None if the log no longer reaches back to
-    the period, or if the period was corrected later. `verified` is whether all of them agree.
-    `erased` has the places whose members were erased; the digest includes their entries."""
+    """The result of verifying a sealed period: its digest when it was sealed, and the digests
+    computed now from the archive and from the log. `log` is None if the log no longer reaches back
+    to the period, or if the period was corrected later. `verified` is whether all these digests are
+    equal. `erased` has the places whose members were erased; the digest includes their entries."""
 
     window: str
     period: str
@@ -96,8 +96,8 @@ class Archived(Query[list[SealedInfo]], frozen=True, kw_only=True):
 
     def plan(self, now: QueryContext) -> ReadPlan[list[SealedInfo]]:
         """Return the plan. Only as many periods as are needed are taken from each window, in the
-        order of their instances, which is that of their ends. What they are called is computed by
-        `finish`, when the store does not hold its lock."""
+        order of their instances, which is also the order of their ends. `finish` computes their
+        labels, after the store has released its lock."""
         rules, closings = now.state.rules, now.state.closing
         windows = list(rules.windows.values())
         if self.window is not None:
@@ -128,7 +128,7 @@ _Sealed = tuple[Window, Period, SealedPeriod]
 def _newest(
     sealed: Mapping[int, SealedPeriod], start: int, stop: int
 ) -> list[tuple[int, SealedPeriod]]:
-    """Return the periods from `start` to `stop` (exclusive), the newest first."""
+    """Return the periods at the positions `start` to `stop` (exclusive), newest first."""
     return [(each, sealed[each]) for each in sorted(sealed, reverse=True)[start:stop]]
 
 

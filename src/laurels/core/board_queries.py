@@ -50,9 +50,9 @@ from .zeros import zeros_in
 class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     """The periods that a window keeps, and those that are not sealed yet, newest first. A period is
     `final` once no event can change its standings any more. Until then, `waits_for` has the sources
-    that the end of the period waits for. If a board stays after its `retain` since payouts are not
-    confirmed, `waits_for` is `payouts` for their periods, and for the oldest one in place of those
-    that are not in the list."""
+    that the end of the period waits for. If a board stays after its `retain` because payouts are
+    not confirmed, `waits_for` is `payouts` for the periods of these payouts. If one of these
+    periods is not in the list, the oldest listed period also has `payouts`."""
 
     verb = "periods"
     path = "periods"
@@ -125,8 +125,9 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
 
 def _unpaid(now: QueryContext, window: Window, listed: Sequence[Period]) -> set[int]:
-    """Return the instances of the listed periods of a window for which a board stays after its
-    `retain`, since their payouts are not confirmed. O(1) before its time is over."""
+    """Return the instances of the listed periods that have payouts which are not confirmed, if the
+    board stays after its `retain` because of them. If such a period is not listed, the oldest
+    listed period stands for it. O(1) before the end of `retain`."""
     state = now.state
     if now.payouts is None or not state.closing or not state.rules.is_gone(now.now_ms):
         return set()
@@ -136,8 +137,8 @@ def _unpaid(now: QueryContext, window: Window, listed: Sequence[Period]) -> set[
 
 
 def _waits_for(board: BoardState, end: Finality, state: PeriodState) -> tuple[str, ...]:
-    """Return the sources that the end of a period waits for or, on an index server, the ledger that
-    a closed one waits for."""
+    """Return the sources that the end of a period waits for. For a closed period on an index
+    server, return the ledger into which it has to be written."""
     if state == "closed" and board.closings >= 0:
         return (f"ledger:{board.board.ledger}",)
     return end.waits_for

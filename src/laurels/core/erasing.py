@@ -1,10 +1,10 @@
-"""Erasing a person: the member is removed from all that runs on every board, and what has to stay
-names a token instead.
+"""Erasing a person: the member is removed from all boards. In data that has to stay, such as sealed
+periods and payouts, a token replaces the member.
 
 The record `Erase` removes the member from the boards, and puts it on the list of erasures that are
-not complete. Then the archive, the payouts and the audit log are rewritten, each of which is done
-again after a kill, and the record `Erased` completes the erasure. The token is random: nothing
-leads from it to the member.
+not complete. Then the archive, the payouts and the audit log are rewritten; after a kill, this is
+repeated. The record `Erased` completes the erasure. The token is random, so the member cannot be
+computed from it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,9 @@ IDS = 20_000
 
 class Remaining(Answer, frozen=True):
     """A place that may still name an erased member: `log`, `snapshots`, `memory`, `changes`,
-    `sinks` or `backups`. `until` says when or by what it ends; `boards`, `sinks` and snapshots that
-    were set aside are named where there are some."""
+    `sinks` or `backups`. `until` says what has to happen before it no longer names the member,
+    `until_ms` is the time at which that happens, if it is known. `names` has the boards, the sinks,
+    or the files of snapshots that were set aside."""
 
     place: str
     until: str
@@ -37,9 +38,10 @@ class Remaining(Answer, frozen=True):
 
 
 class Erasure(Answer, frozen=True):
-    """An erased member: the token that stands in its places, and the numbers of boards on which it
-    was, of sealed periods (each revision) and of payouts that name the token now, and of entries of
-    the audit log. The places that may still name the member remain."""
+    """The result of erasing a member. `token` now stands in the places of the member. `boards` is
+    the number of boards that had the member. `periods` (each revision of a sealed period),
+    `payouts` and `audit_entries` are the numbers of those that name the token now. `remains` has
+    the places that may still name the member."""
 
     token: str
     at_ms: int
@@ -116,8 +118,8 @@ class ErasureScan:
                 self.found[number] = Traces(scopes, ids)
 
     def _is_named(self, index: Index, state: BoardState) -> bool:
-        """Return whether a board has data of the member, or hides it or did so in a closed
-        period."""
+        """Return whether a board has data of the member, hides it, or hid it when a period was
+        closed."""
         return (
             index.data(state.number, [self._member.decode()]) != [None]
             or state.hidden.stored(self._member) is not None

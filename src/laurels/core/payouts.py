@@ -1,8 +1,8 @@
 """Payouts: the prizes owed to members for sealed periods. Pure.
 
-A payout has an id that is made of what it is for: board uid, window, period, scope, member, prize
-and revision. So whoever pays can recognize a payout that it has paid, and the payouts of a board
-that is created anew have other ids.
+The id of a payout consists of the parts that identify it: board uid, window, period, scope, member,
+prize and revision. So a program that pays can recognize a payout that it has paid, and the payouts
+of a board that is created anew have other ids.
 """
 
 from collections.abc import Iterator, Sequence
@@ -104,7 +104,8 @@ class Payout(Answer, frozen=True, omit_defaults=True):
 class PayoutPage(Answer, frozen=True):
     """Payouts in the order in which they are due. The page is a sequence of them. `next` is the
     argument `after` for the next page, None at the end. `cursor` is the place after the last payout
-    of the page, from which to read what becomes due later; None if there are no payouts yet."""
+    of the page, from which payouts that become due later can be read; None if there are no payouts
+    yet."""
 
     payouts: list[Payout]
     next: str | None = None
@@ -189,8 +190,8 @@ class PayoutBook(Protocol):
     def publish(
         self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
     ) -> None:
-        """Make the payouts of a revision visible. From `now_ms` on the time until they are due is
-        counted. `tag` is the random tag of the record that does this."""
+        """Make the payouts of a revision visible. The time until they are due begins at `now_ms`.
+        `tag` is the random tag of the record that does this."""
 
     def emit(self, until: DuePlace) -> None:
         """Enter the payouts up to a place in the list of due payouts. A second call changes
@@ -243,7 +244,8 @@ def payout_of(row: PayoutRow, now_ms: int) -> Payout:
 
 
 class Owed(Struct, frozen=True):
-    """What a member wins with a prize in one scope of a period, by its present standings."""
+    """The amount that a member wins with a prize in one scope of a period, by its present
+    standings."""
 
     scope: str
     member: str
@@ -260,8 +262,8 @@ class Owed(Struct, frozen=True):
 
 
 class Added(Struct, frozen=True):
-    """A payout to be made: what is owed, and the id of the payout that it corrects. If it is
-    `withdrawn`, it takes back a prize without an amount."""
+    """A payout to be made: the amount that is owed, and the id of the payout that it corrects. If
+    it is `withdrawn`, it takes back a prize without an amount."""
 
     owed: Owed
     corrects: str | None = None
@@ -269,19 +271,19 @@ class Added(Struct, frozen=True):
 
 
 class Correction(Struct, frozen=True):
-    """What a new revision of a period makes of its payouts: the ids of those that are superseded,
-    and those to be added."""
+    """The effect of a new revision of a period on its payouts: the ids of payouts that are
+    superseded, and the payouts to be added."""
 
     superseded: list[str]
     added: list[Added]
 
 
 def correction(present: Sequence[PayoutRow], owed: Sequence[Owed], now_ms: int) -> Correction:
-    """Return what has to change so that the payouts of a period are those of its new standings.
+    """Return the changes by which the payouts of a period agree with its new standings.
 
-    `present` are its payouts that are not superseded, `owed` is what its members win now. A payout
-    that is pending and owed as it is stays. Other pending ones are superseded. Payouts that are due
-    or confirmed stay, and the difference to what is owed is added.
+    `present` are its payouts that are not superseded, `owed` the amounts that its members win now.
+    A pending payout that is still owed unchanged stays. Other pending ones are superseded. Payouts
+    that are due or confirmed stay, and the difference to what is owed is added.
     """
     wanted = {each.key: each for each in owed}
     by_key: dict[tuple[str, str, str], list[PayoutRow]] = {key: [] for key in wanted}

@@ -137,9 +137,9 @@ def change(
 ) -> int:
     """Change settings of a board, or add windows, scopes and labels to rank by.
 
-    What is added counts events from now on. A --window with the name of an existing window changes
-    its keep: NAME=day:keep=5. A window without a name of its own is named by its text, so day is
-    changed by day=day:keep=5.
+    Added windows, scopes and labels count events from now on. A --window with the name of an
+    existing window changes its keep: NAME=day:keep=5. A window without a name of its own is named
+    by its text, so day is changed by day=day:keep=5.
 
     \b
     Examples:

@@ -25,7 +25,8 @@ def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Rep
     with closing(config.remote_wire(at)) as wire:
         try:
             reports = wire.answer(call())
-        except (Forbidden, NoSuchPath):  # a limited key, or an old service
+        # the key is limited to some boards, or the service is of an earlier version
+        except (Forbidden, NoSuchPath):
             return None
     report = next((each for each in reports if each.name == name), None)
     if report is not None and report.elsewhere:

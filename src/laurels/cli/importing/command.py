@@ -147,7 +147,7 @@ def _exit_code(results: Sequence[FileResult], *, late_ok: bool) -> int:
 
 
 def _replay_command(context: typer.Context) -> str:
-    """Return the text of this command with `--clock event`, which imports in time order."""
+    """Return this command as text, with `--clock event` added, so that it imports in time order."""
     words: list[str] = []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

@@ -153,7 +153,7 @@ def _parsed(content: str) -> list[list[str]]:
 def _writable(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
+    except (OSError, RuntimeError) as error:  # circular links raise RuntimeError
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputFailed(
             f"the rejects file {path} cannot be written: {reason}: choose another with --rejects"

@@ -57,7 +57,8 @@ def _in_future(row: SourceRow) -> AtInFuture:
 
 
 def stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
-    """Return the error that ends an import before a row that the board may accept later."""
+    """Return the error that ends an import before a row which the board may accept at a later
+    time."""
     again = "repeat the import later" if resumed else "import the remaining lines later"
     error.what = (
         f"line {row.line:,}: {error.what}: only the lines before it are counted; "
