@@ -103,9 +103,9 @@ class AdvancedBoards(Boards):
             return True
 
     def outlives_retain(self, state: BoardState) -> bool:
-        """Return whether a board that is no longer retained stays, since payouts of it are not
-        confirmed, or not made yet. The time of the fold must have reached the end of `retain`.
-        O(1), and takes no lock."""
+        """Return whether a board stays although its `retain` is over, because some of its payouts
+        are not confirmed or not made yet. The time of the fold must have reached the end of
+        `retain`. O(1), and takes no lock."""
         return self._kept_gone.get(state.number, False)
 
     def remove_unretained(self, state: BoardState) -> None:
@@ -357,14 +357,14 @@ class AdvancedBoards(Boards):
 
 
 def _copied_steps(state: BoardState, window: str) -> Collection[int]:
-    """Return the steps of a rolling window at whose ends the ranking is copied as it is shown. The
-    copies are dropped once they are sealed."""
+    """Return the steps of a rolling window at whose ends the shown ranking is copied. The copies
+    are dropped once they are sealed."""
     closing = state.closing.get(window)
     return () if closing is None else {*closing.open, *closing.closed}
 
 
 def _is_copy(state: BoardState, key: RankingKey, now_ms: int) -> bool:
-    """Return whether a ranking is a copy of what a rolling window showed at the end of a step."""
+    """Return whether a ranking is the copy of a rolling window's ranking at the end of a step."""
     window = state.rules.windows[key.window]
     return window.steps > 0 and key.instance < window.instance_of(window.period_at(now_ms))
 

@@ -1,4 +1,5 @@
-"""The query for a sealed period as it is archived, piece by piece: what a ledger stores."""
+"""The query that reads a sealed period as it is archived, in pieces. A ledger stores these
+pieces."""
 
 import msgspec
 

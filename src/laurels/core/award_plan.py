@@ -78,7 +78,7 @@ def _reached(rules: Rules, prize: Prize, decayed: DecayedScale | None) -> Anchor
 
 
 class WinPage(Struct, frozen=True):
-    """What some consecutive members win, each with its score.
+    """The prizes that some consecutive members win, each with the member's score.
 
     Only the first `winners` of the `total` members may win something. `next` is the position after
     the page, None if nobody from there on wins.
@@ -93,8 +93,8 @@ class WinPage(Struct, frozen=True):
 def plan_wins(
     reading: PrizeReading, start: int, limit: int, answer: Callable[[WinPage, Offset], T]
 ) -> ReadPlan[T]:
-    """Return the plan that finds what the members at positions `start` to `start + limit` win; see
-    above for its requests. O(log n + limit)."""
+    """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
+    see above for its requests. O(log n + limit)."""
 
     def finish(results: Sequence[ReadResult], offset: Offset) -> "T | ReadPlan[T]":
         total = results[0].total

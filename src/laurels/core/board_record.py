@@ -18,7 +18,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
     of changes. An `unfinished` board is still being copied from another store. `hidden` has the
     hidden members with their hidings. `closing` has the closed periods of each window that closes
-    periods, or did so.
+    periods or has closed some.
     """
 
     number: int

@@ -53,10 +53,10 @@ class BoardState(Struct):
     views that queries prepare, `running` the plan of events that happen now. `sequence` and `tag`
     are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
     moved to another store. `hidden` are the hidden members. `closing` has the closed periods of
-    each window that closes periods, or did so; `final_ms` is the first instant at which a period
-    may be due to be closed. On an index server `closings` is the number of changes of the closed
-    periods that this process knows, negative if it has not read them. `excluded` caches the members
-    that are hidden in closed periods.
+    each window that closes periods or has closed some; `final_ms` is the first instant at which a
+    period may be due to be closed. On an index server `closings` is the number of changes of the
+    closed periods that this process knows, negative if it has not read them. `excluded` caches the
+    members that are hidden in closed periods.
     """
 
     number: int
@@ -222,14 +222,15 @@ class Boards:
         return plan
 
     def _closed_for(self, state: BoardState, batch: Batch) -> ClosedTest | None:
-        """Return a test for closed periods, if events of a batch could be counted in one: this
-        needs events that are judged as of an earlier time. Other events are late by then."""
+        """Return a function that tests whether a period is closed, for the plan of a batch; None if
+        no event of the batch can be in a closed period. That is possible only if the lateness of
+        events is judged as of an earlier time, since other events of closed periods are late."""
         if batch.judged_ms is None or not state.rules.closing:
             return None
         return self.closed_at(state, batch.now_ms)
 
     def closed_at(self, state: BoardState, now_ms: int) -> ClosedTest:
-        """Return a test for the periods of a board that are closed at `now_ms`."""
+        """Return a function that tests whether a period of a board is closed at `now_ms`."""
         if self.closes_by_record:
             return lambda window, period: is_recorded(state, window, period)
         positions = self.source_positions(state)
@@ -323,8 +324,8 @@ def record_of(
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
-    """Replace the definition of a board; a new window starts empty at `now_ms`. A period that is
-    held until a source that lags has passed it goes on taking events of this source."""
+    """Replace the definition of a board; a new window starts empty at `now_ms`. If a period waits
+    for a source that lags, it still takes events of this source after the change."""
     floors = floors_at(state.rules, state.floors, now_ms)
     for name, closing in state.closing.items():
         if closing.open:

@@ -10,8 +10,8 @@ from .erasing_boards import ErasingBoards
 
 
 class ClearingBoards(ErasingBoards):
-    """Boards and their rankings. A board can be cleared: its members go, and its definition, its
-    hidden members, its event ids and the positions of its sources stay."""
+    """Boards and their rankings, with the operation that clears a board: it removes the members,
+    and keeps the definition, the hidden members, the event ids and the positions of sources."""
 
     def _clear(self, state: BoardState, record: records.Clear) -> None:
         """Remove all members of a board. O(sealed periods)."""

@@ -43,11 +43,10 @@ class CloseSchedule:
     """The open, due and closed periods of all boards.
 
     `time_of` and `positions_of` return the time of a board and the positions of its sources.
-    `advance` advances a board to its time, and returns whether it is advanced.
-    `is_used` is whether a board has closed periods, or had a period to close, since this process
-    has the boards. `unsealed` has the periods to be sealed, in the order in which they were closed.
-    `trimmed` has the sealed periods that have left the archive, each with its board's uid and its
-    revision.
+    `advance` advances a board to its time, and returns False if it is not there yet. `is_used` is
+    whether any board has had a period to close since this process has loaded the boards. `unsealed`
+    has the periods to be sealed, in the order in which they were closed. `trimmed` has the sealed
+    periods that have left the archive, each with its board's uid and its revision.
     """
 
     def __init__(
@@ -177,7 +176,7 @@ class CloseSchedule:
         is not in the archive."""
         closing = state.closing.get(record.window)
         sealed = None if closing is None else closing.sealed.get(record.instance)
-        if closing is None or sealed is None:  # it has left the archive meanwhile
+        if closing is None or sealed is None:  # the period has left the archive meanwhile
             return False
         closing.sealed[record.instance] = replace(
             sealed, entries=record.entries, digest=record.digest, revision=record.revision
@@ -214,10 +213,10 @@ class CloseSchedule:
             del self.unsealed[each]
 
     def unsettled(self, states: Iterable[BoardState]) -> list[BoardState]:
-        """Return those of some boards that have periods to be closed or sealed. O(boards)."""
+        """Return the boards among `states` that have periods to be closed or sealed. O(boards)."""
         return [state for state in states if not self.is_settled(state, self._time_of(state))]
 
-    # What is due
+    # Due periods
 
     def due(self, state: BoardState, now_ms: int) -> list[DuePeriod]:
         """Return the periods of a board that are due to be closed at `now_ms`, in the order of
@@ -272,7 +271,7 @@ class CloseSchedule:
             if state is None or self._time_of(state) < state.final_ms:
                 continue
             due = self.due(state, self._time_of(state))
-            if self._time_of(state) >= state.final_ms:  # a source lags, or the record is to come
+            if self._time_of(state) >= state.final_ms:  # waits for a source, or for the record
                 self._ready[number] = None
             yield state if due else None
 
@@ -288,20 +287,20 @@ class CloseSchedule:
         self.due(state, self._time_of(state))
         return any(closing.open or closing.closed for closing in state.closing.values())
 
-    # The parts of the above
+    # Private methods
 
     def _freeze(self, state: BoardState, name: str, instance: int) -> None:
-        """Freeze the rankings of a closed period. What a rolling window showed at a boundary is a
-        copy, which nothing changes; at the end of a board it is the ranking itself."""
+        """Freeze the rankings of a closed period. Nothing changes the copy of a rolling window's
+        ranking at a boundary, so only the ranking at the end of a board is frozen."""
         window, ends_ms = state.rules.windows[name], state.rules.ends_ms
         if not window.steps or window.period_of(instance).end_ms >= ends_ms:
             self._index.freeze(state.number, name, instance)
 
     def _indexed(self, state: BoardState, due: list[DuePeriod]) -> list[DuePeriod]:
-        """Return those of the due periods that the index has. It has what a rolling window showed
-        at a boundary once the board is advanced over the boundary. In event time the records of a
-        commit move the time of a board only when they are folded; later boundaries are left to the
-        next commit."""
+        """Return the due periods whose rankings the index has. The index has the ranking of a
+        rolling window at a boundary as soon as the board is advanced past the boundary. In event
+        time the records of a commit move the time of a board only when they are folded, so later
+        boundaries are left to the next commit."""
         advanced_ms = self._time_of(state) if self._advance(state) else MIN_MS
         return [
             each
@@ -354,9 +353,9 @@ class CloseSchedule:
         return {each for each in instances if not state.closing[name].is_closed(each)}
 
     def _is_empty(self, state: BoardState, window: str, instance: int) -> bool:
-        """Return whether no scope has an entry of a period. O(1) unless only scopes have some. What
-        a rolling window showed in a scope is not known before the scope is advanced, so it is
-        empty only if the board has no scopes."""
+        """Return whether no scope has an entry of a period. O(1) unless only scopes have entries.
+        The ranking of a rolling window at a boundary is not known in a scope that is not advanced,
+        so on a board with scopes the result for such a period is False."""
         number = state.number
         if self._index.size(RankingKey(number, window, instance, ALL)):
             return False

@@ -1,16 +1,17 @@
 """The closing of periods: which ones are due, and what has been closed and sealed. Pure.
 
 A window with `archive` or `prizes` *closes* its periods. A period is due when it is final, so that
-no event can change its standings any more (`stream_time.finality`); what a rolling window shows at
-the end of a step is due at once. The record `close` freezes the rankings of the period in all
+no event can change its standings any more (`stream_time.finality`). The ranking of a rolling window
+at the end of a step is due at once. The record `close` freezes the rankings of the period in all
 scopes. Later they are written to the archive, and the record `seal` says so.
 
 A write has the due periods of its board closed first, and a read answers as if they were closed. So
 it does not matter for any answer when the record is written. A period in which nothing was counted
 is closed without a record.
 
-What is kept of each period is never part of a reference cycle, so the garbage collector does not
-track it (`gc=False`): when many boards close at one midnight, it would stop all threads for long.
+The object that is kept for each period is never part of a reference cycle, so the garbage collector
+does not track it (`gc=False`): when many boards close at one midnight, it would stop all threads
+for long.
 """
 
 from collections.abc import Mapping
@@ -84,7 +85,7 @@ class WindowClosing(Struct, array_like=True):
         return self.trimmed is not None and instance <= self.trimmed
 
     def record_of(self, instance: int) -> ClosedPeriod | SealedPeriod | None:
-        """Return what was recorded of a closed period that is in memory or in the archive."""
+        """Return the record of a closed or sealed period; None if there is none."""
         return self.closed.get(instance) or self.sealed.get(instance)
 
     def has(self, instance: int) -> bool:
@@ -201,8 +202,9 @@ def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
 
 
 def _is_boundary(rules: Rules, window: Window, period: Period) -> bool:
-    """Return whether a period is what a rolling window shows at a boundary. It waits for no source,
-    since late events do not change it; at the end of a board they do."""
+    """Return whether a period is the ranking that a rolling window shows at a boundary. Late events
+    do not change such a ranking, so its closing waits for no source. The ranking at the end of the
+    board does not count as a boundary, since late events change it."""
     return window.steps > 0 and period.end_ms < rules.ends_ms
 
 
@@ -213,8 +215,8 @@ def takes_no_events(
     positions: Mapping[str, str],
     now_ms: int,
 ) -> bool:
-    """Return whether a period or step takes no events any more since it is closed. A closed
-    boundary of a rolling window says nothing about the boundaries after it."""
+    """Return whether a period or step takes no more events because it is closed. The steps of a
+    rolling window take events until the end of the board is closed."""
     if window.steps and board.rules.ends_ms == MAX_MS:
         return False
     decisive = window.period_at(board.rules.ends_ms) if window.steps else period
@@ -222,8 +224,8 @@ def takes_no_events(
 
 
 def closes_at_all(window: Window, period: Period) -> bool:
-    """Return whether a period is closed at some time. The window must be one that closes periods;
-    a rolling window closes only some of its steps."""
+    """Return whether a period will ever be closed. The window must be one that closes periods; a
+    rolling window closes only some of its steps."""
     return window.is_archived(period)
 
 
@@ -262,7 +264,7 @@ def state_of(
 
 def is_archived(board: ClosingBoard, window: Window, instance: int, now_ms: int) -> bool:
     """Return whether the archive, and not the index, answers queries about a period: whether it is
-    sealed, and has been corrected, has lost a member in memory or is no longer there."""
+    sealed, and has been corrected, has lost a member in memory, or is no longer in the index."""
     closing = board.closing.get(window.name)
     sealed = None if closing is None else closing.sealed.get(instance)
     if sealed is None:

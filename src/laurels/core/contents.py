@@ -1,10 +1,10 @@
 """The whole state of a board as plain records: the form in which boards are copied between stores.
 
-A copy is an `Origin` and then pieces. The origin has what is not in rankings: definition, time,
-positions. The pieces have the data of members, the remembered event ids, and rows of rankings and
-tallies, as words (`model.score`). For each rolling window of a scope, the tallies come first, in
-the order of their steps, and then the ranking. Writing a piece twice has the effect of writing it
-once.
+A copy is an `Origin` and then pieces. The origin has the state that is not in rankings: definition,
+time, positions. The pieces have the data of members, the remembered event ids, and rows of rankings
+and tallies, as words (`model.score`). For each rolling window of a scope, the tallies come first,
+in the order of their steps, and then the ranking. Writing a piece twice has the effect of writing
+it once.
 
 Derived data is left out, such as the ranking prepared for the next step of a rolling window.
 """

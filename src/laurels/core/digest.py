@@ -1,4 +1,5 @@
-"""The digest of the standings of a sealed period: what proves that an archive is what was sealed.
+"""The digest of the standings of a sealed period, which proves that an archive has the standings
+that were sealed.
 
 The digest is SHA-256 over the hashes of the entries, in ranking order. The hash of an entry is
 SHA-256 over a salt, the entry's words and its member. So the hash of an entry may stand in for the
@@ -7,8 +8,8 @@ the digest still proves all other entries. Without the salt nobody can find the 
 all ids.
 
 The salts of a ranking are derived from one secret of 16 bytes, as the leaves of a tree in which
-each node is the secret of its 256 children (SHAKE-128). A secret is forgotten for one position by
-keeping, in place of the nodes above it, their other children (`Salts.without`).
+each node is the secret of its 256 children (SHAKE-128). To forget the salt of one position, the
+secrets of the nodes above it are replaced by the secrets of their other children (`Salts.without`).
 """
 
 from bisect import bisect_left
@@ -58,9 +59,9 @@ class Salts:
         return salts
 
     def without(self, position: int, total: int = MAX_ENTRIES) -> "Salts":
-        """Return these salts without that of one position, which cannot be derived any more. Only
-        the salts of the first `total` positions can be derived from the result. It has up to 255
-        secrets more for each level of the tree."""
+        """Return salts from which the salt at one position cannot be derived, and those of the
+        first `total` other positions can. The result has up to 255 more secrets for each level of
+        the tree."""
         secrets = dict(self.secrets)
         for level in range(_LEVELS + 1):
             number = position // _FAN ** (_LEVELS - level)
@@ -157,5 +158,5 @@ class PeriodDigest:
         self._sum.update(b"".join(hashes))
 
     def digest(self) -> bytes:
-        """Return the digest of what was added, 32 bytes."""
+        """Return the digest of all entries that were added, 32 bytes."""
         return self._sum.digest()

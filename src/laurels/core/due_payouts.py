@@ -1,7 +1,7 @@
 """The due payouts of all boards of a store, as one list that only grows at its end. Pure.
 
-Payouts enter the list by a record of the log, once they are due (`records.EmitPayouts`). Whoever
-pays, or sends payouts elsewhere, reads the list from its own position on.
+Payouts enter the list by a record of the log, once they are due (`records.EmitPayouts`). Each
+program that pays, or sends payouts elsewhere, reads the list from its own position on.
 """
 
 import re
@@ -25,8 +25,8 @@ _CURSOR = re.compile(r"(-?[0-9]{1,15})-([0-9]{1,18})-([0-9a-f]{1,16})")
 
 
 class DueCursor(Struct, frozen=True):
-    """A place in the list, and the random tag of the record that made the payout before it. So a
-    store that was restored from a backup notices a cursor that it did not make."""
+    """A place in the list, and the random tag of the record that made the payout before it. By the
+    tag, a store that was restored from a backup detects a cursor that it did not make."""
 
     place: DuePlace
     tag: int

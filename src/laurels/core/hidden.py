@@ -66,7 +66,7 @@ class Exclusion:
         self._ordered = 0
 
     def _find(self, index: RankingIndex, key: RankingKey) -> list[bytes]:
-        """Read from an index what `order` returns. O(min(members of the ranking, hidden
+        """Read the result of `order` from an index. O(min(members of the ranking, hidden
         members))."""
         size = index.size(key)
         if size <= len(self.members):
@@ -160,8 +160,9 @@ class HiddenMembers:
 
     @property
     def stored_text(self) -> str:
-        """The version of the hidden members on an index server: that of the own ones, and that of
-        those that are hidden everywhere. It is empty if there never were any."""
+        """The version of the hidden members on an index server: the version of the own ones and,
+        with a separator, of those that are hidden everywhere. It is empty if no member was ever
+        hidden."""
         everywhere = 0 if self.everywhere is None else self.everywhere.stored_version
         own = self.stored_version
         return f"{own}:{everywhere}" if own or everywhere else ""
@@ -207,8 +208,8 @@ class HiddenMembers:
         return self.exclusion if self.exclusion.members else None
 
     def forget(self) -> None:
-        """Forget what is cached, since entries of hidden members, or the rank style of the board,
-        may have changed."""
+        """Drop the cached exclusion, since entries of hidden members, or the rank style of the
+        board, may have changed."""
         self.exclusion = None
 
     def counted(self, members: Iterable[bytes]) -> None:

@@ -11,8 +11,8 @@ from .recorded_boards import RecordedBoards
 
 
 class HidingBoards(RecordedBoards):
-    """Boards and their rankings, with hidden members. The end of a hiding is found when it is
-    due."""
+    """Boards and their rankings, with hidden members. `ended_hidings` lists the hidings that have
+    ended."""
 
     def __init__(self, index: Index, recorder: ChangeRecorder | None = None) -> None:
         super().__init__(index, recorder)

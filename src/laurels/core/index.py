@@ -424,7 +424,8 @@ class Index(Protocol):
         Nothing may be counted between the calls."""
 
     def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:
-        """Forget remembered event ids. O(times of acceptance) if there are any."""
+        """Forget remembered event ids. O(different times of acceptance of the remembered ids), and
+        O(1) without `ids`."""
 
     def clear(self, board: int) -> None:
         """Remove all members of a board with their data. The remembered event ids stay. No copy may

@@ -306,7 +306,8 @@ def _route(
 def _takes(rules: Rules, window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
     """Return whether events of a period or step are still accepted. For events from a stream, the
     time at which the stream took them decides; besides, the window must still keep the period now.
-    A window that closes its periods keeps each of them until it is closed, but not its steps."""
+    A window that closes its periods keeps each of them until it is closed; a rolling window does
+    not keep its steps that long."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (

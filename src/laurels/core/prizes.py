@@ -74,7 +74,8 @@ def end_of(spans: Iterable[PrizeSpan]) -> int:
 def wins(
     prizes: Prizes, spans: Sequence[PrizeSpan], group: TieGroup, members: Sequence[str], start: int
 ) -> Iterator[Win]:
-    """Yield what some members of a tie group win, by position and then in the order of the prizes.
+    """Yield the prizes that some members of a tie group win, by position and then in the order of
+    the prizes.
 
     `members` are consecutive members of the group, the first one at position `start`.
     """

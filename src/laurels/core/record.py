@@ -28,7 +28,8 @@ _ONE_TIME = 1
 
 
 class _Header(Struct, frozen=True, array_like=True):
-    """What every record begins with. The fields of a record are encoded in their order."""
+    """The fields with which every record begins. The fields of a record are encoded in their
+    order."""
 
     board: int
     version: int
@@ -98,8 +99,8 @@ class Delete(_Header, frozen=True, array_like=True, tag="delete"):
 
 
 class Clear(_Header, frozen=True, array_like=True, tag="clear"):
-    """All members of a board are removed. `version` is the next one, so that what was planned or
-    copied before is done again."""
+    """All members of a board are removed. `version` is increased, so that plans and copies made
+    before are outdated."""
 
     tag: int = 0
 
@@ -185,7 +186,7 @@ class HideOnAll(Hide, frozen=True, array_like=True, tag="hides"):
 
 
 class ShowOnAll(Show, frozen=True, array_like=True, tag="shows"):
-    """A member is no longer hidden on all boards. `board` is `EVERYWHERE`."""
+    """The hiding of a member on all boards ends. `board` is `EVERYWHERE`."""
 
 
 class Adopt(_Header, frozen=True, array_like=True, tag="adopt"):

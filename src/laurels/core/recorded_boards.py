@@ -71,7 +71,8 @@ class RecordedBoards(AdvancedBoards):
         if not rules.changes_ms:
             self.remove_board(state.number)
             return
-        removed_ms = max(rules.gone_ms, state.now_ms)  # later if it waited for its payouts
+        # the time of removal is later if the board waited for its payouts
+        removed_ms = max(rules.gone_ms, state.now_ms)
         self._end(state, WriteBlock(0, removal_tag(state), removed_ms, "delete"))
 
     def _end(self, state: BoardState, block: WriteBlock) -> None:

@@ -84,8 +84,8 @@ SealedPiece = SealedRevision | SealedRanking | SealedRows
 
 
 class SealedPart(Struct, frozen=True, array_like=True):
-    """A part of a sealed period: about `limit` entries, from the one at `position` of a scope on,
-    and on with the scopes after it. A ranking counts as one more entry."""
+    """Names a part of a sealed period: about `limit` entries, beginning with the one at `position`
+    in a scope, and continuing in the scopes after it. A ranking counts as one more entry."""
 
     scope: str
     position: int
@@ -125,5 +125,5 @@ class DigestOfPieces:
         self.entries += piece.size
 
     def digest(self) -> bytes:
-        """Return the digest of what was added, 32 bytes."""
+        """Return the digest of all pieces that were added, 32 bytes."""
         return self._digest.digest()

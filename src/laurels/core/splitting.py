@@ -1,4 +1,5 @@
-"""Splitting a batch in event time, so that its events are counted as of few times. Pure."""
+"""Splitting a batch in event time into few parts, all events of which are counted at one time.
+Pure."""
 
 from array import array
 from bisect import bisect_left
@@ -12,7 +13,7 @@ from .lifecycle import next_boundary
 
 def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
     """Return where to split a batch in event time: the end position of each part. All events of a
-    part are counted as of one time, and yet each has the result that it would have if it were
+    part are counted at the same time, and yet each has the result that it would have if it were
     submitted alone.
 
     `nows` has, for each event, the latest `at` so far. Within a part this time does not cross the

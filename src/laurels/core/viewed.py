@@ -68,7 +68,7 @@ class ViewedRanking:
         """Whether the lists have all entries of the ranking."""
         steady = self._decayed is None and self._refreshed is None and self._lists_all
         if closing is not None and is_archived(state, chosen, self.key.instance, now_ms):
-            steady = False  # the ranking in memory is not what the period shows
+            steady = False  # the period is read from the archive
         self._width = state.rules.order_words(chosen.name)
         """The number of words that decide the order: the columns, and the tie stamp if there is
         one."""
@@ -166,7 +166,8 @@ class ViewedRanking:
 
 def _label_of(window: Window, instance: int, closing: WindowClosing | None) -> str | None:
     """Return the label of the period in which a list was begun; None if it continues in the running
-    period. What a rolling window showed at a boundary is a period of its own."""
+    period. The ranking that a rolling window showed at a boundary counts as a period with a
+    label."""
     if window.steps and closing is not None and closing.has(instance):
         return window.period_of(instance).label
     return window.cursor_label(instance)

@@ -155,8 +155,9 @@ class DeletedBoard(Answer, frozen=True):
 
 
 def is_left_out(change: Change) -> bool:
-    """Return whether sinks leave a change out: one that only reports the new position of a sink, or
-    a payout, since sinks read payouts from the list of due payouts."""
+    """Return whether sinks do not send a change. They send neither changes that only report the
+    position of a sink, nor payouts as changes, since they read payouts from the list of due
+    payouts."""
     if change.kind == "payout":
         return True
     return change.kind == "position" and str(change.data["source"]).startswith(SINK_PREFIX)

@@ -73,8 +73,9 @@ def _state_of(record: BoardRecord) -> BoardState:
 
 
 def removal_tag(state: BoardState) -> int:
-    """Return the tag of the last change of a board that is removed by the time. It follows from the
-    change before it, so that each fold of a log makes the same change."""
+    """Return the tag of the last change of a board that is removed because its `retain` is over.
+    The tag is computed from the previous change's tag, so that each fold of a log makes the same
+    change."""
     text = f"{state.uid}/{state.sequence}/{state.tag}"
     return int.from_bytes(blake2b(text.encode(), digest_size=6).digest()) or 1
 
