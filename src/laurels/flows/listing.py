@@ -29,7 +29,7 @@ def list_flows(
             continue
         try:
             positions = lb.positions(board.name)
-        except UnknownBoard:  # deleted meanwhile
+        except UnknownBoard:  # the board was deleted meanwhile
             continue
         for source in positions:
             if source.startswith(prefix):
@@ -40,8 +40,8 @@ def list_flows(
 def list_sinks(
     lb: Leaderboards, prefix: str, patterns: Sequence[str] | None = None
 ) -> list[ListedFlow]:
-    """Return the sinks, sorted by name, also those that have a position among the due payouts only,
-    if the key may see that."""
+    """Return the sinks, sorted by name. Sinks that have only a position among the due payouts are
+    included if the key may read these positions."""
     listed = {each.name: each for each in list_flows(lb, prefix, patterns)}
     with suppress(Forbidden, NoSuchPath):
         for reader in lb.payout_positions():

@@ -38,7 +38,7 @@ def split_stream_url(url: str, error: type[LaurelsError]) -> tuple[str, str]:
     `error` if the URL has another form."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # its message may contain the password
+    except ValueError:  # the message of the error may contain the password
         raise error("expected redis://HOST:PORT/DATABASE/KEY, got no valid host") from None
     database, _, key = parts.path.removeprefix("/").partition("/")
     if not key or not database.isdecimal():
@@ -52,7 +52,7 @@ def split_subject_url(url: str, error: type[LaurelsError]) -> tuple[str, str, st
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError:  # its text may have the password
+    except ValueError:  # the message of the error may contain the password
         raise error("expected nats://HOST:PORT/SUBJECT, got no valid host or port") from None
     if "@" in parts.path + parts.query + parts.fragment:  # the end of a password
         raise error("expected '/', '?' and '#' in a user or password as %2F, %3F and %23")

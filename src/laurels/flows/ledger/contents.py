@@ -73,7 +73,7 @@ class LedgerContents:
         ledger_board = self._board(board)
         clock = self._clock()
         now_ms = ledger_board.time(clock)
-        # The same in each call, since a copy compares origins.
+        # Each call has to return the same time, since a copy compares origins.
         began_ms = now_ms if clock.event_time else ledger_board.created_ms
         rolling_states = [
             rolling_state(0, window, now_ms) for window in ledger_board.rules.windows.values()
@@ -99,9 +99,9 @@ class LedgerContents:
         )
 
     def _closing(self, board: str, rules: Rules, now_ms: int) -> dict[str, WindowClosing]:
-        """Return the closed periods of each window that closes periods. Periods that are final
-        already were closed in the store that the ledger is of. They are not closed again, so that
-        no payout is made twice. The others will be closed."""
+        """Return the closed periods of each window that closes periods. Periods that are final now
+        were closed by the store whose sink wrote the ledger. They are not closed again, so that no
+        payout is made twice. All other periods will be closed."""
         closing = {name: WindowClosing(now_ms) for name in rules.closing}
         for name, label in self._ledger.periods(board) if closing else ():
             if name not in closing:

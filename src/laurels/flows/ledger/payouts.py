@@ -61,6 +61,6 @@ def _instance_of(payout: Payout, board: Board | None) -> int:
     window = None if board is None else board.rules().windows.get(payout.window)
     if window is None:
         return NO_INSTANCE
-    with suppress(LaurelsError):  # the window has other periods by now
+    with suppress(LaurelsError):  # the window of that name may now have other periods
         return window.instance_of(window.period(payout.period))
     return NO_INSTANCE

@@ -102,18 +102,18 @@ def flush_of(
             flush.removed[member] = frozenset()
         elif kind == "remove":
             _remove(flush, member, frozenset(closed))
-        elif kind in ("hide", "show"):  # a hidden member goes on being counted: its rows stay
+        elif kind in ("hide", "show"):  # a hidden member is still counted, so its rows stay
             flush.hidden[member] = _hiding(change), version
         elif kind == "confirm":
-            if change.data is not None:  # it is None for a key that does not administer
+            if change.data is not None:  # a key that does not administer gets no data
                 payout, reference = change.data["payout"], change.data["reference"]
                 flush.confirmed[payout] = reference, change.at_ms
         elif kind in ("disqualify", "payout"):
-            continue  # the ledger gets the period and its payouts as the store has them
+            continue  # `SeasonsOfBoard` reads these periods and payouts from the store
         elif kind == "data":
             flush.data[member] = _json(change.data), version
         else:
-            if change.data is not None:  # an initial entry
+            if change.data is not None:  # an initial entry has the member's data
                 flush.data[member] = _json(change.data), version
             if (entries := flush.entries.get(member)) is None:
                 entries = flush.entries[member] = {}

@@ -83,8 +83,8 @@ class SeasonRows:
             board_state.closed.update(closed)
 
     def load_closed(self, page: SinkPage, board_state: WrittenBoard) -> None:
-        """Read which periods are closed, unless that is known. A sink that starts over gets them
-        again with the entries."""
+        """Read from the ledger which periods are closed, unless that was read before. A sink that
+        starts over begins with none: it gets the closed periods again with the entries."""
         if page.restarts:
             board_state.closed = set()
         elif board_state.closed is None:

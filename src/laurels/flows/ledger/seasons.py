@@ -1,8 +1,8 @@
 """Sealed periods and payouts of a board, fetched from its store for a ledger.
 
-A change says that a period was sealed or corrected; its standings are read from the archive of the
-store, page by page, and written to the ledger in a transaction each. The period is invisible until
-the transaction that writes the change and moves the position completes it. So it is whole or
+When a change says that a period was sealed or corrected, the standings are read from the archive of
+the store, page by page, and each page is written to the ledger in a transaction. The period stays
+invisible until the transaction that writes the change and moves the position. So it is whole or
 absent, however large it is. Payouts are written as they are in the store.
 """
 
@@ -52,8 +52,8 @@ class PeriodName(Struct, frozen=True):
 
 
 class Staged(Struct):
-    """What was fetched for a page of changes: periods that are not visible yet, and the windows
-    and instances of those that the archive no longer has."""
+    """The data that was fetched for a page of changes: periods that are not visible yet, and the
+    windows and instances of those that the archive no longer has."""
 
     uid: str
     periods: list[PeriodWriter] = []
@@ -63,7 +63,7 @@ class Staged(Struct):
 
 
 class SeasonsOfBoard:
-    """Fetches what the changes of one board tell of."""
+    """Fetches the sealed periods and payouts that the changes of one board announce."""
 
     def __init__(
         self,
@@ -81,7 +81,8 @@ class SeasonsOfBoard:
         self._rules: Rules = board.rules()
 
     async def stage(self, changes: Sequence[Change], run: "InTransaction[Any]") -> Staged | None:
-        """Fetch what a page of changes tells of; None if it tells of nothing."""
+        """Fetch the sealed periods and payouts that a page of changes announces; return None if the
+        page announces none."""
         told = [each for each in changes if each.kind in ("seal", "disqualify", "initial_end")]
         if not told or not (self._rules.closing or any(map(_is_sealed, told))):
             return None
@@ -120,7 +121,7 @@ class SeasonsOfBoard:
         return closed
 
     async def _stage_all(self, staged: Staged, run: "InTransaction[Any]") -> None:
-        """Fetch all sealed periods that the ledger does not have, and all payouts."""
+        """Fetch all sealed periods that the ledger lacks, and all payouts."""
         listed = await self._listed()
         known: set[tuple[str, int]] = set()
         for info in listed:
@@ -152,7 +153,8 @@ class SeasonsOfBoard:
     async def _stage_period(
         self, staged: Staged, name: PeriodName, run: "InTransaction[Any]"
     ) -> None:
-        """Write a revision of a period, invisible, unless the ledger has it."""
+        """Write a revision of a period to the ledger, invisible for now. Do nothing if the ledger
+        has it already."""
         after, writer = None, None
         while writer is None or after is not None:
             try:
@@ -171,7 +173,7 @@ class SeasonsOfBoard:
                 revision = pieces.pop(0)
                 assert isinstance(revision, SealedRevision), "a period begins with its revision"
                 if revision.uid != staged.uid:
-                    return  # of a board that was created again
+                    return  # the board was created again, and the revision is of the new one
                 writer = await run(partial(self._begin, revision))
                 if writer is None:
                     return

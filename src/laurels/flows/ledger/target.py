@@ -133,8 +133,8 @@ class LedgerTarget:
         return await seasons.stage(page.changes, run)
 
     async def _unsealed(self, page: SinkPage, board_state: WrittenBoard) -> dict[str, list[str]]:
-        """Return the periods that are not sealed yet, of each window that closes periods and whose
-        oldest kept period is another one than before."""
+        """Return, by window, the labels of the periods that are not sealed yet. Windows that close
+        no periods, and windows whose oldest kept period is unchanged, are left out."""
         latest_ms = max(board_state.latest_ms, *[change.at_ms for change in page.changes])
         oldest = board_state.oldest(latest_ms)
         if page.definition is not None:

@@ -1,4 +1,4 @@
-"""What a ledger's sink knows of a board in this process."""
+"""The state of a board that a ledger's sink keeps in this process."""
 
 from collections.abc import Sequence
 

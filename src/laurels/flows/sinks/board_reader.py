@@ -145,7 +145,8 @@ class BoardReader:
             return None
 
     async def _read_page(self, after: str | None, *, initial: bool = False) -> ChangePage:
-        self.has_changes.clear()  # before the read, since changes during the read set the event
+        # cleared before the read, since changes during the read set the event
+        self.has_changes.clear()
         return await self._context.boards.changes(
             self.board, after=after, limit=self._target.limit, initial=initial
         )

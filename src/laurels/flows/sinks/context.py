@@ -1,4 +1,4 @@
-"""The context of a sink: what its runner and the readers of its boards share."""
+"""The context of a sink, which its runner and the readers of its boards share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

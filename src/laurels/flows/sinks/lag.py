@@ -22,8 +22,8 @@ class Lag(Struct, frozen=True):
 
 
 async def lag_after(boards: AsyncLeaderboards, board: str, position: str | None) -> Lag:
-    """Return the lag of a sink whose position on a board is `position`; None is the oldest change
-    that is kept. Changes that sinks leave out are not counted. Raises ChangesExpired,
+    """Return the lag of a sink whose position on a board is `position`; None is the position before
+    the oldest kept change. Changes that sinks leave out are not counted. Raises ChangesExpired,
     CursorDiverged."""
     while True:
         page = await boards.changes(board, after=position, limit=SAMPLE)
@@ -36,8 +36,9 @@ async def lag_after(boards: AsyncLeaderboards, board: str, position: str | None)
 
 
 async def lag_in_store(boards: AsyncLeaderboards, board: str, source: str) -> Lag:
-    """Return the lag of a sink by the position that the store has. It is the lag while the target
-    is down, even if the target keeps the position: the sink reports it to the store."""
+    """Return the lag of a sink by the position that the store has. It is used while the target is
+    down. The store has a position even if the target keeps it, since the sink reports it to the
+    store."""
     stored = await boards.position(board, source) or None
     if stored == START_OVER or is_initial(stored) or is_end(stored):
         stored = None

@@ -3,7 +3,7 @@ due.
 
 The store has one list of the due payouts of all boards, which only grows at its end, and the sink a
 position in it. Sinks that select other boards have other positions. The position moves after the
-target has stored a page, so a payout may arrive twice, and its id tells so.
+target has stored a page, so a payout may arrive twice; the target can detect this by its id.
 """
 
 from contextlib import suppress
@@ -44,9 +44,9 @@ class PayoutReader:
         self._reported_ms = self._measured_ms = 0
 
     async def run(self) -> None:
-        """Send payouts until cancelled; with `until_end`, until all have been sent. If the sink
-        sends changes as well, these go on when the key may not read payouts, or the target refuses
-        them: then this reader tries again from time to time."""
+        """Send payouts until cancelled; with `until_end`, until all have been sent. If the key may
+        not read payouts or the target refuses them, a sink that also sends changes continues with
+        these, and this method tries again from time to time."""
         while True:
             try:
                 await self._send()
@@ -94,7 +94,7 @@ class PayoutReader:
             lambda: stored_position(self._context, self._options), self._metrics
         )
         self._after = self._reported
-        await self._measure()  # before the target is asked, which may be down
+        await self._measure()  # measured before the target is asked, since the target may be down
         self._stored = await self._context.retry(
             lambda: payout_position(self._context, self._options), self._metrics
         )
@@ -139,7 +139,7 @@ class PayoutReader:
     async def _measure(self) -> None:
         """Count the payouts that wait."""
         self._measured_ms = self._context.now_ms()
-        with suppress(LaurelsError):  # the next page gets the same error and handles it
+        with suppress(LaurelsError):  # the read of the next page gets the same error and handles it
             waiting = await self._context.boards.waiting_payouts(
                 boards=self._options.boards, after=self._after
             )
@@ -156,7 +156,7 @@ class PayoutReader:
                 await self._context.boards.move_payout_position(reader, before, position)
             except PositionMoved as error:
                 stored = await stored_position(self._context, self._options)
-                if stored != position:  # else an earlier attempt moved it
+                if stored != position:  # otherwise an earlier attempt has moved it
                     raise SinkOvertaken(f"payouts: {error.what}") from error
 
         await self._context.retry(move, self._metrics)

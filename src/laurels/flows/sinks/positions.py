@@ -25,7 +25,7 @@ async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
     source = POSITION_PREFIX + name
     if is_unicode(name) and len(source) <= MAX_CHARACTERS:
         for board in await boards.boards():
-            with suppress(UnknownBoard):  # deleted meanwhile
+            with suppress(UnknownBoard):  # the board was deleted meanwhile
                 if await boards.position(board.name, source):
                     return
     raise InvalidName(f"expected a name for a sink, got {safe_repr(name)}")
@@ -53,7 +53,8 @@ async def move_position(
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        if await boards.position(board, source) != cursor:  # else an earlier attempt moved it
+        # otherwise an earlier attempt has moved it
+        if await boards.position(board, source) != cursor:
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 
 

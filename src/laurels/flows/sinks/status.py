@@ -180,7 +180,7 @@ async def _status(
         return SinkBoardStatus(board, "new", None)
     if position == START_OVER or is_initial(position):
         return SinkBoardStatus(board, "initial", position)
-    if is_end(position):  # of a deleted board that had this name
+    if is_end(position):  # the position is on a deleted board of the same name
         return SinkBoardStatus(board, "new", None)
     try:
         lag = await lag_after(boards, board, position)

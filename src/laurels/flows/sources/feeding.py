@@ -79,7 +79,7 @@ class BoardFeed:
                 rows = rows[half:]
             except PositionDiffers as error:
                 rows = self._outcomes.rows_after(rows, await self._complete_batch(board, error))
-            except UnknownBoard:  # deleted meanwhile
+            except UnknownBoard:  # the board was deleted meanwhile
                 self.forget(board)
                 self._outcomes.metrics.skip_unknown(board, len(rows))
                 return

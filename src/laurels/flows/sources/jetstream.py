@@ -79,7 +79,7 @@ def split_address(address: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(address)
         port = parts.port or 4_222
-    except ValueError:  # its message may contain the password
+    except ValueError:  # the message of the error may contain the password
         raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from None
     if "@" in parts.path:
         raise InvalidStream(

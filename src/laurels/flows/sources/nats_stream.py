@@ -107,7 +107,7 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             info = await self._stream_info()
-            if (at := info.ts) is None:  # NATS before 2.10: a new consumer has the server's time
+            if (at := info.ts) is None:  # NATS before 2.10 reports its time only for a new consumer
                 at = (await self._create_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
@@ -242,7 +242,8 @@ class NatsReader:
                     servers=[server],
                     **login,
                     allow_reconnect=False,
-                    max_reconnect_attempts=1,  # with more, `_await_call` times out before the error
+                    # with more attempts, `_await_call` times out before the error is raised
+                    max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     connect_timeout=TIMEOUT_SECONDS,
                     error_cb=_ignore,

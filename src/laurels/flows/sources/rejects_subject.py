@@ -71,7 +71,7 @@ class SubjectRejects:
 
     @property
     def path(self) -> Path:
-        """The path of the file for what is left at the end."""
+        """The path of the file for rejects that are not delivered at the end."""
         return self._spare.path
 
     async def _publish(self, rejects: list[RejectedMessage]) -> None:
