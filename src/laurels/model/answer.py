@@ -42,7 +42,7 @@ class Plain:
     """An answer that is also a mapping of plain values."""
 
     __slots__ = ()
-    __iter__: Any = None  # else Python iterates by `[0]`, `[1]`, as over a sequence
+    __iter__: Any = None  # without this, Python iterates by `[0]`, `[1]`, as over a sequence
     __pydantic_serializer__ = _PydanticSerializer()
 
     def to_dict(self) -> dict[str, Any]:

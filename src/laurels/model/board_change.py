@@ -41,8 +41,9 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
-    """Raise UnsafeChange if a board would get a new end that has already passed, since events
-    counted since that time would have to be removed, or another end once it was closed."""
+    """Raise UnsafeChange for a new end of a board in two cases: the new end has already passed, so
+    that events counted after it would have to be removed; or the board was closed at its present
+    end."""
     ends_ms = new.rules().ends_ms
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(

@@ -218,7 +218,8 @@ def _ledger(value: object) -> str:
 
 
 def is_ledger_name(value: str) -> bool:
-    """Return whether text may name a ledger. In capitals it is part of the name of a variable."""
+    """Return whether a text may be the name of a ledger. In capitals, the name is the end of the
+    name of an environment variable."""
     return _LEDGER_NAME.fullmatch(value) is not None
 
 

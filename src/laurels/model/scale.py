@@ -120,14 +120,15 @@ class DecayedScale(Struct, frozen=True):
 
 
 def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
-    """Return what converts the words of a window to the scores shown at `now_ms`."""
+    """Return the object that converts the words of a window to the scores shown at `now_ms`."""
     decayed = decayed_scale(rules, window, now_ms) if rules.weighings else None
     return Whole(rules) if decayed is None else decayed
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return what converts the words of a window with decay to the scores shown at `now_ms`; None
-    for other windows. After the end of the board, these are the scores at that end."""
+    """Return the object that converts the words of a window with decay to the scores shown at
+    `now_ms`; None for other windows. After the end of the board, these are the scores at that
+    end."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

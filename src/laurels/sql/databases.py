@@ -23,7 +23,7 @@ def dialect_of(url: str) -> tuple[Dialect, str]:
     Raises InvalidTarget, MissingDriver."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # its message may contain the password
+    except ValueError:  # the message of the error may contain the password
         raise InvalidTarget(
             "expected a host, or host:port; write an IPv6 address in brackets"
         ) from None

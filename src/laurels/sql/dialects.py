@@ -26,8 +26,8 @@ ENTRY = ", ".join(
 
 
 class Dialect(Protocol):
-    """What laurels has to do differently for one kind of SQL database. Statements have `%s` for
-    each parameter, whatever placeholder the driver uses."""
+    """The operations that differ between the kinds of SQL databases. Statements have `%s` for each
+    parameter, whatever placeholder the driver uses."""
 
     name: str
     key_name: str

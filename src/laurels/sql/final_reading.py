@@ -1,8 +1,9 @@
 """Read sealed periods from a ledger.
 
-A ranking answers what a ranking in memory answers. A member, a position or a page is found by one
-index of `final_entries`. The number of entries before a score is found by reading 256 entries at
-a time, which takes 3 reads up to 16 million entries. Positions and ranks start at 0 here.
+A ranking in a ledger gives the same answers as a ranking in memory. A member, a position or a page
+is found by one index of `final_entries`. The number of entries before a score is found by reading
+256 entries at a time, which takes 3 reads up to 16 million entries. Positions and ranks start at 0
+here.
 """
 
 from array import array

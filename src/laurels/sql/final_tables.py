@@ -32,7 +32,7 @@ class FinalTables(Struct, frozen=True):
     def periods(self) -> dict[str, str]:
         """`final_periods` has a row for each revision of a sealed period. `number` is how the
         rankings refer to it. `definition` is the definition of the board as JSON, and `seal` has
-        what was hidden and which prizes there were at the closing, as JSON."""
+        the hidden members and the prizes at the closing, as JSON."""
         name = f"{self.dialect.key_name} NOT NULL"
         return {
             "uid": name,
@@ -120,8 +120,8 @@ class FinalTables(Struct, frozen=True):
 
     @property
     def closed(self) -> dict[str, str]:
-        """`closed_periods` has a row for each closed period of which `scores` has entries: they
-        stay as they are."""
+        """`closed_periods` has a row for each closed period of which `scores` has entries. These
+        entries no longer change."""
         name = f"{self.dialect.key_name} NOT NULL"
         return {
             "board": name,

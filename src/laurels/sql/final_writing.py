@@ -1,8 +1,8 @@
 """Write sealed periods into a ledger.
 
 A period is written in any number of transactions. It is invisible until `complete`, so it is whole
-or absent. What an interrupted write has left is removed by the next `begin` of the same revision.
-If two processes write the same revision, the later `begin` wins, and the other process gets
+or absent. The next `begin` of the same revision removes the rows that an interrupted write has
+left. If two processes write the same revision, the later `begin` wins, and the other process gets
 FinalOvertaken.
 """
 
@@ -49,7 +49,8 @@ class FinalWriter:
         rules: Rules,
         closed_ms: int | None = None,
     ) -> "PeriodWriter":
-        """Begin to write a revision of a period; what the ledger has of it is removed."""
+        """Begin to write a revision of a period. Remove the rows that an earlier write of the
+        revision has left."""
         self.remove(revision.uid, revision.window, revision.instance, revision.revision)
         number = self.take_numbers(1)
         period = FinalPeriod(number, revision, board, definition, is_current=False)
@@ -58,7 +59,7 @@ class FinalWriter:
         return PeriodWriter(self, period, rules)
 
     def lock(self) -> None:
-        """Let no other caller of `lock` go on until the transaction ends."""
+        """Take a lock until the transaction ends. Other callers of `lock` wait for it."""
         self.execute(f"UPDATE {self._tables.name('final_numbers')} SET taken = taken")
 
     def note_seal(self, number: int, seal: SealedPeriod) -> None:
@@ -134,8 +135,8 @@ class FinalWriter:
             raise self._overtaken(revision)
 
     def take_numbers(self, count: int) -> int:
-        """Return the first of so many new numbers of periods or rankings. Other writers wait until
-        the transaction ends."""
+        """Reserve `count` new numbers for periods or rankings, and return the first of them. Other
+        writers wait until the transaction ends."""
         table = self._tables.name("final_numbers")
         self.execute(f"UPDATE {table} SET taken = taken + %s", count)
         taken = self.execute(f"SELECT max(taken) FROM {table}").fetchone()[0]
@@ -163,8 +164,8 @@ class FinalWriter:
 
 
 class PeriodWriter:
-    """Writes the pieces of one period. Each call of `add` must be in a transaction that began with
-    a call of `hold`, unless it is the one of `begin`."""
+    """Writes the pieces of one period. Each call of `add` must be in the transaction of `begin`, or
+    in a transaction that first called `hold`."""
 
     def __init__(self, writer: FinalWriter, period: FinalPeriod, rules: Rules) -> None:
         self._writer = writer
@@ -173,7 +174,7 @@ class PeriodWriter:
         self._ranking: _Entries | None = None
 
     def on(self, connection: Any) -> "PeriodWriter":
-        """Go on over a connection, and return this object."""
+        """Use another connection from now on. Return this object."""
         self._writer = self._writer.on(connection)
         return self
 

@@ -10,8 +10,8 @@ from .tables import VERSION, Tables
 
 
 def make_tables(dialect: Dialect, prefix: str, connection: Any) -> None:
-    """Create the tables that are missing, in a transaction of the caller. Tables of an earlier
-    version get what they lack. Raises LedgerTooNew."""
+    """Create missing tables, and upgrade those of an earlier version, in a transaction of the
+    caller. Raises LedgerTooNew."""
     tables = Tables(dialect, prefix)
     for statement in tables.statements():
         dialect.execute(connection, statement)

@@ -46,7 +46,7 @@ class PostgreSQL:
         self._driver = driver("psycopg")
         try:
             parameters = self._driver.conninfo.conninfo_to_dict(url)
-        except self._driver.ProgrammingError:  # its message may contain the password
+        except self._driver.ProgrammingError:  # the message of the error may contain the password
             parameters = None
         # If a password has an unescaped '/', the text before the '/' is parsed as the port.
         if parameters is None or not all(map(_is_port, str(parameters.get("port", "")).split(","))):

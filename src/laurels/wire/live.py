@@ -1,4 +1,4 @@
-"""What the service and its client have to agree on for live feeds."""
+"""Constants of live feeds that the service and its client share."""
 
 RETRY_MS = 2_000
 """The time that a client waits before it reconnects."""

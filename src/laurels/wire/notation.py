@@ -24,7 +24,7 @@ def json_notation(value: object) -> str:
         return repr(value)
     try:
         text = _encode(value).decode()
-    except UnicodeEncodeError:  # a lone surrogate
+    except UnicodeEncodeError:  # the text has a lone surrogate
         text = json.dumps(value)
     except (TypeError, ValueError, OverflowError):
         return repr(value)

@@ -1,10 +1,8 @@
-"""What happens to the closed periods of a window: the options `archive`, `archive_every` and
-`prizes`. Pure.
+"""The options of a window for its closed periods: `archive`, `archive_every` and `prizes`. Pure.
 
-    day:archive=forever                         the final standings of every day
-    week:archive=12                             those of the last 12 weeks
-    30d=rolling:30d/1d,archive=forever,archive_every=1d    what the window shows at each midnight
-    day:prizes={"list":[{"name":"gold","ranks":[1,1]}]}    with prizes; archived for ever
+day:archive=forever the final standings of every day week:archive=12 those of the last 12 weeks
+30d=rolling:30d/1d,archive=forever,archive_every=1d the ranking of the window at each midnight
+day:prizes={"list":[{"name":"gold","ranks":[1,1]}]} with prizes; archived for ever
 
 In text, `prizes` is the last option. Its value is JSON, up to the end of the text.
 """

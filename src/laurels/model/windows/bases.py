@@ -34,20 +34,20 @@ class Unstepped(Struct, frozen=True):
         return self.taken_until(period)
 
     def is_archived(self, period: Period) -> bool:
-        """Return whether the period is archived, if periods of the window are: each of them is."""
+        """Return True, since a window that archives its periods archives each of them."""
         return True
 
     def last_archived(self, instance: int) -> int:
-        """Return the last archived instance whose standings count the events of `instance`: itself,
-        since each period counts its own events."""
+        """Return the last archived instance whose standings count the events of `instance`. Since
+        each period counts only its own events, this is `instance`."""
         return instance
 
     def archived_with(
         self, instance: int, now_ms: int, known: Collection[int] = ()
     ) -> tuple[int, ...]:
         """Return the archived instances whose standings count the events of `instance`, without
-        those that ended before `now_ms`. Those that earlier calls have returned, `known`, may be
-        left out."""
+        those that ended before `now_ms`. Instances in `known`, which earlier calls have returned,
+        may be left out."""
         return (instance,)
 
     if TYPE_CHECKING:

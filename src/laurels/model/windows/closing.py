@@ -7,10 +7,10 @@ FOREVER = 0
 
 
 class Closing(Struct, frozen=True):
-    """What happens to the closed periods of a window.
+    """The rule for archiving the closed periods of a window.
 
-    The newest `archive` of them are kept in the archive, all of them with `FOREVER`. A window that
-    shows the last steps has no periods of its own; what it shows is archived every `every_ms`.
+    The newest `archive` of them are kept in the archive, all of them with `FOREVER`. A rolling
+    window has no periods that end; its ranking is archived every `every_ms`.
     """
 
     archive: int = FOREVER

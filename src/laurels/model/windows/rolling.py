@@ -27,8 +27,8 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
     a step count until `grace_ms` after its end; the grace is less than the window's length. With
     `refresh_ms`, the ranking is recomputed only at this interval and does not change in between. If
     the interval is whole days, the ranking is recomputed `refresh_minute` minutes after local
-    midnight. The last step ends at `ends_ms`, and stays the running step afterwards. If what the
-    window shows is archived, this is done every `archive_ms`: at the end of each step in which a
+    midnight. The last step ends at `ends_ms`, and stays the running step afterwards. If the window
+    has an archive, its ranking is archived every `archive_ms`: at the end of each step in which a
     multiple of this interval falls, or local midnight if the interval is whole days.
     """
 
@@ -124,19 +124,20 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     def closes_after(self, period: Period) -> int:
         """Return the last instant at which the window shows the ranking of a step. Events that come
-        later do not change what was shown. At the end of a board the window stands still, and late
-        events count until their grace is over."""
+        later do not change what was shown. After the end of the board, the window no longer moves,
+        and late events count until their grace is over."""
         return period.end_ms - 1 if period.end_ms < self.ends_ms else self.taken_until(period)
 
     def is_archived(self, period: Period) -> bool:
-        """Return whether what the window shows at the end of a step is archived, if anything is."""
+        """Return whether the ranking at the end of a step is archived, in a window that has an
+        archive."""
         if period.end_ms >= self.ends_ms:
             return True
         return self._archive_times.around(period.end_ms)[0] > period.start_ms
 
     def last_archived(self, instance: int) -> int:
-        """Return the last archived step, up to the one in which the events of the step `instance`
-        leave the window; a step before `instance` if there is none."""
+        """Return the last archived step at whose end the window still counts the events of the step
+        `instance`. If there is none, return a step before `instance`."""
         last = min(instance + self.steps - 1, self._last_step)
         if last == self._last_step or self.is_archived(self.step(last)):
             return last
@@ -146,8 +147,8 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         self, instance: int, now_ms: int, known: Collection[int] = ()
     ) -> tuple[int, ...]:
         """Return the archived steps at whose ends the window counts the events of the step
-        `instance`, without those that ended before `now_ms`, and without those up to the last one
-        that earlier calls have returned. O(new steps)."""
+        `instance`, without steps that ended before `now_ms`, and without steps up to the last one
+        in `known`, which earlier calls have returned. O(new steps)."""
         number = max(instance, self.number_at(now_ms), max(known, default=instance - 1) + 1)
         last = self.last_archived(instance)
         archived = []

@@ -102,8 +102,8 @@ async def move_payout_position(context: RequestContext, _: NoQuery) -> None:
 
 
 def _own_prefix(caller: Caller) -> str:
-    """Return what the names of a caller's readers begin with, so that a key which is limited to
-    some boards cannot move the positions of others."""
+    """Return the prefix of the names of a caller's readers. A key that is limited to some boards
+    has its own prefix, so it cannot move the positions of others."""
     return "" if caller.is_unlimited else f"key/{caller.key_id}/"
 
 
