@@ -1,8 +1,8 @@
 """The archive of a store: the standings of its sealed periods.
 
-Memory has the catalogue alone: where each period is. A period is written with others into one
-segment, or is in a segment of its own; small segments are joined when there are many, and a segment
-is written anew when most of it is no longer wanted. What is read is verified first, so damage is an
+Memory has only the catalogue, which says where each period is. A segment has one period or several
+that were written together. Small segments are joined when there are many, and a segment is written
+anew when most of it is no longer wanted. All bytes are verified when they are read, so damage is an
 error and never a wrong answer.
 """
 
@@ -39,9 +39,9 @@ _log = logging.getLogger("laurels")
 
 
 class _Entry(Struct, frozen=True, gc=False):
-    """A period of the catalogue: the number of its segment, and its record and the length of its
-    part there. The record is kept encoded, which takes less memory, and which the garbage collector
-    need not look at."""
+    """A period of the catalogue: the number of its segment, the length of its part of the segment,
+    and its record. The record stays encoded, which takes less memory and no time of the garbage
+    collector."""
 
     segment: int
     length: int
@@ -57,7 +57,7 @@ _records = msgspec.msgpack.Decoder(PeriodRecord)
 
 
 class Archive:
-    """Sealed periods in segments. Threads may read while one writes. `secret` returns so many
+    """Sealed periods in segments. Threads may read while one writes. `secret` returns a number of
     random bytes. Opening it reads the catalogue of each segment. A segment whose catalogue is
     damaged is left out, and its file is kept. Raises FormatTooNew, StorageFailed."""
 
@@ -137,8 +137,9 @@ class Archive:
                 self._opened.pop(key, None)
 
     def find(self, member: bytes) -> list[PeriodKey]:
-        """Return the periods that have a member, those included that are no longer in the catalogue
-        but still in a segment. O(rankings). Raises ArchiveDamaged if a segment cannot be read."""
+        """Return the periods that have a member, including periods that are no longer in the
+        catalogue but still in a segment. O(rankings). Raises ArchiveDamaged if a segment cannot be
+        read."""
         with self._writing:
             return [
                 each.record.key

@@ -52,8 +52,8 @@ def checked(body: bytes) -> bytes:
 
 
 def verified(stored: bytes, name: str) -> bytes:
-    """Return the body that `checked` stored. Raises ArchiveDamaged, which names the file, if it is
-    not what was written."""
+    """Return the body that `checked` stored. Raises ArchiveDamaged, which names the file, if the
+    checksum is wrong."""
     body = stored[: -_CRC.size]
     if len(stored) < _CRC.size or stored[-_CRC.size :] != _CRC.pack(zlib.crc32(body)):
         raise ArchiveDamaged(f"a part of {name} is not what was written")

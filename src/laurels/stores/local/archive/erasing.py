@@ -2,8 +2,8 @@
 
 A segment with the member is written anew: a token takes the place of the member, the salt of the
 entry is forgotten, and its hash is kept, so that the digest of the period stays the same. Periods
-without the member are copied as they are, and those that are no longer wanted are left out, since
-they may have the member as well. Then the old segment is removed. A member is found in two block
+without the member are copied unchanged. Periods that are no longer in the catalogue are left out,
+since they may have the member, too. Then the old segment is removed. A member is found in two block
 reads for each ranking.
 """
 
@@ -34,8 +34,8 @@ class Found(Struct, frozen=True):
 
 
 def find_member(segment: SegmentBytes, member: bytes) -> list[Found]:
-    """Return the periods of a segment that have a member, those included that are no longer wanted.
-    Raises ArchiveDamaged."""
+    """Return the periods of a segment that have a member, including periods that are no longer in
+    the catalogue. Raises ArchiveDamaged."""
     found = []
     for record in read_catalogue(segment):
         period = ArchivedPeriod(segment, record)

@@ -41,8 +41,7 @@ class Segments(Protocol):
         """Remove a segment. One that cannot be removed is removed the next time."""
 
     def remove_durably(self, number: int) -> None:
-        """Remove a segment, which then does not come back after a power cut. Raises
-        StorageFailed."""
+        """Remove a segment so that a power cut cannot bring it back. Raises StorageFailed."""
 
 
 class FileSegment:

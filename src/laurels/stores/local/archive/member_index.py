@@ -55,7 +55,7 @@ class MemberIndex:
 
 
 def pages_for(members: int) -> int:
-    """Return how many pages the index of so many members has."""
+    """Return how many pages the index of `members` members has."""
     return max(1, members // PAGE_MEMBERS)
 
 
@@ -89,6 +89,6 @@ def _pack_page(hashes: Sequence[int], blocks: Sequence[int]) -> bytes:
 
 
 def _bits_apart(hashes: Sequence[int]) -> int:
-    """Return after how many bits ascending hashes can be cut off and still differ."""
+    """Return the number of leading bits by which these ascending hashes can still be told apart."""
     nearest = min([after ^ before for before, after in pairwise(hashes)], default=0)
     return min(_HASH_BITS, max(_SHORTEST, _HASH_BITS + 1 - nearest.bit_length()))

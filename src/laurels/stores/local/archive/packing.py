@@ -24,8 +24,8 @@ _OFFSETS, _DELTAS = 0, 1
 
 
 def pack_numbers(values: Sequence[int]) -> bytes:
-    """Return integers of 64 bits in a compressed form. Ascending values are stored as their
-    differences, others as what they exceed the least value by."""
+    """Return integers of 64 bits in a compressed form. Ascending values are stored as the
+    differences of successive values, other values as their differences from the least value."""
     if not values:
         return _HEAD.pack(_OFFSETS, 0, 0)
     steps = [after - before for before, after in pairwise(values)]
@@ -52,7 +52,7 @@ def pack_members(members: Sequence[bytes]) -> bytes:
 
 
 class Unpacker:
-    """Reads what `pack_numbers` and `pack_members` returned, one after another."""
+    """Unpacks the results of `pack_numbers` and `pack_members`, one after another."""
 
     def __init__(self, packed: bytes, count: int, at: int = 0) -> None:
         self._packed = packed
@@ -60,7 +60,7 @@ class Unpacker:
         self._at = at
 
     def next_count(self, count: int) -> "Unpacker":
-        """Go on with columns of `count` values each, and return this object."""
+        """Set the number of values in each of the next columns, and return this object."""
         self._count = count
         return self
 

@@ -1,4 +1,5 @@
-"""An archived ranking: answers what a ranking in memory answers, from the blocks of a segment.
+"""An archived ranking, which gives the same answers as a ranking in memory, from the blocks of a
+segment.
 
 Opening it reads its directory. Then the entries at a position and the number of entries before a
 bound take one block read each, and a member's position and rank take two: a page of the member
@@ -44,7 +45,7 @@ class ArchivedRanking:
     def form(
         self, scope: str, secrets: list[tuple[int, int, bytes]], erased: list[ErasedEntry]
     ) -> SealedRanking:
-        """Return what describes the ranking of a scope besides its entries."""
+        """Return the description of the ranking of a scope, without its entries."""
         directory = self._directory
         kinds = directory.style, directory.columns, directory.ordered
         return SealedRanking(scope, *kinds, directory.total, secrets, erased)
@@ -129,9 +130,10 @@ class ArchivedRanking:
         return number * directory.block_entries + within
 
     def _bound_among_erased(self, words: Sequence[int], member: bytes, *, right: bool) -> int:
-        """Return what `bound` does if members of the ranking were erased. Entries with the given
-        words are ordered by member except for tokens. So a listed member is looked up, and any
-        other one is searched for among the members that were not erased."""
+        """Return the result of `bound` for a ranking with erased members. Entries with the given
+        words are in the order of their members, except for the tokens of erased members. So a
+        member of the ranking is looked up; the place of any other member is searched for among the
+        entries that are not erased."""
         low, high = self.bound(words, right=False), self.bound(words, right=True)
         position = self.position(member)
         if low <= position < high:
@@ -196,7 +198,8 @@ class ArchivedRanking:
 
 
 def _skipping(tokens: Sequence[int], position: int) -> int:
-    """Return a position after those of tokens, in ascending order, were put before it."""
+    """Convert a position among the entries that are not tokens to the position among all entries.
+    `tokens` has the positions of tokens, in ascending order."""
     for token in tokens:
         if token > position:
             break

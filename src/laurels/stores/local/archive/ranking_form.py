@@ -1,8 +1,8 @@
 """How a ranking is stored in a segment: its blocks, the pages of its member index, its directory.
 
-A directory says where the blocks and the pages are, and of the first entry of each block what a
-search needs: its words and member, the first position with the same score, and how many other
-scores are before it. So every question about ranks takes one block.
+A directory has the offsets of the blocks and the pages. It also has what a search needs of the
+first entry of each block: its words and member, the first position with the same score, and how
+many other scores are before it. So finding a rank takes one block.
 
 All positions in the file are counted from where the period begins, so that a period can be copied
 into another segment as it is.
@@ -62,8 +62,8 @@ class RankingDirectory(Struct, frozen=True):
 
 
 class RankingWriter:
-    """Writes one ranking: `write` appends to the segment and returns where that is, counted from
-    where the period begins. `pause` is called after each block and each page."""
+    """Writes one ranking. `write` appends bytes to the segment and returns their offset, counted
+    from the start of the period. `pause` is called after each block and each page."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RankingWriter:
         self, salts: Salts, digest: PeriodDigest, erased: Sequence[ErasedEntry] = ()
     ) -> tuple[int, int]:
         """Write all entries, and add their hashes to the digest; those of `erased` entries are kept
-        as they were. Return where the directory is and its length."""
+        as they were. Return the offset and the length of the directory."""
         digest.begin(self._ranking.scope)
         for members, words in _in_blocks(self._ranking.chunks):
             start = self._total
@@ -117,7 +117,8 @@ class RankingWriter:
         self._total += len(members)
 
     def _count_scores(self, words: list[Sequence[int]]) -> None:
-        """Note for the first entry of a block where its score begins, and go on counting."""
+        """Record where the score of the block's first entry begins, and count the scores of the
+        block."""
         scores = list(zip(*words[: self._ranking.columns], strict=True))
         if scores[0] != self._last:
             self._scores += self._last is not None

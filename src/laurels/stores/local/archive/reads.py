@@ -1,5 +1,5 @@
-"""The sealed periods of a board as an index shows rankings: what read requests are answered from
-once a period is no longer in memory."""
+"""The sealed periods of a board as an index, which answers read requests about periods that are no
+longer in memory."""
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +72,7 @@ class ArchivedIndex:
         return 0 if ranking is None else ranking.bound(words, member, right=right)
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
-        """Return no scopes: those that a board has are listed by the index in memory."""
+        """Return no scopes: the index in memory lists the scopes of a board."""
         return []
 
     def _ranking(self, key: RankingKey) -> ArchivedRanking | None:

@@ -97,9 +97,10 @@ class RankingRecord(Struct, frozen=True, array_like=True):
 
 class PeriodRecord(Struct, frozen=True, array_like=True):
     """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
-    with the checksum `crc`; `hash_key` is the key of its member indexes. Its rankings are in
-    `rankings` or, if they are many or have erased entries, in lists of which `lists` has the first
-    scopes and places. `erased` is the number of erased entries."""
+    with the checksum `crc`; `hash_key` is the key of its member indexes. The records of its
+    rankings are in `rankings` or, if they are many or have erased entries, in lists; `lists` is the
+    place of the table with the first scope and the place of each list. `erased` is the number of
+    erased entries."""
 
     key: PeriodKey
     entries: int
@@ -140,8 +141,8 @@ class SegmentBytes(Protocol):
 
 
 class SegmentWriter:
-    """Writes periods to a file. `secret` returns so many random bytes; `pause` is called between
-    pieces of the work."""
+    """Writes periods to a file. `secret` returns a number of random bytes; `pause` is called
+    between pieces of the work."""
 
     def __init__(
         self,
@@ -209,7 +210,8 @@ class SegmentWriter:
         self._records.append(msgspec.structs.replace(record, start=self._start))
 
     def finish(self) -> None:
-        """Write the catalogue and the foot, and in the head the format that they need."""
+        """Write the catalogue and the foot. If they need a newer format, write its number to the
+        head."""
         catalogue = checked(msgspec.msgpack.encode(self._records))
         place = _PLACE.pack(self._at, len(catalogue))
         self._file.write(catalogue + place + _CRC.pack(zlib.crc32(place)) + _END)
@@ -286,8 +288,8 @@ class ArchivedPeriod:
             yield from [each for each in self._rankings(place) if each.scope >= scope]
 
     def pieces(self, scope: str = ALL, position: int = 0) -> Iterator[SealedRanking | SealedRows]:
-        """Yield the rankings and all entries, from which the digest can be computed, from an entry
-        of a scope on."""
+        """Yield the rankings and entries, beginning with the one at `position` in `scope`. The
+        digest can be computed from all of them."""
         for record in self.rankings(scope):
             ranking = self.open_ranking(record)
             start = position if record.scope == scope else 0
@@ -305,14 +307,14 @@ class ArchivedPeriod:
         for piece in self.pieces(part.scope, part.position):
             size = piece.size if isinstance(piece, SealedRows) else 1
             if pieces and size > room and not isinstance(pieces[-1], SealedRanking):
-                break  # a page that ended with a ranking would be where it began
+                break  # a page must not end with a ranking: the next page would begin with it again
             pieces.append(piece)
             room -= size
         return [self.revision(), *pieces] if part.is_first else pieces
 
     def revision(self) -> SealedRevision:
-        """Return the description of this revision. Of its seal the archive has only the entries and
-        the digest."""
+        """Return the description of this revision. Its seal has only what the archive stores of it:
+        the number of entries and the digest."""
         key, entries, digest = self.record.key, self.record.entries, self.record.digest
         seal = SealedPeriod(0, entries, digest, key.revision)
         return SealedRevision(key.uid, key.window, key.instance, key.revision, seal)
@@ -359,7 +361,7 @@ class ArchivedPeriod:
         return _decoded(_rankings, self._read(place.start, place.length), self._segment.name)
 
     def _read(self, start: int, length: int) -> bytes:
-        """Return what is stored at a position of the period, verified."""
+        """Return the verified bytes at a position of the period."""
         stored = self._segment.read(self.record.start + start, length)
         return verified(stored, self._segment.name)
 

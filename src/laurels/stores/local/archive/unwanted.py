@@ -1,5 +1,5 @@
-"""Which archived periods and payouts the log of a folder does not know: what a kill, a rewind or a
-backup has left behind."""
+"""Finds archived periods and payouts that the log of a folder does not have, since a kill, a rewind
+or a backup has left them behind."""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -87,7 +87,7 @@ class BoardPieces(RankedReads):
                 yield from scope_pieces(scope, part, self._roster)
 
     def track(self, board: int, owner: str) -> None:
-        """Begin to track what writes change in a board."""
+        """Begin to track the members that writes to a board change."""
         if not self.untrack(board, owner):
             raise BoardMoving("another move copies the board")
         self._tracked[board] = TrackedWrites(owner)

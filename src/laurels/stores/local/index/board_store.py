@@ -121,8 +121,8 @@ class BoardStore(Struct, eq=False):
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """Return the ranking of a period, or the copy of what a rolling window showed at the end of
-        a step. Create it if it is missing."""
+        """Return the ranking of a period, or the copy of a rolling window's ranking at the end of a
+        step. Create it if it is missing."""
         _, window, instance, scope = key
         part = self.parts.get(scope)
         if part is None:
@@ -140,8 +140,8 @@ class BoardStore(Struct, eq=False):
         return ranking
 
     def changing(self, part: ScopeStore) -> list[RankedSet]:
-        """Return the rankings of periods in a scope that are neither frozen nor copies of what a
-        rolling window showed."""
+        """Return the rankings of periods in a scope that are neither frozen nor copies of a rolling
+        window's ranking."""
         return [
             each
             for name, each in part.rankings.items()

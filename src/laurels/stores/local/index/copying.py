@@ -69,8 +69,8 @@ Unit = tuple[int, str]
 
 
 class Touched(Struct):
-    """What writes have touched in a scope since it was copied: members, structures and, in the
-    scope of all events, the members with new data."""
+    """The parts of a scope that writes have touched since it was copied: members, structures and,
+    in the scope of all events, the members with new data."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)

@@ -59,8 +59,8 @@ def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece
 
 
 def _periods(part: ScopeStore) -> list[tuple[tuple[str, int], RankedSet]]:
-    """Return the rankings of the periods of a scope, by window and instance. What a rolling window
-    showed at a boundary is left out, since boards with an archive are not copied."""
+    """Return the rankings of the periods of a scope, by window and instance. Copies of rolling
+    windows at boundaries are left out, since boards with an archive are not copied."""
     return sorted(
         [each for each in part.rankings.items() if not each[1].stepped], key=itemgetter(0)
     )

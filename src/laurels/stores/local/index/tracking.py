@@ -1,5 +1,5 @@
-"""Tracks what writes change in a board of the memory index, while the board is copied to another
-store."""
+"""Tracks the members that writes change on a board of the memory index while the board is copied to
+another store."""
 
 from collections.abc import Iterable
 
