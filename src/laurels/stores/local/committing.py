@@ -104,7 +104,7 @@ class LocalCommits(LocalReads):
                 with suppress(StorageFailed):  # the ends stay due
                     self._end_hidings()
             if self.payouts.emission.next_ms <= self._committing_ms:
-                with suppress(StorageFailed):  # they stay due
+                with suppress(StorageFailed):  # the payouts stay due
                     self._emit_share()
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)
@@ -181,8 +181,9 @@ class LocalCommits(LocalReads):
 
     def _end_hidings(self) -> None:
         """Write the ends of hidings that are due, as an entry of their own, before the entry of a
-        commit. Periods that are due are closed first, with those hidden at their ends. The end of a
-        hiding on all boards waits until the due periods of all boards are closed."""
+        commit. Periods that are due are closed first, so that they keep the members hidden that
+        were hidden at their ends. The end of a hiding on all boards waits until the due periods of
+        all boards are closed."""
         with self._lock:
             waits = self._fold.closings.has_ready(self._fold.clock_ms)
             ended = [each for each in self._fold.ended_hidings() if each[0] or not waits]
@@ -299,8 +300,8 @@ class LocalCommits(LocalReads):
         much of the work as possible is done in shares, so that readers can run between the
         shares.
 
-        If a file that the fold writes cannot be written, such as that of payouts, only another fold
-        of the log is right again: then RuntimeError is raised, so that the store becomes
+        If the fold cannot write one of its files, such as the file of payouts, the state is wrong
+        until the log is folded again. Then RuntimeError is raised, which makes the store
         unusable."""
         offset = self._append(logged) if logged else self._fold.offset
         try:

@@ -1,8 +1,8 @@
 """Corrections of sealed periods: a disqualification makes a new revision of a period.
 
-The new standings and what they make of the payouts are written first; then one record makes both
-valid. If the process dies in between, the period is as before, and what was written is replaced by
-the next correction.
+The new standings and the changed payouts are written first; then one record makes both valid. If
+the process dies in between, the period is unchanged, and the next correction replaces what was
+written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class _Chosen(Struct, frozen=True):
 
 
 class _OutdatedError(Exception):
-    """What was prepared is outdated: a payout has become due, or the period has left the
+    """The prepared correction is outdated: a payout has become due, or the period has left the
     archive."""
 
 
@@ -141,8 +141,8 @@ class LocalCorrections(LocalVerifying):
         return written
 
     def _stage(self, chosen: _Chosen, new: PeriodKey) -> None:
-        """Write what the new standings make of the payouts, invisible until the record is
-        folded."""
+        """Write the changes of the payouts that the new standings require. They are invisible until
+        the record is folded."""
         with self.reading():
             now_ms = self._fold.time_of(chosen.state)
         standings = SealedStandings(

@@ -1,9 +1,9 @@
 """Erasing a member from a local store: from memory by a record, then from what is on the disk.
 
 The record removes the member from all boards, and notes that its erasure is not complete. Then the
-archive, the payouts and the audit log are rewritten; each of these is durable, and has no effect
-when it is done again. At last another record says that the erasure is complete. A store that is
-opened in between does the rest.
+archive, the payouts and the audit log are rewritten durably; doing this again has no effect. At
+last another record says that the erasure is complete. If the process is killed before that, the
+store completes the erasure when it is opened.
 """
 
 import logging
@@ -117,8 +117,8 @@ class LocalErasing(LocalCorrections):
         self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
 
     def _remaining(self, numbers: Iterable[int], payouts: int) -> Iterator[Remaining]:
-        """Yield the places that may still name a member who was erased from these boards, and had
-        so many payouts."""
+        """Yield the places that may still name a member who was erased from these boards and had
+        this number of payouts."""
         states = [state for each in numbers if (state := self._fold.find_by_number(each))]
         if self._files is None:
             yield Remaining("memory", "the store is closed")
@@ -138,7 +138,8 @@ class LocalErasing(LocalCorrections):
             yield Remaining("changes", "the boards no longer keep them", until_ms, names)
         sources = {source for state in states for source in state.positions}
         if payouts:
-            # The name of a position is that of the source and the boards that it selects.
+            # The name of a reader's position is the name of the source, followed by the patterns of
+            # its boards.
             sources.update(name.partition(" ")[0] for name in self.payouts.due.positions())
         sinks = sorted(
             source.removeprefix(SINK_PREFIX) for source in sources if source.startswith(SINK_PREFIX)

@@ -43,7 +43,7 @@ class FrozenPeriod(Struct, frozen=True):
 class FrozenRankings:
     """Reads the rankings of closed periods from the index of a fold. `reading` returns a context in
     which no commit runs; each chunk is read in one. Each scope is advanced before it is read, so
-    that the index has what a rolling window showed at a boundary."""
+    that the index has the copies of rolling windows at boundaries."""
 
     def __init__(
         self, fold: Callable[[], Fold], reading: Callable[[], AbstractContextManager[object]]

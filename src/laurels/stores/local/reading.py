@@ -129,10 +129,10 @@ class LocalReads(LocalState):
 
     def _ask_once(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query, or raise NotReady if much of a pass has to be done before
-        it. The archive is opened and read without the lock, since a disk may hang, and what the
-        archive has of a period does not change. It has no entries that were left out of the ranking
-        when the period was closed. If nothing has to be read for the answer to a query about past
-        periods, it is computed without the lock, too."""
+        it. The archive is opened and read without the lock, since a disk may hang, and archived
+        standings do not change. It has no entries that were left out of the ranking when the period
+        was closed. If nothing has to be read for the answer to a query about past periods, it is
+        computed without the lock, too."""
         with self.reading():
             plan, archived = self._planned(board, query)
             index, offset = self._fold.index, self._fold.offset
@@ -220,8 +220,8 @@ class LocalReads(LocalState):
     async def ask_async(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query. A short query is answered on the loop if nothing blocks it,
         any other query in a thread. Queries about past periods have threads of their own, since
-        they may read the archive: many of them would otherwise take the processor or, if the disk
-        hangs, all threads from other calls."""
+        they may read the archive. Otherwise many such queries would leave no processor time for
+        other calls or, if the disk hangs, no threads."""
         threads = self._past_threads if query.is_past else None
         if query.size > ON_LOOP:
             return await _in_thread(threads, partial(self.ask, board, query))
@@ -242,7 +242,7 @@ class LocalReads(LocalState):
             try:
                 return read(False)
             except NotReady:
-                pass  # a thread does the rest
+                pass  # the read is then done in a thread
             finally:
                 lock.release()
         return await _in_thread(threads, partial(read, True))
@@ -272,7 +272,8 @@ class LocalReads(LocalState):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
             with self.reading():
                 state, deletion = self._followed(board, cursor.changes)
-            if deletion is not None:  # the entries are gone, the changes are not
+            # the board is deleted: its entries are gone, but its changes are kept
+            if deletion is not None:
                 return ChangePage([], cursor.changes, more=True)
             beginning.ensure_same_board(board, state.uid, cursor)
             steps = beginning.page(board, state.uid, state.rules, cursor, limit)
@@ -301,7 +302,8 @@ class LocalReads(LocalState):
             if deletion is not None:
                 return deletion.state, deletion
             current = fold.boards.get(board)
-            if current is not None and current.uid == uid:  # its last periods are being sealed
+            # the board is past its `retain`, and stays until its last periods are sealed
+            if current is not None and current.uid == uid:
                 return current, None
         return self.named(board), None
 
@@ -393,7 +395,8 @@ class LocalReads(LocalState):
         than a share of work."""
         self._advance_clock()
         state = self._fold.named(board)
-        if state.rules.gone_ms < MAX_MS and self._is_gone(state):  # its last periods are sealed
+        # a board past its `retain` is refused only after its last periods are sealed
+        if state.rules.gone_ms < MAX_MS and self._is_gone(state):
             raise unknown_board(board)
         if not self._fold.advance(state, SHARE):
             raise _not_ready(board)
@@ -423,7 +426,7 @@ class LocalReads(LocalState):
             if self._fold.has_work and not self._paused:
                 left = self._run_or_disable(partial(self._fold.work, limit))
             dropped = self._fold.index.take_dropped()
-        del dropped  # freed without the lock
+        del dropped  # the memory is freed after the lock was released
         return left
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
@@ -505,5 +508,5 @@ async def _in_thread(threads: ThreadPoolExecutor | None, read: Callable[[], T]) 
 
 
 def _nothing(request: ReadRequest) -> ReadResult:
-    """Read for a plan without requests."""
+    """Takes the place of a function that reads, for a plan without requests."""
     raise AssertionError(f"a plan without requests has the request {request}")

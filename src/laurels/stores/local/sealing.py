@@ -2,8 +2,8 @@
 
 A closed period is frozen, so its rankings are read in chunks while the store goes on. Several
 periods are written to the archive together, and one commit seals all of them. If the process dies
-between the two, the periods are closed but not sealed, and are written again: what the archive has
-of a period is used only once the period is sealed.
+between the two, the periods are closed but not sealed, and are written to the archive again. The
+archive's standings of a period are used only once the period is sealed.
 """
 
 from abc import abstractmethod
@@ -37,8 +37,8 @@ ENTRIES = 1_000_000
 
 class LocalSealing(LocalUpkeep):
     """The part of the store of one process that seals closed periods. The functions in
-    `before_seal` are called with the periods that are about to be sealed; what they store must be
-    durable when they return, and the same when they are called again."""
+    `before_seal` are called with the periods that are about to be sealed. They must store their
+    results durably, and store the same results when they are called again."""
 
     @abstractmethod
     def resume_erasures(self, pause: Callable[[], None]) -> None:

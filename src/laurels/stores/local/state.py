@@ -171,8 +171,8 @@ class LocalState(Paced):
         return state
 
     def _is_gone(self, state: BoardState) -> bool:
-        """Return whether a board is no longer retained. One whose payouts are not confirmed stays.
-        Takes no lock, unless the board is the first to be found that its time is over."""
+        """Return whether a board is no longer retained. A board with payouts that are not confirmed
+        stays. Takes no lock, except when the fold has not advanced past the end of `retain` yet."""
         if self._event_time or not state.rules.is_gone(self._now()):
             return False
         if state.closing and self._fold.clock_ms < state.rules.gone_ms:

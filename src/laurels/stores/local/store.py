@@ -99,7 +99,7 @@ class Service(LocalErasing):
             archive,
             payouts,
         )
-        if not self._event_time:  # a replayed history owes nobody anything
+        if not self._event_time:  # in event time a history is replayed, so no payouts are made
             self.before_seal.append(partial(stage_drafts, self.payouts, self.archive))
         self._committer = Committer(self._commit, self._after_commit, stopwatch)
         if self._fold.erasing:
@@ -107,11 +107,11 @@ class Service(LocalErasing):
 
     @property
     def due_payouts(self) -> LocalDuePayouts:
-        """The list of due payouts. Unless a task of an event loop emits payouts as time passes,
-        those that are due are emitted first, as a write does."""
+        """The list of due payouts. If no task of an event loop does the due work, the payouts that
+        are due are emitted first."""
         self.ensure_usable()
         if not self.paced:
-            with suppress(StorageFailed):  # they stay due
+            with suppress(StorageFailed):  # the payouts stay due
                 self.emit_due()
         return self.payouts.due
 

@@ -60,8 +60,8 @@ class LocalUpkeep(LocalCommits):
         return snapshot.offset, kept[-1].offset if trims else 0
 
     def _write_beside(self) -> None:
-        """Make durable what is kept beside the snapshot and comes from the same entries of the
-        log, before the snapshot becomes valid."""
+        """Make the changes and the payouts durable before the snapshot becomes valid: they are
+        stored beside it, and come from the same entries of the log."""
         self._changes.write(self._lock, self._times)
         self.payouts.flush()
 

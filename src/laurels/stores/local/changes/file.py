@@ -63,7 +63,8 @@ class ChangeFile:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous=NORMAL")
-        # Changes name members, who may be erased: what is deleted must not stay in free pages.
+        # Changes name members, which may be erased later, so deleted rows must not stay in free
+        # pages.
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         return connection

@@ -18,7 +18,7 @@ class Database:
     """A database in a file or, without a path, in memory. The file is created when it is opened,
     by the first call of `connection` or `transaction`. One thread at a time uses it.
 
-    `schema` has the statements that create what is missing. With `synchronous="FULL"` a commit
+    `schema` has the statements that create missing tables. With `synchronous="FULL"` a commit
     survives a power cut, with "NORMAL" only the kill of the process. `added` has, by table, the
     columns with their types that the file of an earlier version may lack.
     """
@@ -99,10 +99,9 @@ class Database:
 
     @contextmanager
     def overwriting(self) -> Iterator[sqlite3.Connection]:
-        """Begin a transaction like `transaction`. When the block has ended, what was replaced or
-        deleted is neither in the file nor in the one that is written ahead. Raises StorageFailed,
-        after the commit, if another program that reads the file prevents this; then call it
-        again."""
+        """Begin a transaction like `transaction`. When the block has ended, replaced and deleted
+        data is neither in the file nor in its write-ahead log. Raises StorageFailed, after the
+        commit, if another program that reads the file prevents this; then call it again."""
         with self.plain_errors():
             self.connection().execute("PRAGMA secure_delete = ON")
         with self.transaction() as connection:

@@ -29,8 +29,8 @@ reads them again would take them for new ones. They stay valid places of cursors
 
 
 class LocalDuePayouts:
-    """Implementation of `DuePayouts`. The positions are beside the payouts and not in the log: a
-    position that is too old after a loss only sends payouts again."""
+    """Implementation of `DuePayouts`. The positions are stored beside the payouts and not in the
+    log. If a power cut loses the newest position, its reader only gets some payouts again."""
 
     def __init__(self, file: PayoutFile, emission: Emission) -> None:
         self._file = file

@@ -25,7 +25,8 @@ DUE_SCHEMA = (
 
 
 class Emission:
-    """The mark, and the payouts around it. The methods raise StorageFailed."""
+    """The mark, the time of the next emission, and the emitted payouts. The methods raise
+    StorageFailed."""
 
     def __init__(self, file: PayoutFile) -> None:
         self._file = file
@@ -44,8 +45,8 @@ class Emission:
         return self._mark
 
     def refresh(self) -> None:
-        """Read again when the next payout is to be emitted, since payouts have changed. None is
-        while their file is missing."""
+        """Compute `next_ms` anew, after payouts have changed. While the file of payouts is missing,
+        no payout is to be emitted."""
         if self._file.is_missing:
             self.next_ms = MAX_MS
             return

@@ -63,12 +63,12 @@ class PayoutFile:
 
     @contextmanager
     def overwriting(self) -> Iterator[Connection]:
-        """Enter a transaction that overwrites what it replaces; see `Database.overwriting`."""
+        """Enter a transaction that overwrites replaced data; see `Database.overwriting`."""
         with self._lock, self._database.overwriting() as connection:
             yield connection
 
     def flush(self) -> None:
-        """Sync what was written. Until then a power cut may undo it."""
+        """Sync all writes to the disk. Until then a power cut may undo them."""
         with self._lock, self._database.plain_errors():
             if self._database.path is not None and (opened := self._database.opened) is not None:
                 opened.execute("PRAGMA wal_checkpoint(FULL)").fetchall()

@@ -47,15 +47,15 @@ class SealedStandings(Struct, frozen=True):
         return self.archived.record.key
 
     def owed(self, prizes: Prizes) -> Iterator[Owed]:
-        """Yield what the members of the period win, scope by scope. O(winners), whatever the size
-        of the rankings."""
+        """Yield the amounts that the members of the period win, scope by scope. O(winners),
+        whatever the size of the rankings."""
         forms = {",".join(names) for names in prizes.scopes}
         for ranking in self.archived.rankings():
             if not is_by(ranking.scope) and form_of(ranking.scope) in forms:
                 yield from self._owed_in(prizes, ranking.scope)
 
     def _owed_in(self, prizes: Prizes, scope: str) -> Iterator[Owed]:
-        """Yield what members win in one scope."""
+        """Yield the amounts that members win in one scope."""
         key = RankingKey(0, self.key.window, self.key.instance, scope)
         periods = {(key.window, key.instance): self.archived}
         index = ArchivedIndex(self.rules, periods, _no_data)
@@ -72,7 +72,7 @@ class SealedStandings(Struct, frozen=True):
             start = page.next
 
     def row(self, added: Added) -> PayoutRow:
-        """Return the payout of what is owed. Its times are set when it is published."""
+        """Return the payout of an amount that is owed. Its times are set when it is published."""
         owed, key = added.owed, self.key
         return PayoutRow(
             id=payout_id(
@@ -131,8 +131,9 @@ def stage_payouts(table: PayoutTable, sealed: SealedStandings) -> None:
 
 
 def stage_correction(table: PayoutTable, sealed: SealedStandings, now_ms: int) -> None:
-    """Write what a new revision of a period makes of its payouts, as `stage_payouts` does. Payouts
-    that are due at `now_ms` stay, and the differences are added. O(winners)."""
+    """Write the changes of the payouts that a new revision of a period requires, durably and
+    invisibly like `stage_payouts`. Payouts that are due at `now_ms` stay, and the differences are
+    added. O(winners)."""
     key = sealed.key
     _unstage(table, key)
     if (prizes := sealed.prizes) is None:

@@ -1,9 +1,10 @@
 """The payouts of a store in an SQLite database: `payouts.db` in its folder, or in memory.
 
 Payouts are written before the period's seal is committed, invisible, and become visible when the
-seal is folded. Confirmations are records of the log, which are folded onto this table; so a store
-that loses the end of its log loses what it had not acknowledged, and nothing else. What the fold
-writes is synced before a snapshot becomes valid, and folded again if it was lost before.
+seal is folded. Confirmations are records of the log, which the fold writes to this table. So a
+store that loses the end of its log loses only confirmations that it had not acknowledged. The
+writes of the fold are synced before a snapshot becomes valid; if they are lost before that, the
+records are folded again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -95,8 +96,8 @@ class PayoutTable:
         new_tag: Callable[[], int],
     ) -> None:
         """Undo the payouts of revisions that the log does not have, since the folder was rewound or
-        its backup was taken during a correction. What was paid stays. `now_ms` is the time of the
-        newest record. If anything was undone, or emitted later than that, the positions of all
+        its backup was taken during a correction. Confirmed payouts stay. `now_ms` is the time of
+        the newest record. If anything was undone, or emitted later than that, the positions of all
         readers are invalid, and they begin anew.
 
         `newest_revision` returns the newest revision of a period (uid, window, instance), -1 for a
@@ -118,7 +119,8 @@ class PayoutTable:
         self, uid: str, window: str, instance: int, revision: int
     ) -> int | None:
         """Return the earliest due time of the payouts that a revision would supersede; None if
-        there are none. Those that were confirmed meanwhile count, since they stay."""
+        there are none. Payouts that were confirmed meanwhile are included, although they are not
+        superseded."""
         [[due_ms]] = self._file.rows(
             f"SELECT min(due_ms) FROM payout WHERE {_PERIOD} AND replaced_by = ? "
             "AND published AND superseded IS NULL",
@@ -132,7 +134,7 @@ class PayoutTable:
         if not self._file.exists:
             return
         period = (uid, window, instance, revision)
-        first_ms = self.emission.mark.due_ms + 1  # what was emitted stays before it
+        first_ms = self.emission.mark.due_ms + 1  # later than all emitted payouts
         with self._file.transaction() as connection:
             connection.execute(
                 "UPDATE payout SET published = 1, made_ms = ?, due_ms = max(? + wait_ms, ?), "
@@ -158,8 +160,8 @@ class PayoutTable:
 
     def erase(self, member: str, token: str) -> int:
         """Replace a member by a token, in ids as well, and return the number of its payouts. When
-        this returns, the file does not have the member any more. A second call does the same for
-        what is left."""
+        this returns, the file does not have the member any more. After an interruption, another
+        call replaces the rest."""
         self._file.ensure_not_missing()
         if not self._file.exists:
             return 0
@@ -205,7 +207,8 @@ class PayoutTable:
             "serial": after[1],
         }
         found: list[Any] = []
-        for later in ("due_ms = :due AND serial > :serial", "due_ms > :due"):  # see `ranges`
+        # `ranges` says why there are two queries
+        for later in ("due_ms = :due AND serial > :serial", "due_ms > :due"):
             found += self._file.rows(
                 f"SELECT serial, {COLUMNS} FROM payout WHERE {' AND '.join([*conditions, later])} "
                 "ORDER BY due_ms, serial LIMIT :limit",
@@ -258,8 +261,8 @@ class PayoutTable:
     # The file
 
     def flush(self) -> None:
-        """Sync what was written. Until then a power cut may undo what was published and
-        confirmed."""
+        """Sync all writes to the disk. Until then a power cut may undo publications and
+        confirmations."""
         self._file.flush()
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ def recover(
     payouts: PayoutBook | None = None,
 ) -> Recovered:
     """Return the fold of a log, starting from the first of `snapshots` that is valid. `recorder`
-    records the changes. What the log says about payouts is folded onto `payouts`.
+    records the changes. Records of the log about payouts are applied to `payouts`.
 
     Raises LogDamaged if a part of the log is missing, FormatTooNew.
     """

@@ -114,7 +114,7 @@ def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.R
         elif isinstance(each, records.Close | records.Seal) and each.final_ms > until_ms:
             continue
         elif isinstance(each, records.EmitPayouts):
-            continue  # what is due by then is emitted again
+            continue  # payouts that are due at that time are emitted again
         elif isinstance(each, records.Events):
             yield _earlier_events(each, until_ms)
         elif isinstance(each, records.Adopt):

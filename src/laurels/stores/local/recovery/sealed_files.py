@@ -85,7 +85,7 @@ class SealedFileWriter:
         self._file: BinaryIO | None = None
 
     def add(self, body: bytes) -> None:
-        """Write what a section has."""
+        """Write the content of a section."""
         try:
             name, piece = _pieces.decode(body)
         except msgspec.MsgspecError as error:
