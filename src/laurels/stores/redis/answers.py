@@ -72,8 +72,8 @@ class KeptAnswer(Struct, frozen=True):
 
 
 class AnswerFrame(Struct, frozen=True):
-    """What is cached together with an answer's content and version. `uid` is the unique id of the
-    answer's board."""
+    """The data that is cached together with an answer's content and version. `uid` is the unique id
+    of the answer's board."""
 
     uid: str
     moment: int
@@ -93,8 +93,8 @@ class Fetched(Struct, Generic[T], frozen=True):
 
 
 class _SeenState(Struct):
-    """What this process has seen of a board. `newest` is the newest version. An answer may be used
-    only if its query was sent after `least_moment`."""
+    """The versions of a board that this process has seen. `newest` is the newest version. An answer
+    may be used only if its query was sent after `least_moment`."""
 
     newest: BoardVersion | None = None
     least_moment: int = 0
@@ -251,7 +251,7 @@ class Answers:
         return kept
 
     async def _fetch(self, board: str, query: Query[T]) -> Fetched[T]:
-        """Return the result of the index server, and what has to be cached together with it."""
+        """Return the result of the index server, and the data to be cached together with it."""
         moment, sent_ns = self.moment(), self._elapsed_ns()
         cached = self._catalog.boards.boards.get(board)
         before = None if cached is None else self._seen_state(cached).newest

@@ -95,7 +95,9 @@ class BoardCatalog(DueWork):
     async def end_hidings(self, state: BoardState) -> None:
         """Remove the hidings of a board, and those on all boards, that have ended."""
         now_ms = self.time_of(state)
-        if now_ms >= state.final_ms:  # with those who were hidden when the periods became final
+        # before hidings end, since a closed period keeps the members that were hidden when it
+        # became final
+        if now_ms >= state.final_ms:
             await self.closings.close_due(state, now_ms)
         await self.hidings.do_due_work(self.now())
         await self.hidings.end_due(state, now_ms)
@@ -108,7 +110,7 @@ class BoardCatalog(DueWork):
 
         for state in list(self.boards.boards.values()):
             if self.time_of(state) >= state.final_ms:
-                with suppress(UnknownBoard):  # it was deleted meanwhile
+                with suppress(UnknownBoard):  # the board was deleted meanwhile
                     await self.retry_outdated(state.board.name, close)
 
     async def work(self, limit: int) -> tuple[int, int]:

@@ -1,11 +1,11 @@
-"""Closes the periods of boards that are due, and knows what was closed and sealed.
+"""Closes the due periods of boards, and keeps this process's copy of the closed and sealed periods.
 
 The shards of a board freeze a period before its closing is recorded in the first shard, so the
 standings are those of one moment although no call spans two shards. Any number of processes may do
 this at once, and any of them may stop at any point: freezing a period twice changes nothing, and
 only the first of them records it.
 
-Each process has a copy of what is recorded, in the state of the board. A read of the first shard is
+Each process has a copy of these records, in the state of the board. A read of the first shard is
 refused if the copy is outdated (`ClosingsMoved`).
 """
 
@@ -60,7 +60,7 @@ class ServerClosings:
         """Reads who is hidden on a board."""
 
     async def load(self, state: BoardState) -> None:
-        """Read what was closed and sealed. One call."""
+        """Read which periods are closed and sealed. One call."""
         stored = await self._index.load_closings(self._opened_as(state), [*state.closing])
         read = {
             name: WindowClosing(
@@ -99,7 +99,7 @@ class ServerClosings:
             self.unsealed.pop(ledger, None)
 
     async def ensure_loaded(self, state: BoardState) -> None:
-        """Read what was closed and sealed, unless this process has read it before."""
+        """Read which periods are closed and sealed, unless this process has read it before."""
         if state.closing and state.closings == UNKNOWN:
             await self.load(state)
 
@@ -192,8 +192,9 @@ async def _unchanged(_: BoardState) -> None:
 
 
 def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
-    """Return, by window, the instance of the oldest period that must stay: of a window that closes
-    periods the oldest one that is not sealed, otherwise as in `oldest`."""
+    """Return, by window, the instance of the oldest period that must stay. `oldest` has the oldest
+    periods that windows keep; if a window that closes periods has an older one that is not sealed,
+    that one must stay as well."""
     kept = dict(oldest)
     for name in state.closing.keys() & kept.keys():
         kept[name] = min([kept[name], *_unsealed(state, name)])
@@ -201,7 +202,7 @@ def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, i
 
 
 def is_unsealed(state: BoardState, key: RankingKey) -> bool:
-    """Return whether the ranking of a period must stay since the period is not sealed yet."""
+    """Return whether the ranking of a period must stay because the period is not sealed yet."""
     closing = state.closing.get(key.window)
     if closing is None:
         return False
@@ -224,13 +225,14 @@ def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
 
 
 def first_closings(state: BoardState) -> dict[str, WindowClosing]:
-    """Return what the definition of a board stores of its closings: since when each window closes
-    its periods."""
+    """Return the part of the closings that the definition of a board stores: since when each window
+    closes its periods."""
     return {name: WindowClosing(closing.since_ms) for name, closing in state.closing.items()}
 
 
 def _unsealed(state: BoardState, name: str) -> Iterable[int]:
-    """Yield instances such that no older period of a window is unsealed."""
+    """Yield instances of a window, the least of which is not after any period that is not
+    sealed."""
     closing = state.closing[name]
     yield from closing.closed
     if name in state.rules.closing:

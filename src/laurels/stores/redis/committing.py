@@ -142,7 +142,8 @@ class RedisCommits(RedisReads):
         return await asyncio.to_thread(accept) if is_long(command) else accept()
 
     async def _prepare_hiding(self, command: ModeratingCommand) -> None:
-        """Read who is hidden, which decides what the command does and returns."""
+        """Read which members are hidden, since the effect and the result of the command depend on
+        it."""
         await self._catalog.load()
         if isinstance(command, HideMember | ShowMember):
             await self._catalog.hidings.do_due_work(self._catalog.now())

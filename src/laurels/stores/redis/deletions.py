@@ -163,7 +163,8 @@ class ServerDeletions:
         return None if body is None else deletion_of(deletion_record(body))
 
     async def _keep_positions(self, opened: Opened) -> None:
-        """Store the positions of sinks, since those with the board are removed."""
+        """Store the positions of sinks with the deletion, since the positions stored with the board
+        are removed."""
         for source, text in (await self._index.positions(opened)).items():
             if source.startswith(SINK_PREFIX) and text:
                 await self._stored.first_deleted_position(opened.uid, source, text)

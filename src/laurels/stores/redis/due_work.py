@@ -25,7 +25,7 @@ from .remote import opened_as
 
 
 class DueWork(RegisteredBoards):
-    """The boards, with the work that falls due for one of them."""
+    """The boards of an index server, with methods that do the due work of one board."""
 
     def __init__(
         self, index: FollowedIndex, registry: Registry, clock: Clock, stored: StoredDeletions

@@ -50,7 +50,7 @@ def period_to_seal(window: str, instance: int, closed: ClosedPeriod) -> PeriodTo
 
 
 class RankingsToSeal:
-    """The rankings of one closed period. `secret` returns so many random bytes."""
+    """The rankings of one closed period. `secret` returns a number of random bytes."""
 
     def __init__(
         self,

@@ -53,7 +53,8 @@ class BoardHidings:
         everywhere = self._registry.boards.everywhere
         if stored.everywhere != everywhere.stored_version:
             await self._registry.load()
-            state = self._registry.boards.find_current(state) or state  # it may be past `retain`
+            # None if the board is past its `retain`
+            state = self._registry.boards.find_current(state) or state
         if stored.own != state.hidden.stored_version:
             state.hidden.replace(stored.hidings, stored.own)
             state.views.clear()
@@ -61,8 +62,8 @@ class BoardHidings:
             await self._take_up(state, stored)
 
     async def _take_up(self, state: BoardState, stored: StoredHidings) -> None:
-        """Let a board take up the members that are hidden on all boards, and record who is hidden
-        or shown by that."""
+        """Let a board take up the members that are hidden on all boards, and record which members
+        this hides or shows."""
         everywhere, blocks = self._registry.boards.everywhere, list[WriteBlock]()
         if state.rules.changes_ms:
             pending = self._registry.pending
@@ -121,8 +122,9 @@ class BoardHidings:
         return outcome == "done"
 
     async def spread(self) -> None:
-        """Let all boards take up the pending change of the list. Any number of processes may do
-        this at the same time, and any of them may stop at any point."""
+        """Let each board take up the pending change of the list of members hidden on all boards.
+        Any number of processes may do this at the same time, and any of them may stop at any
+        point."""
         pending = await self._registry.load_pending()
         if pending is None:
             return
@@ -161,7 +163,8 @@ class BoardHidings:
             show = records.Show(state.number, state.version, now_ms, member, new_tag())
             try:
                 await self.carry_out(show)
-            except DefinitionOutdated:  # another process has done it, or changed the board
+            # another process has removed the hidings, or has changed the board
+            except DefinitionOutdated:
                 await self._reload(state)
                 return
 
@@ -172,11 +175,11 @@ class BoardHidings:
             await self.spread()
         states = self._registry.boards.boards.values()
         if any(now_ms >= state.final_ms for state in states):
-            return  # the due periods are closed first, with those who were hidden at their ends
+            return  # due periods have to be closed before hidings end
         for member in self._registry.boards.everywhere.ended(now_ms):
             show = records.ShowOnAll(EVERYWHERE, 0, now_ms, member, new_tag())
             try:
                 await self.carry_out(show)
-            except DefinitionOutdated:  # another process has done it
+            except DefinitionOutdated:  # another process has removed the hiding
                 await self._registry.load()
                 return

@@ -134,8 +134,8 @@ class Ledger:
 
 
 class ArchiveSettings(Struct, frozen=True):
-    """What sealing needs: the `urls` of ledgers by name, a `token` that identifies this process,
-    and a function that returns so many random bytes."""
+    """The settings for sealing: the `urls` of ledgers by name, a `token` that identifies this
+    process, and a function that returns a number of random bytes."""
 
     urls: Mapping[str, str]
     token: str

@@ -71,7 +71,8 @@ class RemoteIndex(Protocol):
         hidden: Exclusion | None = None,
     ) -> Applied:
         """Count a batch as planned. `watch` is the index, in the plan's routes, of the window whose
-        scores and ranks are reported. The `hidden` members have no ranks, and count for no rank.
+        scores and ranks are reported. The `hidden` members get no ranks, and the ranks of others do
+        not count them.
 
         If a call is repeated with the same id within a minute, the index counts nothing again, and
         returns the first answer.
@@ -125,13 +126,12 @@ class RemoteIndex(Protocol):
         rankings, in any scope. Repeating the call has no effect."""
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
-        """Return what the board has closed and sealed in these windows."""
+        """Return the closed and sealed periods of these windows."""
 
     async def record_close(
         self, board: Opened, window: str, instance: int, closed: ClosedPeriod, recorded: WriteBlock
     ) -> bool:
-        """Record that a period is closed, which must be frozen. Return False if that was recorded
-        before."""
+        """Record that a frozen period is closed. Return False if that was recorded before."""
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
         """Record that the periods of windows up to these instances need no further record."""

@@ -71,7 +71,7 @@ class QueryRunner:
 
     @read_only
     async def reply(self, board: str, query: Query[T]) -> Reply[T]:
-        """Return the result of a query about a board, with what is needed to cache it."""
+        """Return the result of a query about a board, with the data needed to cache it."""
         with ends_in(VERB_SECONDS):
             return await self._catalog.retry_outdated(board, partial(self._answer, query))
 
@@ -106,8 +106,8 @@ class QueryRunner:
     async def _plan(
         self, query: Query[T], state: BoardState, now_ms: int, positions: Mapping[str, str]
     ) -> ReadPlan[T]:
-        """Return the plan of a query. On a board that closes periods, first read what was closed
-        and, if the query depends on it, which periods are not closed yet."""
+        """Return the plan of a query. On a board that closes periods, first read which periods are
+        closed and, if the query depends on it, which are not closed yet."""
         context = QueryContext(state, now_ms, positions)
         if not state.closing:
             return query.plan(context)
@@ -117,7 +117,8 @@ class QueryRunner:
         await self._catalog.closings.ensure_loaded(state)
         try:
             return query.plan(context)
-        except (PeriodExpired, NotSealed, UnknownRevision):  # as far as this process knows
+        # another process may have sealed the period meanwhile
+        except (PeriodExpired, NotSealed, UnknownRevision):
             await self._catalog.closings.load(state)
             await self._catalog.closings.find_open(state)
             return query.plan(context)

@@ -145,7 +145,8 @@ class RedisReads(RedisState):
         end = "" if beginning.is_initial(after) else await self._changes.end(board)
         cursor = beginning.cursor_of(after, lambda: end)
         state, deletion = await self._changes.followed(board, cursor.changes)
-        if deletion is not None:  # the entries are gone, the changes are not
+        # the board is deleted: its entries are gone, but its changes are kept
+        if deletion is not None:
             return ChangePage([], cursor.changes, more=True)
         beginning.ensure_same_board(board, state.uid, cursor)
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)

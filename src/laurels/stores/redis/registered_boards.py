@@ -87,7 +87,7 @@ class RegisteredBoards:
     async def _remove(self, state: BoardState) -> None:
         """Remove a board that is no longer retained, unless another process has done it."""
         if self.registry.gone.get(state.board.name) is state:
-            with suppress(BoardMoving):  # it is removed after the move
+            with suppress(BoardMoving):  # the board is removed after the move
                 await self.deletions.delete(state, state.rules.gone_ms, new_tag())
 
     def find_retained_or_gone(self, number: int) -> BoardState | None:
@@ -112,11 +112,13 @@ class RegisteredBoards:
         if current is None:  # the board was deleted meanwhile
             await self.deletions.close(opened_as(before))
             return
-        with suppress(DefinitionOutdated, UnknownBoard):  # the next call is refused again
+        # if this fails, the next call is refused and repeats it
+        with suppress(DefinitionOutdated, UnknownBoard):
             await self.hidings.update(current)
 
     async def load_closings(self, state: BoardState) -> None:
-        """Read again what was closed and sealed. If the definition has changed, read it instead."""
+        """Read again which periods are closed and sealed. If the definition has changed, read it
+        instead."""
         try:
             await self.closings.load(state)
         except DefinitionOutdated:

@@ -137,9 +137,10 @@ class ShardChanges(Struct, frozen=True):
 
 
 class StoredClosings(Struct, frozen=True):
-    """What a board has closed and sealed, after `changes` changes: the records by window and
-    instance, the instance up to which the closing of each window is `recorded`, and the newest one
-    whose record was `trimmed`."""
+    """The closed and sealed periods of a board, as stored after `changes` changes of them: their
+    records by window and instance. `recorded` has, by window, the instance up to which periods need
+    no further record of their closing; `trimmed` has the newest instance whose record was
+    removed."""
 
     changes: int
     records: dict[tuple[str, int], ClosedPeriod | SealedPeriod]

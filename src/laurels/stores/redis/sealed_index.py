@@ -1,5 +1,4 @@
-"""Sealed periods in a ledger, as an index shows rankings: what read requests about them are
-answered from."""
+"""Sealed periods in a ledger as an index, from which read requests are answered."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -74,11 +73,11 @@ class SealedIndex:
         return 0 if ranking is None else ranking.bound(words, member, right=right)
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
-        """Return no data, which is not part of the standings."""
+        """Return no data: the standings in a ledger do not have the data of members."""
         return [None] * len(members)
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
-        """Return no scopes: those that a board has are listed by the index server."""
+        """Return no scopes: the index server lists the scopes of a board."""
         return []
 
     def _ranking(self, key: RankingKey) -> FinalRanking | None:

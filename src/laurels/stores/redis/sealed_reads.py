@@ -58,8 +58,8 @@ async def read_sealed(
     requests: Sequence[ReadRequest],
     revisions: Mapping[PeriodPlace, int],
 ) -> list[ReadResult]:
-    """Answer requests about sealed periods. What was left out of their rankings at the closing is
-    not in the ledger. Raises ArchiveDamaged, LedgerUnavailable."""
+    """Answer requests about sealed periods. The ledger does not have the entries that the rankings
+    left out at the closing. Raises ArchiveDamaged, LedgerUnavailable."""
     plain = [replace(request, zeros=None, hidden=None) for request in requests]
 
     def read(connection: Any) -> list[ReadResult]:
@@ -89,7 +89,7 @@ def _part(reader: FinalReader, period: FinalPeriod, part: SealedPart) -> list[Se
             start = part.position
         if not start:
             if room <= 1 and pieces and isinstance(pieces[-1], SealedRows):
-                break  # a page that ended with a ranking would be where it began
+                break  # a page must not end with a ranking: the next page would begin with it again
             pieces.append(ranking.form)
             room -= 1
         while start < len(ranking) and (room > 0 or isinstance(pieces[-1], SealedRanking)):

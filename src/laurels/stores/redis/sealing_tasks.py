@@ -52,7 +52,7 @@ class SealingTasks:
                 self._tasks[ledger] = loop.create_task(self._seal_in_background(ledger))
 
     async def stop(self) -> None:
-        """End the sealing in the background. What it was about to seal stays closed."""
+        """End the sealing in the background. Periods that are not sealed by then stay closed."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

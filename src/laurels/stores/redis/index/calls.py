@@ -117,7 +117,8 @@ class ShardCalls:
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)
         finally:
-            if "changes" in arguments:  # also after an error, since the call may have counted
+            # note the change also after an error, since the call may have counted
+            if "changes" in arguments:
                 self.latest.note(board.number)
 
     async def _command(

@@ -1,5 +1,5 @@
-"""Freezes periods in a shard, and records in the first shard of a board what is closed and
-sealed."""
+"""Freezes periods in a shard, and records in the first shard of a board which periods are closed
+and sealed."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ class PeriodClosing(BoardWrites):
         await self._operate("freeze", board, floors=dict(floors), now=now_ms)
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
-        """Return what the board has closed and sealed in these windows."""
+        """Return the closed and sealed periods of these windows."""
         changes, flat, fields = await self._operate("load_closings", board, names=list(windows))
         return StoredClosings(
             int(changes),

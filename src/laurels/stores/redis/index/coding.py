@@ -154,8 +154,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def encode_due(due: Due) -> dict[str, Any]:
-    """Encode what an operation needs to find the due work in scopes: the time, which scopes are
-    stale, which periods are kept, and the running steps. The item `windows`, with these steps,
+    """Encode the data by which an operation finds the due work in scopes: the time, which scopes
+    are stale, which periods are kept, and the running steps. The item `windows`, with these steps,
     replaces the one that `_operate` sends by default."""
     return {
         "now": due.now_ms,

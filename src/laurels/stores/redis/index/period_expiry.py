@@ -67,8 +67,8 @@ class PeriodExpiry(ShardCalls):
         keys = [*others, *[b"b:%b:%d" % (name, id) for id in ids]]
         sizes = [await self._command(board, b"MEMORY", key, before=b"USAGE") or 0 for key in keys]
         of_buckets = sizes[len(others) :]
-        # The sampled buckets are not divided yet. A bucket that was divided has become two, which
-        # together have as many members as one that was not.
+        # Only buckets that are not divided yet are sampled. The two halves of a divided bucket
+        # together have about as many members as one of these.
         undivided = sum(of_buckets) / max(1, len(of_buckets))
         return sum(sizes[: len(others)]) + int(undivided * level)
 

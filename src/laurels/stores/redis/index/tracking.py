@@ -63,8 +63,8 @@ class ShardTracking(ShardContents):
     # The scan
 
     async def scan(self, board: Opened) -> AsyncIterator[Piece]:
-        """Yield all pieces of a shard that is written meanwhile. What does not change is in them at
-        least once."""
+        """Yield all pieces of a shard that is written meanwhile. Rows that do not change are in the
+        pieces at least once."""
         async for members, values in self._scan(board, b"x"):
             yield MemberValues(list(zip(members, values, strict=True)))
         async for piece in self._scanned_ids(board):

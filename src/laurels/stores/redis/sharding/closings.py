@@ -21,13 +21,13 @@ class ShardedClosings(ShardedPositions):
         await gather(self._index.freeze(shard, floors, now_ms) for shard in shards(board))
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
-        """Return what the board has closed and sealed in these windows. The first shard has it."""
+        """Return the closed and sealed periods of these windows, which the first shard stores."""
         return await self._index.load_closings(replace(board, shard=0), windows)
 
     async def record_close(
         self, board: Opened, window: str, instance: int, closed: ClosedPeriod, recorded: WriteBlock
     ) -> bool:
-        """Record that a period is closed, which must be frozen in every shard."""
+        """Record that a period is closed. It must be frozen in every shard."""
         first = replace(board, shard=0)
         return await self._index.record_close(first, window, instance, closed, recorded)
 

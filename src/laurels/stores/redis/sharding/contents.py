@@ -105,8 +105,8 @@ class ShardedContents:
             await self._parts.seize(part, owner)
 
     async def block(self, board: Opened, copies: Sequence[Tracking]) -> None:
-        """Refuse further writes to the shards. The label replica still counts what they have
-        counted."""
+        """Refuse further writes to the shards. The label replica still counts the events that the
+        shards have counted."""
         for shard, copy in zip(shards(board), copies, strict=False):
             await self._parts.block(shard, copy)
 
@@ -120,7 +120,7 @@ class ShardedContents:
     async def changed_pieces(
         self, board: Opened, copies: Sequence[Tracking]
     ) -> AsyncIterator[ChangedPiece]:
-        """Yield the current rows of what has changed in any part."""
+        """Yield the current rows of members that were changed in any part."""
         for part, copy in zip(parts_of(board), copies, strict=True):
             async for piece in self._parts.changed_pieces(part, copy):
                 if not part.feeds or _is_of_replica(piece):

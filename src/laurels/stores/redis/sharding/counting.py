@@ -69,7 +69,7 @@ plan's routes."""
 
 
 class _Share:
-    """The share of one shard in a batch, and what came of it."""
+    """The share of one shard in a batch, and the result of counting it."""
 
     def __init__(self, shard: int, events: list[int]) -> None:
         self.shard = shard
@@ -278,7 +278,8 @@ class Counting:
             await self._measure_capacity(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.select(share.events)
-        if self._remeasures:  # so that ids expire as of the time of this share, not of later events
+        # with the time of this share, so that ids do not expire as of later events
+        if self._remeasures:
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._capacity is not None:
             most = self._remembered[share.shard] + self._capacity
