@@ -215,8 +215,8 @@ class Servable(AsyncStore, PortableStore, Protocol):
 
     @property
     def outages(self) -> Sequence[str]:
-        """Sentences, fit to be shown to anybody, that say which boards cannot be read or written
-        while others can."""
+        """Sentences that say which boards cannot be read or written while others can. They contain
+        nothing confidential."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None

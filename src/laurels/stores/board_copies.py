@@ -48,8 +48,8 @@ class TrackedBoard(Protocol):
     was changed; then the copy has to be begun anew."""
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the pieces of the board. What changes meanwhile may be outdated, missing, or
-        repeated in them."""
+        """Yield the pieces of the board. Rows that change meanwhile may be outdated, missing, or
+        repeated in the pieces."""
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since tracking began or since the

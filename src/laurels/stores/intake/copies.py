@@ -51,8 +51,9 @@ def origin_of(
 
 
 def ensure_unsealed(origin: Origin) -> None:
-    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive.
-    Neither do they have what a rolling window showed at a boundary that is not sealed yet."""
+    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive. They
+    also lack the rankings of rolling windows at boundaries that are not sealed yet, so such boards
+    are refused, too."""
     for window, closing in origin.closing.items():
         if closing.sealed:
             raise ArchiveNotCopied(

@@ -15,9 +15,10 @@ from laurels.core.fold import Fold
 class FoldedWrite(Protocol):
     """A write in a commit. The commit calls these methods in the order in which they are listed.
 
-    A write is folded piece by piece. Here, a piece is what was accepted at one time `now`, such as
-    a batch of events; `piece` is its index in `pieces()`. Pieces of different writes with the same
-    `now` are folded together: first `before` is called for all of them, then `fold`, then `after`.
+    A write is folded piece by piece. Here, a piece is the part that was accepted at one time `now`,
+    such as a batch of events; `piece` is its index in `pieces()`. Pieces of different writes with
+    the same `now` are folded together: first `before` is called for all of them, then `fold`, then
+    `after`.
     """
 
     @property
@@ -66,9 +67,9 @@ class FoldedWrite(Protocol):
 
 
 class RecordsWrite:
-    """The steps of a write that has a record for each piece, which `records` of a subclass makes.
-    Unless the subclass says otherwise, the write needs no preparation and has one caller, whose
-    result is None."""
+    """The steps of a write with one record for each piece; the method `records` of a subclass makes
+    the records. By default the write needs no preparation, and has one caller, whose result is
+    None."""
 
     exclusive = True
     weight = 1

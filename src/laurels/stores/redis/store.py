@@ -1,7 +1,7 @@
 """The store on an index server: boards on a Redis or Valkey server that several processes share.
 
 Reads are in `reading.py`, writes in `committing.py`. This file has the upkeep of the boards, and
-what a service that serves the store needs besides.
+the methods for a service that serves the store.
 """
 
 from collections.abc import Callable, Collection

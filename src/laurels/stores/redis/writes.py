@@ -84,7 +84,7 @@ class Writer(RecordWrites):
 
     async def _end_hidings(self, state: BoardState) -> None:
         """Remove the hidings of a board that have ended."""
-        with suppress(LaurelsError, DefinitionOutdated):  # after an error, they stay due
+        with suppress(LaurelsError, DefinitionOutdated):  # after an error, the ends stay due
             await self._catalog.end_hidings(state)
 
     async def _follow_up(self, write: Submission) -> None:
@@ -202,7 +202,7 @@ class Writer(RecordWrites):
                     state.final_ms = MIN_MS
             except StepNotReady as error:
                 await self._catalog.advance(state, batch.now_ms, error)
-            except ClosingsMoved:  # the ranks before the batch are read
+            except ClosingsMoved:  # raised by the read of the ranks before the batch
                 await self._catalog.load_closings(state)
             else:
                 if applied.passes_due:

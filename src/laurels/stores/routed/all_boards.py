@@ -94,8 +94,7 @@ class AllBoards(PlacedStores):
 
     def snapshot(self) -> int:
         """Take a snapshot of every store that has files. Return the offset of the first of these
-        snapshots.
-        Raises NothingToBackUp if no store has files."""
+        snapshots. Raises NothingToBackUp if no store has files."""
         offsets, refused = list[int](), NothingToBackUp("no store has files")
         for store in self._all():
             try:

@@ -49,7 +49,8 @@ class RoutedAnswers:
         return self._moment()
 
     def version_after(self, board: str, offset: Offset) -> BoardVersion | None:
-        """Return the version of a board after a write at an offset, None if nobody needs it."""
+        """Return the version of a board after a write at an offset; None if answers about the board
+        have no version, or the version is not known."""
         opened = self._store_of(board).opened
         return None if opened is None else opened.answers.version_after(board, offset)
 

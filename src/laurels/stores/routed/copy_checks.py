@@ -1,4 +1,4 @@
-"""What decides during a move whether a copy is complete, has to be begun anew, or is refused."""
+"""The checks during a move by which a copy is complete, has to be begun anew, or is refused."""
 
 from collections.abc import Callable, Iterator
 

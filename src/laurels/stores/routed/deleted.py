@@ -56,7 +56,7 @@ def _of_store(store: PlacedStore, source: str | None) -> list[DeletedBoard]:
 
 
 def _continues(deleted: DeletedBoard, store: PlacedStore, store_of: FindStore) -> bool:
-    """Return whether a board continues in another store, since an operator has copied it there and
-    deleted it in the store that it was in before."""
+    """Return whether a board continues in another store, because an operator has copied the board
+    there and deleted it in its former store."""
     placed = store_of(deleted.name)
     return placed is not store and has_uid(placed, deleted.name, deleted.uid)

@@ -19,7 +19,7 @@ number is low enough to leave room for writes to other boards."""
 
 
 class _BlockedBoard:
-    """A board whose writes are blocked: what they wait for, and how many wait."""
+    """A board whose writes are blocked: the event that they wait for, and how many wait."""
 
     def __init__(self) -> None:
         self.released = Future[None]()

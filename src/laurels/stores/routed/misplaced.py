@@ -14,8 +14,8 @@ NAMED = 20
 
 
 class MisplacedBoards:
-    """The boards that a store has and the placement expects in another store. `warn` is called with
-    each sentence for the operator."""
+    """Boards that are in one store while the placement names another store for them. `warn` is
+    called with each sentence for the operator."""
 
     def __init__(
         self,

@@ -1,12 +1,11 @@
 """Move boards from one store to another while they are served.
 
-1. The store of the board begins to track what writes change (`MovableCopies.track`), and the board
-   is copied while its writes go on.
-2. What was changed meanwhile is copied in rounds. Each round takes less time than the one before,
-   so fewer changes come in during it.
-3. When a round was short, the writes are held, and the old store refuses those of other processes.
-   The last changes are copied, the copy is finished and compared, and the route is stored. The
-   writes go on in the new store.
+1. The store of the board begins to track which rows writes change (`MovableCopies.track`), and the
+board is copied while its writes go on. 2. Rows that were changed meanwhile are copied in rounds.
+Each round takes less time than the one before, so fewer changes come in during it. 3. When a round
+was short, the writes are held, and the old store refuses those of other processes. The last changes
+are copied, the copy is finished and compared, and the route is stored. The writes go on in the new
+store.
 
 Reads are answered by the old store until then. If something changes that is not tracked, such as
 the definition or the running step of a rolling window, the copy is begun anew.
@@ -178,8 +177,8 @@ class Mover:
         target: Servable,
         most_seconds: float,
     ) -> _Copy:
-        """Copy a board while it is written, then what was changed meanwhile, until a round is
-        short."""
+        """Copy a board while it is written, then the rows that were changed meanwhile, until a
+        round is short."""
         origin = source.copies.origin(board)
         if (unfinished := target.copies.unfinished(board)) is not None:
             if unfinished.uid != origin.uid:
@@ -278,8 +277,8 @@ class Mover:
     def _settle(self, board: str) -> None:
         """End the move of a board. If the store of its route has the board, let it accept writes,
         and remove the board from the other store of the move. If the board was deleted while it was
-        copied, remove the unfinished copy. If a process of another service moves the board by now,
-        what the other store has may belong to that move, so leave it there."""
+        copied, remove the unfinished copy. If a process of another service is now moving the board,
+        its data in the other store may belong to that move, so leave the data there."""
         route = self._routes.all.get(board)
         if route is None or route.state == "settled":
             return
@@ -299,7 +298,8 @@ class Mover:
         self._routes.store(board, self._settled(board, number))
 
     def _settled(self, board: str, number: int) -> BoardRoute | None:
-        """Return the route of a board in a store; None if its name points there."""
+        """Return the route to store for a board that is in the store `number`; None if the board's
+        name points to this store, so that no route is needed."""
         if self._placement.pattern_number_of(board) == number:
             return None
         return BoardRoute(self._stores[number].identity)
@@ -336,7 +336,7 @@ class Mover:
                     self._settle(board)
 
     def stop(self) -> None:
-        """End all waiting. What is then still to be done is done at the next start."""
+        """End all waiting. The next start does the rest."""
         self._stopping.set()
 
     def _number(self, identity: str) -> int | None:

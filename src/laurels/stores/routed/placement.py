@@ -30,7 +30,7 @@ class Placement:
         return self.pattern_number_of(board) if moved is None else moved
 
     def move(self, board: str, number: int | None) -> None:
-        """Place a board in a store; None stands for the one that its name points to."""
+        """Place a board in a store; None stands for the store that its name points to."""
         if number is None or number == self.pattern_number_of(board):
             self._moved.pop(board, None)
         else:

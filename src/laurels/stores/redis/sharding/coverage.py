@@ -6,7 +6,7 @@ from laurels.core.requests import ReadResult
 
 
 class Coverage:
-    """What is known of the order of the whole board: `total` is the number of its entries. The
+    """The part of the whole board's order that is known: `total` is the number of its entries. The
     entries at the first `certain` positions are known for certain; if `certain` is None, all
     entries are. The first `listed` entries can be listed."""
 

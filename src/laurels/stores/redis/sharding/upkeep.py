@@ -102,7 +102,7 @@ class ShardedUpkeep:
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Extend the expiry of all keys to what these rules need."""
+        """Extend the expiry of all keys as far as these rules need."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def expire_all(self, board: Opened, now_ms: int) -> None:
