@@ -1,4 +1,4 @@
-"""What the tests of the archive share: rankings as sorted lists, and archives that have them."""
+"""Helpers for the tests of the archive: rankings as sorted lists, and archives that have them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def random_secret(seed: int = 1) -> Callable[[int], bytes]:
 
 
 def rows_of(count: int, seed: int, *, words: int = 2, scores: int = 40) -> list[Row]:
-    """Return so many entries in ranking order, many of which have equal scores."""
+    """Return this many entries in ranking order. Many of them have equal scores."""
     chance = random.Random(seed)
     return sorted(
         Row(

@@ -54,6 +54,7 @@ def test_a_forgotten_salt_cannot_be_derived_and_the_others_stay(positions: list[
         assert salts.slice(position, position + 1) == [wanted]
     assert not {*lost} & {*salts.secrets.values()}
     assert SECRET not in salts.secrets.values()
-    for position in positions:  # no secret above a forgotten salt is left
+    # the secrets from which a forgotten salt could be derived are removed
+    for position in positions:
         above = {(level, position // 256 ** (4 - level)) for level in range(5)}
         assert not above & {*salts.secrets}

@@ -125,8 +125,9 @@ def test_a_table_of_an_earlier_version_is_used(tmp_path: Path) -> None:
 
 
 def test_the_payouts_of_an_erased_member_are_not_listed_again(tmp_path: Path) -> None:
-    """Their ids have changed: a reader that was killed before its position was stored would take
-    them for new ones. A position at one of them stays valid."""
+    """The erasure changes the ids of these payouts. If they were listed again, a reader that was
+    killed before it stored its position would pay them twice. A position after one of them stays
+    valid."""
     lb, clock = sealed(tmp_path / "data")
     clock.advance(HOUR_MS)
     first = lb.due_payouts(limit=1)

@@ -1,4 +1,5 @@
-"""A member that is erased from an archive leaves its places, and every digest stays the same."""
+"""Erasing a member from an archive: the entries stay in their places, without its name, and every
+digest stays the same."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def test_lists_go_on_where_they_were_among_equal_scores(
     for place, member in enumerate(ranking.slice(0, len(rows)).members):
         assert ranking.bound(rows[place].words, member.encode(), right=True) == place + 1
         assert ranking.bound(rows[place].words, member.encode(), right=False) == place
-    for place in gone:  # the cursor is an entry that was erased since
+    for place in gone:  # the cursor names an entry whose member was erased later
         around = ranking.bound(rows[place].words, rows[place].member, right=True)
         same = [at for at, row in enumerate(rows) if row.words == rows[place].words]
         assert same[0] <= around <= same[-1] + 1

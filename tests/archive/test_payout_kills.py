@@ -1,5 +1,5 @@
-"""A store that is killed while it seals, confirms and corrects owes what the standings say, once,
-and remembers every confirmation that it has acknowledged."""
+"""A store is killed while it seals, confirms and corrects. Afterwards its payouts are those of the
+standings, each once, and every acknowledged confirmation is still there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_MS = 1_795_000_000_000
 
 
 def run_until_killed(folder: Path, start_ms: int, seed: int, lines: int) -> list[str]:
-    """Run the writer, and kill it after it has printed so many lines, a moment later."""
+    """Run the writer until it has printed this many lines, and kill it a moment later."""
     arguments = [sys.executable, "-m", "tests.archive.payout_writer", str(folder)]
     with subprocess.Popen(
         [*arguments, str(start_ms), str(seed)], stdout=subprocess.PIPE, text=True

@@ -1,5 +1,5 @@
-"""Payouts of sealed periods and of their corrections, beside a plain recount: at every moment the
-payouts of a period that are not superseded add up to what its members win."""
+"""Payouts of sealed periods and of their corrections, compared with a plain recount: at every
+moment the payouts of a period that are not superseded add up to what its members win."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_correction_that_was_interrupted_leaves_nothing_behind(table: PayoutTa
 
 
 def owed_now(table: PayoutTable) -> Counter[tuple[str, str]]:
-    """Return what the payouts that are not superseded add up to."""
+    """Return the total of the payouts that are not superseded, for each member and prize."""
     return balance(
         (row.member, row.prize, row.units, row.withdrawn)
         for row in every(table)

@@ -1,4 +1,4 @@
-"""An archived ranking answers what the sorted list of its entries answers."""
+"""An archived ranking gives the same answers as the sorted list of its entries."""
 
 from __future__ import annotations
 
@@ -142,7 +142,8 @@ def test_scopes_have_rankings_of_their_own() -> None:
 
 @pytest.mark.parametrize("size", [600, 30_000])
 def test_a_member_is_found_in_three_reads(size: int) -> None:
-    """The directory, a page of the member index, and the block with the entry."""
+    """The three reads are the directory, a page of the member index, and the block with the
+    entry."""
     rows = rows_of(size, 11)
     segments = CountingSegments()
     archive = Archive(segments, random_secret())

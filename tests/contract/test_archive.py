@@ -263,7 +263,7 @@ def test_a_period_is_read_in_pieces_that_prove_its_digest(
         pieces += page.pieces
         if (after := page.next) is None:
             break
-        if len(pieces) > 1_000:  # the rest at once
+        if len(pieces) > 1_000:  # read the rest with one call
             limit = 10_000
     revision, *rest = pieces
     assert isinstance(revision, SealedRevision)

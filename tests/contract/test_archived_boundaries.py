@@ -1,5 +1,5 @@
-"""Rolling windows with `archive_every`: what they show at each boundary is archived, and nothing
-that comes later changes it."""
+"""Rolling windows with `archive_every`: their ranking at each boundary is archived, and no later
+write changes it."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ FORMS = [
 
 
 class Happened(NamedTuple):
-    """An event that was counted, or the removal of a member (`value` is None), or the beginning or
-    end of the hiding of one (`hides`)."""
+    """A write in the history: an event that was counted, the removal of a member (`value` is None),
+    or the beginning or the end of a member's hiding (`hides`)."""
 
     now_ms: int
     member: str
@@ -105,7 +105,8 @@ class Happened(NamedTuple):
 
 
 def shown(form: Form, history: list[Happened], end_ms: int, room: str | None) -> dict[str, object]:
-    """Return what the window showed right before `end_ms`, by counting every event again."""
+    """Return the ranking that the window showed right before `end_ms`, computed by counting every
+    event again."""
     step = form.step_of(end_ms - 1)
     totals: dict[str, int] = {}
     hidden: set[str] = set()
@@ -125,7 +126,7 @@ def shown(form: Form, history: list[Happened], end_ms: int, room: str | None) ->
 def act(
     random: Random, lb: laurels.Leaderboards, clock: AnyClock, form: Form, history: list[Happened]
 ) -> None:
-    """Do something at random, and note it."""
+    """Make a random write, and add it to the history."""
     now_ms, member = clock.now_ms(), f"m{random.randint(0, 9)}"
     kinds = ["event", "time", "long", "remove", "hide", "show"]
     match random.choices(kinds, (12, 6, 1, 1, 1, 1))[0]:
@@ -153,7 +154,8 @@ def act(
 def ensure_archived_as_shown(
     deployment: Deployment, clock: AnyClock, form: Form, random: Random, *, restarts: bool
 ) -> None:
-    """Let much happen at random, and compare each boundary with a recount."""
+    """Make many random writes, then compare the archived ranking of each boundary with a
+    recount."""
     began_ms = clock.now_ms()
     window = f"{form.text},archive=forever,archive_every={form.every_ms // MINUTE}m"
     create(deployment.lb, window, "all", scopes=[[], ["room"]], tie="member")

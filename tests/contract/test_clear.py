@@ -1,4 +1,4 @@
-"""A cleared board has no members, and keeps everything else."""
+"""Clearing a board removes its members, and keeps everything else."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_members_go_and_the_rest_stays(
 def test_open_payouts_refuse_it(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=WINDOWS))
     lb.submit_many("b", [("ann", 3), ("bob", 2), ("cid", 1)])
-    clock.advance(DAY)  # the day is closed and sealed by the call
+    clock.advance(DAY)  # the refused calls close and seal the day
     for refused in (lb.clear, lb.delete):
         with pytest.raises(PayoutsOpen, match="not confirmed: 2"):
             refused("b")

@@ -117,7 +117,8 @@ def test_nothing_changes_a_closed_period(
         lb.seal()
     assert scores(lb) == {"ben": 5}
     sealed = period_of(lb, "2026-11-20T15+00:00")
-    assert (sealed.state, sealed.entries) == ("sealed", 5)  # in three scopes
+    # the number of entries in all three scopes
+    assert (sealed.state, sealed.entries) == ("sealed", 5)
 
 
 def test_a_closed_period_lists_those_who_were_not_hidden_at_its_end(
@@ -255,7 +256,8 @@ def test_an_archive_applies_from_the_change_on(
     lb.submit("b", "ann", 1)
     clock.set(NOW_MS + HOUR)
     lb.submit("b", "ann", 1)
-    clock.set(NOW_MS + HOUR + HOUR // 2 + MINUTE)  # 17:01, in the grace of 16:00
+    # the time is 17:01, in the grace of the hour 16:00
+    clock.set(NOW_MS + HOUR + HOUR // 2 + MINUTE)
     lb.change("b", windows=["hour:keep=5,archive=forever"])
     clock.set(NOW_MS + 2 * HOUR)
     lb.submit("b", "ann", 1)

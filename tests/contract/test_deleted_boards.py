@@ -293,7 +293,7 @@ def test_a_sink_moves_its_position_in_the_changes_of_a_deleted_board(
     lb.create(board())
     page = lb.changes("b", after=start, limit=7)
     for _ in range(2):
-        lb.submit_many("b", [], position=(source, page.cursor, start))  # also a second time
+        lb.submit_many("b", [], position=(source, page.cursor, start))  # moves the position again
         assert lb.position("b", source) is None
         assert only(lb, source).position == page.cursor
         assert only(lb, "sink:other").position is None

@@ -48,7 +48,7 @@ def due(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> laurels.Leaderb
     lb.seal()
     assert list(lb.due_payouts()) == []
     clock.set(DECEMBER + HOUR)
-    lb.seal()  # also emits what is due, as a service does by itself
+    lb.seal()  # this also emits the due payouts, which a service does by itself
     return lb
 
 
@@ -134,7 +134,8 @@ def test_boards_with_changes_record_payouts_when_they_are_due(due: laurels.Leade
     assert {each.at_ms for each in changes} == {DECEMBER + HOUR}
     assert [each.member for each in changes] == ["ann", "ann", "bob"]
     assert len({each.id for each in changes}) == 3
-    assert due.changes("a", limit=3, after=None).waiting == 3  # without payouts
+    # the number of waiting changes does not include payouts
+    assert due.changes("a", limit=3, after=None).waiting == 3
 
 
 def test_each_reader_has_a_position(due: laurels.Leaderboards) -> None:

@@ -1,4 +1,5 @@
-"""Erased members: nothing that runs has them, and what stays names a token in their places."""
+"""Erased members: no running ranking has them, and data that stays, such as the archive, has a
+token in their places."""
 
 from __future__ import annotations
 
@@ -244,7 +245,7 @@ def test_boards_that_had_the_member_tell_their_followers(
     label = season(lb, clock, "ann", "zoe")
     lb.create(laurels.Board("never", changes="1d"))
     lb.submit("never", "ann", 1)
-    lb.remove("b", "zoe")  # from here on only the archive has the member
+    lb.remove("b", "zoe")  # after this only the archive has the member
     erasure = lb.erase("zoe", "asked for it")
     assert erasure.periods == 1
     assert listed(lb, window="day", period=label) == ["ann", erasure.token]
@@ -275,7 +276,8 @@ def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
     lb.seal()
     assert lb.rank("b", "ann") == 2
     token = lb.erase("zoe", "asked for it").token
-    for _ in range(3):  # a view of the ranking in memory must not be used
+    # the answers must not come from the ranking in memory, also when they are repeated
+    for _ in range(3):
         assert lb.rank("b", "ann") == 2
         assert lb.ranks("b", ["zoe", token, "cid"]) == [None, 1, 3]
         assert listed(lb) == [token, "ann", "cid"]
@@ -306,7 +308,7 @@ def test_an_index_server_refuses_before_anything_is_erased(
     [implementation] = [each for each in IMPLEMENTATIONS if each.name == name]
     with Deployment(implementation, tmp_path, clock) as deployment:
         lb = deployment.lb
-        for board in ("a", "e", "z"):  # in different stores of a routed service
+        for board in ("a", "e", "z"):  # these boards are in different stores of a routed service
             lb.create(laurels.Board(board))
             lb.submit(board, "zoe", 1)
         with pytest.raises(NotOnIndexServer):

@@ -26,7 +26,7 @@ NOON = NOW_MS - NOW_MS % (24 * HOUR) + 12 * HOUR
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deployment]:
-    """Return a deployment in event time."""
+    """Return a deployment whose boards use event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment
 

@@ -45,7 +45,7 @@ is, its member, its value and its id."""
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deployment]:
-    """Return a deployment in event time."""
+    """Return a deployment whose boards use event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment
 

@@ -1,4 +1,4 @@
-"""A closed period keeps who was hidden when it became final."""
+"""A closed period keeps hidden the members that were hidden when it became final."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_period_that_is_final_keeps_who_was_hidden(
 def test_final_periods_of_all_boards_keep_who_was_hidden(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    boards = [f"b{i}" for i in range(230)]  # more than are closed together
+    boards = [f"b{i}" for i in range(230)]  # more boards than are closed in one share
     for board in boards:
         lb.create(
             laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms", ledger="main")
@@ -57,7 +57,8 @@ def test_final_periods_of_all_boards_keep_who_was_hidden(
 def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str | None
 ) -> None:
-    """Both instants are asked for in turn, although the hiding ends between them."""
+    """The period is read before and after the end of the hiding, and both times without the
+    member."""
     lb.create(
         laurels.Board("b", windows=["all", "day:archive=forever"], tie="member", ledger="main")
     )

@@ -122,7 +122,7 @@ def test_needed_is_never_a_value_that_leaves_a_member_without_points(
     lb.submit("b", "ann", -4)
     second = lb.needed("b", "bob", 1)
     assert second is not None
-    assert second.value == 3  # with 2 the score would be 0
+    assert second.value == 3  # an event of 2 would make the score 0
     assert lb.submit("b", "bob", 3).rank == 1
     lb.create(laurels.Board("best", columns=[{"op": "best", "max": 0}], hide_zero=True))
     lb.submit_many("best", [("ann", -1), ("bob", 0)])

@@ -367,7 +367,7 @@ def test_payouts_of_random_boards_add_up_to_what_is_won(
 
 
 def _sums(lb: laurels.Leaderboards, name: str) -> Counter[tuple[str, str]]:
-    """Return what the payouts that are not superseded add up to."""
+    """Return the total of the payouts that are not superseded, for each member and prize."""
     return balance(
         (each.member, each.prize, None if each.amount is None else int(each.amount), each.withdrawn)
         for each in lb.payouts(name, limit=1_000)

@@ -270,7 +270,8 @@ def test_a_board_whose_last_periods_wait_for_their_seal_is_not_listed(
         store.create(laurels.Board("other"))
         store.submit("b", "ann", 1)
         clock.set(GONE)
-        store.submit("other", "ann", 1)  # the last period of the board is closed, not sealed
+        # this closes the last period of the board, and does not seal it
+        store.submit("other", "ann", 1)
         assert names(store) == ["other"]
         with pytest.raises(UnknownBoard):
             store.top("b")

@@ -21,7 +21,7 @@ THREE = NOW_MS - 30 * MINUTE
 
 @pytest.fixture
 def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[laurels.Leaderboards]:
-    """Return a deployment in event time."""
+    """Return a deployment whose boards use event time."""
     with Deployment(implementation, tmp_path, "event") as deployment:
         yield deployment.lb
 

@@ -1,5 +1,5 @@
-"""`settle` returns who wins which prizes by the present standings, beside a recount of the whole
-list."""
+"""`settle` returns who wins which prizes by the present standings. It is compared with a recount of
+the whole list."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def prizes_by(random: Random, scale: int) -> dict[str, Any]:
 
 
 def less(score: Any, most: Any) -> bool:
-    """Return whether a score is low enough, where less is better."""
+    """Return whether a score has reached a prize's `at_least`, where a lower score is better."""
     return bool(score <= most)
 
 

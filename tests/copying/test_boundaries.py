@@ -1,5 +1,5 @@
-"""A board whose rolling window is archived at boundaries is copied until the first boundary: from
-then on the copy would lack what the window showed."""
+"""A board whose rolling window is archived at boundaries can be copied only until the first
+boundary: a later copy would lack the ranking that the window showed there."""
 
 from __future__ import annotations
 

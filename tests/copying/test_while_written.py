@@ -1,5 +1,5 @@
-"""A board is copied while it is written. Then what was changed meanwhile is copied again, until the
-copy has everything that the board has."""
+"""A board is copied while it is written. Then the rows that were changed meanwhile are copied
+again, until the copy has everything that the board has."""
 
 from __future__ import annotations
 
