@@ -3,10 +3,10 @@
     python -m tests.crash.closing_writer FOLDER FIRST NOW_MS
 
 Each event has a member of its own, and counts in the hour that the clock shows. After a few events
-the clock moves on by an hour, and the next event closes the hour before it, and what the window of
-the last four hours showed at its end. The store seals closed
-periods in a thread, and another thread takes snapshots. Each printed line has a member and the time
-of its event.
+the clock moves on by an hour, and the next event closes the hour before it and the ranking that the
+window of the last four hours showed at the end of that hour. The store seals closed periods in a
+thread, and another thread takes snapshots. Each printed line has a member and the time of its
+event.
 """
 
 import sys

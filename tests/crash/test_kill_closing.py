@@ -1,5 +1,5 @@
 """A process that is killed while it closes and seals periods: each period is closed and sealed
-exactly once, with all its entries, and the archive has what its digest says."""
+exactly once, with all its entries, and the archive agrees with the digest."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _judge_window(
         for hour in range(hours)
     )
     for label, data in seals.items():
-        # in the scope of all events and in two rooms; an event may count without an answer
+        # each event has an entry in all events and in a room; an event may count without an answer
         assert 2 * counted[label] <= data["entries"] <= 2 * (counted[label] + hours)
         key = PeriodKey(store.named("hours").uid, name, window.instance_of(window.period(label)))
         archived = store.archive.open(key)

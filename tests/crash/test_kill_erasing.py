@@ -1,5 +1,5 @@
-"""A store that is killed while it erases a member has the member everywhere or, once it is open
-again, nowhere."""
+"""If a store is killed while it erases a member, then after it is opened again the member is
+everywhere or nowhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def labels(lb: laurels.Leaderboards) -> list[str]:
 
 
 def who(lb: laurels.Leaderboards) -> str:
-    """Return the id that stands in the places of the member; it must be the same everywhere."""
+    """Return the id of the member of the archived days and their payouts, or the token that has
+    replaced it. It must be the same everywhere."""
     periods = labels(lb)
     assert len(periods) == DAYS
     found = set()
@@ -79,7 +80,7 @@ def who(lb: laurels.Leaderboards) -> str:
 
 def assert_all_or_nothing(lb: laurels.Leaderboards) -> bool:
     """Assert that the member is everywhere or nowhere; return whether it is erased."""
-    lb.seal()  # completes what was begun
+    lb.seal()  # this completes an erasure that was begun
     only = who(lb)
     running = {entry.member for entry in lb.top("b", labels={"room": "1"})}
     hidden = [each.member for each in lb.hidden("b")]
@@ -133,7 +134,8 @@ def test_a_kill_before_any_line_erases_all_or_nothing(tmp_path: Path, scaled: Sc
         with laurels.open(folder, clock=laurels.ManualClock(now_ms)) as lb:
             outcomes.add(assert_all_or_nothing(lb))
             lb.erase(MEMBER, "asked once more")
-            assert assert_all_or_nothing(lb)  # the member comes back, and is removed
+            # the check has counted a new event of the member, and has removed the member again
+            assert assert_all_or_nothing(lb)
             lb.erase(MEMBER, "and once more")
             lb.snapshot()
             lb.submit("b", "ann", 1)
@@ -161,7 +163,7 @@ def test_a_full_disk_delays_an_erasure(tmp_path: Path, owner: Any, step: str) ->
         with full, pytest.raises(StorageFailed):
             lb.erase(MEMBER, "asked for it")
         assert [entry.member for entry in lb.top("b")] == ["ann", "cid"]
-        lb.submit("b", "ann", 1)  # the store goes on
+        lb.submit("b", "ann", 1)  # the store still accepts events
     with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
         assert assert_all_or_nothing(lb)
 
@@ -192,7 +194,7 @@ def test_a_snapshot_between_the_record_and_the_files_completes_it(tmp_path: Path
     with full, laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
         with pytest.raises(StorageFailed):
             lb.erase(MEMBER, "asked for it")
-        for _ in range(3):  # the log no longer has the record
+        for _ in range(3):  # after these snapshots the log no longer has the record of the erasure
             lb.submit("b", "ann", 1)
             lb.snapshot()
     with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:

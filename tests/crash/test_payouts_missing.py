@@ -1,4 +1,5 @@
-"""A folder whose file of payouts is gone says so, and goes on with everything else."""
+"""If the file of payouts is missing, calls about payouts fail with an error that says so, and
+everything else works."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ async def play_day(lb: laurels.AsyncLeaderboards, clock: laurels.ManualClock, *n
     clock.advance(DAY_MS)
     await lb.seal()
     clock.advance(HOUR_MS)
-    await lb.seal()  # also emits what is due
+    await lb.seal()  # this also emits the payouts that are due
 
 
 async def due_ids(lb: laurels.AsyncLeaderboards) -> list[str]:

@@ -29,7 +29,8 @@ async def play(folder: str, url: str, start_ms: int, seed: int) -> None:
         while True:
             events = [(f"m{random.randrange(9)}", random.randint(1, 4)) for _ in range(9)]
             await lb.submit_many("b", events)
-            clock.advance(DAY_MS + 1)  # past the end of the day, also from midnight on
+            # past the end of the day, even if the clock shows midnight
+            clock.advance(DAY_MS + 1)
             step(f"at {clock.now_ms()}")
             await lb.seal()
             step("sealed")

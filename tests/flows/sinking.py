@@ -73,7 +73,8 @@ def drop(url: str) -> None:
     found = rows(
         url,
         "SELECT table_type, table_name FROM information_schema.tables WHERE table_name LIKE %s "
-        "ORDER BY table_type DESC",  # views before the tables that they read
+        # list views first, since they are dropped before the tables that they read
+        "ORDER BY table_type DESC",
         f"{prefix}%",
     )
     connection = dialect.connect()

@@ -46,7 +46,8 @@ def opened(clock: laurels.ManualClock | None = None) -> Any:
 async def fill(lb: laurels.AsyncLeaderboards, name: str = "b", **more: Any) -> None:
     """Create a board, and write something to each table of a ledger."""
     await lb.create(board(name, **more))
-    labels = dict.fromkeys(["room", "kind"], "\\" * 100)  # so long that a ledger shortens them
+    # the labels are so long that a ledger shortens the scope's text
+    labels = dict.fromkeys(["room", "kind"], "\\" * 100)
     events = [(f"m{i}", i + 1, None, None, labels) for i in range(30)]
     await lb.submit_many(name, events, position=("source/s", "1"))
     await lb.set_data(name, "m1", {"n": 1})
@@ -445,7 +446,7 @@ def test_a_running_sink_notices_deletions_and_new_boards_within_a_poll() -> None
                 await kinds("data", 1)
                 for round in range(1, 4):
                     await lb.delete("b")
-                    if round == 2:  # created, written and deleted between two polls
+                    if round == 2:  # this board is created, written and deleted between two polls
                         await fill(lb)
                         await lb.delete("b")
                     await kinds("delete", round + (round > 1))

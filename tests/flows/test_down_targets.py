@@ -131,7 +131,8 @@ class Outage:
         self.sink = self._sink(sleep=self._wait, report=self.reports.append)
 
     def _sink(self, **options: Any) -> SinkRunner:
-        """Return a sink of changes only: with payouts, two feeds would wait at the same time."""
+        """Return a sink that sends only changes. With payouts, two readers would wait at the same
+        time."""
         return sink_of(
             self.lb,
             self.target.url,
@@ -148,7 +149,7 @@ class Outage:
         with patch.object(self.lb, "changes", self._stop_and_read):
             await self.sink.run()
         assert not self.sink.failed
-        await self._sink().run()  # it sends the changes of the hour
+        await self._sink().run()  # this run sends the changes of the last hour
 
     async def status(self) -> SinkBoardStatus:
         """Return the status that is known while the target is down."""

@@ -1,5 +1,5 @@
-"""Sealed periods in the tables of a ledger: they answer what the archive of a folder answers, and
-are whole or absent."""
+"""Sealed periods in the tables of a ledger: they give the same answers as the archive of a folder,
+and are whole or absent."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_revisions_stay_readable(url: str) -> None:
             (0, False),
             (1, True),
         ]
-        ledger.write(first)  # once more, as after a restart of the sink
+        ledger.write(first)  # written a second time, as after a restart of the sink
         assert len(ledger.ranking()) == 29
         ledger.writer.remove("uid", "day", DAY_MS)
         ledger.connection.commit()
@@ -251,7 +251,7 @@ def test_tables_of_an_earlier_version_are_upgraded(url: str) -> None:
         assert reader.boards() == ["b"]
     with opened(url) as ledger:
         ledger.write(archived(frozen(rows_of(10, 1))))
-        make_tables(dialect, prefix, ledger.connection)  # changes nothing
+        make_tables(dialect, prefix, ledger.connection)  # the second call changes nothing
         ledger.connection.commit()
     assert rows(url, f"SELECT version FROM {prefix}ledger") == [(VERSION,)]
     assert len(rows(url, f"SELECT * FROM {prefix}final_standings")) == 10

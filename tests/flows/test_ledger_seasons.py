@@ -1,5 +1,5 @@
-"""A ledger gets the sealed periods, payouts and hidden members of its boards, as the store has
-them."""
+"""A ledger gets the same sealed periods, payouts and hidden members of its boards as the store
+has."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def test_a_removal_leaves_closed_periods_as_they_are(url: str) -> None:
         await seasons.play()
         seasons.clock.advance(DAY)
         await seasons.play()
-        # close, remove and what came before may be in one page, or in several
+        # the close, the removal and the changes before them may be in the same page or in different
+        # pages
         for member in ("m1", "m2"):
             await lb.remove("b", member)
             await sent(lb, url)

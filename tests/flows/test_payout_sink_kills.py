@@ -20,8 +20,8 @@ from .test_webhook import Receiver
 
 
 def run_until_killed(folder: Path, url: str, start_ms: int, seed: int, lines: int) -> int:
-    """Run the sender, kill it a moment after it has printed so many lines, and return the time that
-    its clock had reached."""
+    """Run the sender until it has printed this many lines, and kill it a moment later. Return the
+    time that its clock had reached."""
     arguments = [sys.executable, "-m", "tests.flows.payout_sender", str(folder), url]
     with subprocess.Popen(
         [*arguments, str(start_ms), str(seed)], stdout=subprocess.PIPE, text=True
@@ -47,7 +47,8 @@ def test_a_receiver_has_each_payout_once_after_kills(tmp_path: Path, scaled: Sca
             receiver.answers = [each for each in random_answers if each[0] != 200]
             lines = random.randint(2, 16)
             now_ms = run_until_killed(tmp_path / "b", receiver.url, now_ms, seed, lines)
-            now_ms += 2 * DAY_MS  # the sender may have gone on by a day after its last line
+            # after its last line, the sender may have moved its clock on by another day
+            now_ms += 2 * DAY_MS
         receiver.answers = []
 
         async def rest() -> list[str]:

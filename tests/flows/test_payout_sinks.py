@@ -1,5 +1,5 @@
-"""Sinks send due payouts: each at least once and countable by its id, whatever its receiver does,
-and none that was superseded before it was due."""
+"""Sinks send due payouts. Whatever the receiver does, each payout arrives at least once, and its id
+shows repetitions. Payouts that were superseded before they were due are not sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def lines(path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("changes", ["", "7d"])
 def test_payouts_are_sent_when_they_are_due(receiver: Receiver, changes: str) -> None:
-    """Whether the board keeps changes makes no difference."""
+    """Payouts are sent whether or not the board keeps changes."""
 
     async def play() -> None:
         async with opened(prized(changes=changes), prized("c")) as (lb, clock):
@@ -71,7 +71,7 @@ def test_payouts_are_sent_when_they_are_due(receiver: Receiver, changes: str) ->
             clock.advance(DAY_MS)
             await lb.seal()
             await sent(lb, receiver.url, **ONLY)
-            assert receiver.taken == []  # pending
+            assert receiver.taken == []  # the payouts are not due yet
             clock.advance(HOUR_MS)
             await lb.seal()
             sink = await sent(lb, receiver.url, **ONLY)
@@ -82,7 +82,7 @@ def test_payouts_are_sent_when_they_are_due(receiver: Receiver, changes: str) ->
             assert (first["kind"], first["board"], first["member"]) == ("payout", "b", "ann")
             assert first["at_ms"] == first["data"]["due_ms"] == NOON_MS + DAY_MS + HOUR_MS
             assert b'"amount":5.00' in receiver.requests[0][1]
-            await sent(lb, receiver.url)  # also changes; no payout twice
+            await sent(lb, receiver.url)  # sends the changes, and no payout a second time
             kinds = [each["kind"] for each in documents(receiver)[5:]]
             assert ("event" in kinds, "payout" in kinds) == (changes == "7d", False)
 
@@ -97,7 +97,7 @@ def test_a_difference_is_a_payout_and_a_superseded_one_is_not_sent(receiver: Rec
             await lb.seal()
             await lb.disqualify("b", "ann", "a bot", window="day", period=DAY)
             clock.advance(HOUR_MS)
-            await lb.seal()  # also emits what is due
+            await lb.seal()  # this also emits the payouts that are due
             await sent(lb, receiver.url, **ONLY)
             assert {each["member"] for each in documents(receiver)} == {"bob", "cid"}
             await lb.disqualify("b", "bob", "a bot", window="day", period=DAY)
@@ -185,7 +185,7 @@ def test_a_receiver_that_hangs_delays_payouts(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_payout_arrives_again_after_a_lost_answer_with_the_same_id(receiver: Receiver) -> None:
-    """The receiver takes the page, and its answer is lost: as after a time-out or a kill."""
+    """The receiver stores the page, but its answer is lost, as after a time-out or a kill."""
 
     class Forgetful:
         """A target whose first delivery arrives, but seems to have failed."""
@@ -222,7 +222,8 @@ def test_a_refused_payout_is_parked_and_can_be_sent_again(
         async with opened() as (lb, clock):
             await play_day(lb, clock)
             parking = ParkingFile(tmp_path / "parked", "sink")
-            receiver.answers = [(400, {})] * 4  # the page three times, then its first half
+            # refuses the page three times, then its first half once
+            receiver.answers = [(400, {})] * 4
             sink = await sent(lb, receiver.url, parking=parking, tries=3, **ONLY)
             assert (sink.metrics.payouts.parked, sink.metrics.payouts.delivered) == (1, 2)
             ids = await due_ids(lb)
@@ -456,7 +457,7 @@ def test_a_key_that_may_not_read_payouts_still_sends_changes(
 
 
 def test_a_target_that_refuses_payouts_does_not_stop_changes(tmp_path: Path) -> None:
-    """A ledger that refuses the position in the payouts."""
+    """The target is a ledger that refuses the position among the payouts."""
     ledger = f"sqlite:///{tmp_path}/ledger.db"
 
     async def play() -> None:

@@ -284,7 +284,8 @@ def test_a_password_of_a_subject_works_and_is_not_shown(shell: Shell) -> None:
         assert asyncio.run(newest(f"nats://{LOGIN}@127.0.0.1:{server.port}/{STREAM}")) == 2
         assert f": nats://{place}.s" in ran.err
         rejects = ("--rejects", f"nats://app:wrong-secret@{place}.s")
-        arguments = ("t", "--from", "events", "--until-end", *rejects)  # ends if it does not wait
+        # without waiting, the command would end
+        arguments = ("t", "--from", "events", "--until-end", *rejects)
         with SourceProcess(shell.directory, *arguments) as source:
             assert source.child.stderr is not None
             while b"waiting" not in (line := source.child.stderr.readline()):

@@ -191,8 +191,8 @@ class Unreachable(Memory):
 
 @pytest.mark.parametrize("opens", [False, True])
 def test_a_sink_that_starts_while_its_target_is_down_shows_its_lag(opens: bool) -> None:
-    """The lag is counted from the position that the store has: without one, from the oldest change
-    that is kept."""
+    """The lag is counted from the position that the store has. If the store has none, it is counted
+    from the oldest change that is kept."""
 
     async def main() -> None:
         clock = laurels.ManualClock(NOW_MS)

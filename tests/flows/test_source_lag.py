@@ -361,7 +361,8 @@ class LateReader(MemoryReader):
     ("windows", "window", "most_ms"),
     [
         (["all", "1h=rolling:1h/10m"], "1h", 50 * MINUTE),
-        (["all", "hour:keep=30"], "hour", 5 * HOUR),  # the rest of the hour, and `close_wait`
+        # the time that passes: the rest of the hour, and `close_wait`
+        (["all", "hour:keep=30"], "hour", 5 * HOUR),
         (["all"], None, 0),
     ],
 )
