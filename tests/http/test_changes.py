@@ -131,8 +131,8 @@ def test_a_stream_resumes_where_it_ended(server: Served) -> None:
 
 
 def test_a_stream_of_initial_changes_resumes_within_them(server: Served) -> None:
-    """The stream is interrupted after the first page of current entries. What was written in the
-    meantime follows the entries."""
+    """The stream is interrupted after the first page of current entries. Changes that were written
+    in the meantime follow the entries."""
     events = [{"member": f"m{i:03}", "value": 1} for i in range(700)]
     scores = f"{server.url}/v1/boards/b/scores"
     httpx.post(scores, json=events, headers=ADMIN).raise_for_status()

@@ -239,7 +239,7 @@ def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
             assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         async with asyncio.timeout(WITHIN_SECONDS):
             while (await http.get("/v1/boards/b/export")).status_code == 429:
-                pass  # until the server has noticed that the streams ended
+                pass  # wait until the server has noticed that the streams have ended
         async with feed(server.url, LIVE):
             pass
 

@@ -137,7 +137,7 @@ def test_a_body_in_chunks_is_bounded_too(server: Served) -> None:
             f"{server.url}/v1/boards/b/scores", content=parts(), headers=JSON, timeout=60
         )
     except httpx.HTTPError:
-        pass  # the server refused the request before it was complete
+        pass  # the server has refused the request before it was complete
     else:
         assert answer.json()["code"] == "body_too_large"
     assert httpx.get(f"{server.url}/healthz").status_code == 200

@@ -1,4 +1,4 @@
-"""What the page offers to keys that administer: payouts, the story of a period, hiding and
+"""The functions of the page for keys that administer: payouts, the history of a period, hiding and
 disqualifying. Other keys see nothing of it, and the page does not ask for it."""
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_changed_boards_are_found_in_every_store(site: Site) -> None:
     changed = site.lb.changed_boards(cursor)
     assert sorted(changed.boards or ()) == ["b1", "c1"]
     assert site.lb.changed_boards(changed.cursor).boards == []
-    assert site.lb.changed_boards("12").boards is None  # a cursor of one store
+    assert site.lb.changed_boards("12").boards is None  # this is the cursor of a single store
     for wrong in ("x", "1~x", "", "~~"):
         with pytest.raises(errors.InvalidCursor):
             site.lb.changed_boards(wrong)
@@ -274,7 +274,7 @@ def test_boards_in_the_wrong_store_are_reported_and_not_served(
             site.lb.create(laurels.Board("a1"), exist_ok=True)
         site.lb.create(laurels.Board("a3"))
     with laurels.open(site.stores["a*"]) as there, laurels.open(folder) as here:
-        there.create(laurels.Board("a1"))  # in place of `laurels copy`
+        there.create(laurels.Board("a1"))  # stands for `laurels copy`
         here.delete("a2")
     with capture_logs() as logs, Site(tmp_path, *servers) as site:
         (warning,) = [log["event"] for log in logs if "not served" in log["event"]]

@@ -27,7 +27,8 @@ BOARD = laurels.Board(
 
 
 def main(url: str, first: int, now_ms: int) -> None:
-    sealing.LEASE_MS = 500  # so that the next process need not wait for long after a kill
+    # a short lease, so that the next process need not wait for long after a kill
+    sealing.LEASE_MS = 500
     clock = laurels.ManualClock(now_ms)
     lb = laurels.open(url, clock=clock)
     lb.create(BOARD, exist_ok=True)

@@ -36,7 +36,8 @@ _SOURCE = "\n".join(
 
 class Layout(NamedTuple):
     """A layout of scores on the server: how it stores the words of a member. In a layout that packs
-    all words into one number, the first word adds its distance from `low`, times `unit`."""
+    all words into one number, the part of the first word is its difference from `low`, times
+    `unit`."""
 
     name: str
     scored: bool

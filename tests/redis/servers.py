@@ -62,7 +62,7 @@ def has_stopped(pid: int) -> bool:
     """Return whether all threads of a process have stopped."""
     states = set()
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+        with suppress(FileNotFoundError, ProcessLookupError):  # the process has ended meanwhile
             states.add((thread / "stat").read_text().rpartition(")")[2].split()[0])
     return states == {"T"}
 

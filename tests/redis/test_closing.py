@@ -265,7 +265,7 @@ def test_boards_count_while_the_ledger_is_down_and_are_sealed_later(
     create(lb, "all", "hour:keep=1,archive=forever")
     lb.submit("b", "ann", 3)
     file = ledger_file()
-    file.mkdir()  # no database can be opened there
+    file.mkdir()  # a folder in the place of the file, so that no database can be opened
     for hours in range(1, 6):
         clock.set(NOW_MS + hours * HOUR)
         assert lb.submit("b", "ann", 1).status == "applied"
@@ -338,7 +338,7 @@ def test_a_full_disk_of_the_ledger_leaves_the_period_closed(opened: Open, clock:
     lb.submit_many("b", [(f"member-{i:04}", i) for i in range(3_000)])
     clock.advance(HOUR)
     with pytest.raises(LaurelsError):
-        lb.verify("b", window="hour", period=FIRST)  # makes the tables
+        lb.verify("b", window="hour", period=FIRST)  # this makes the tables of the ledger
     remote(lb).run(remote(lb)._ledgers.named("main").read(lambda _: None))
     connect = sqlite3.connect
 

@@ -33,7 +33,7 @@ def _killed_run(url: str, first: int, now_ms: int, lines: int) -> list[tuple[str
     ]
     printed: list[str] = []
     try:
-        for writer in writers:  # each has begun
+        for writer in writers:  # wait until each writer has begun
             assert writer.stdout is not None
             printed.append(writer.stdout.readline())
         assert writers[0].stdout is not None
@@ -70,7 +70,8 @@ def _judge(lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]]) -> Non
     for sealed in seals:
         of_period = {"window": "hour", "period": sealed["period"]}
         members = [entry.member for entry in lb.export("hours", **of_period)]
-        assert sealed["entries"] == 2 * len(members)  # in all events, and in one of two rooms
+        # each member is in the ranking of all events and in that of one of two rooms
+        assert sealed["entries"] == 2 * len(members)
         assert lb.verify("hours", **of_period).verified
         archived.update(members)
     assert set(archived.values()) == {1}

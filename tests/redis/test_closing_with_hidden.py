@@ -1,5 +1,6 @@
-"""Closing on an index server: a process that has not read a board closes its periods with those who
-were hidden then, and what it cannot archive is refused or tried again without stopping others."""
+"""Closing on an index server. A process that has not read a board before closes its periods without
+the members that were hidden when they became final. A board that cannot be archived is refused or
+tried again, without delaying other boards."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def test_a_board_past_its_time_with_a_hidden_member_stops_nobody(
     remote(fresh).work(100)
     fresh.create(laurels.Board("new"))
     assert [each.name for each in fresh.boards()] == ["new", "other"]
-    fresh.create(laurels.Board("b"))  # its periods are sealed, and its name is free
+    # by now the periods of the old board are sealed, so its name is free
+    fresh.create(laurels.Board("b"))
 
 
 def test_a_board_without_a_ranking_of_all_events_has_no_archive(opened: Open) -> None:

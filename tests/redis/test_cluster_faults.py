@@ -94,7 +94,8 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
             await asyncio.sleep(0.05)  # most likely, the call now waits until the slot has moved
             await asyncio.to_thread(cluster.end_migration, slot, target)
             assert int(await calling) == count + 1
-            assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # redirected (MOVED)
+            # this call is redirected (MOVED)
+            assert int(await connection.script(COUNT, KEY, b"")) == count + 2
         cluster.wait_until_ok()
 
     asyncio.run(check())

@@ -212,7 +212,8 @@ def test_keys_of_a_deleted_board_expire_by_themselves(server: Server) -> None:
         lb.submit_many("b", [(f"m{i}", 1) for i in range(50)])
         lb.submit_many("b", [], position=("sink:s", lb.changes("b").cursor))
         lb.delete("b")
-    skipped = (b"{boards}", b":a:")  # the definitions, and answers that are kept for a minute
+    # skip the keys of definitions, and of answers that are kept for a minute
+    skipped = (b"{boards}", b":a:")
     keys = [key for key in server.call("KEYS", "*") if not any(part in key for part in skipped)]
     assert {key.rpartition(b":")[2] for key in keys} == {b"m", b"h", b"hx"}
     for key in keys:

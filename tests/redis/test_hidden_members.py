@@ -24,7 +24,7 @@ ODD = ('é/"7\\', "a b", "%25", "x'y", "*", "\u2028")
 
 
 class Killed(Exception):  # noqa: N818 (names what happened)
-    """The process ends here."""
+    """Stands for the end of a process at this point."""
 
 
 @pytest.fixture
@@ -139,7 +139,8 @@ def test_a_kept_answer_ends_when_a_hiding_ends(
     clock.advance(1)
     assert listed(other) == ["ann", "bob"]
     one.hide("b", "ann", "bot")
-    assert listed(one) == ["bob"]  # the process that hides keeps no earlier answer
+    # the process that hides a member does not repeat an earlier answer
+    assert listed(one) == ["bob"]
 
 
 def test_a_copy_has_the_hidden_members(

@@ -60,9 +60,9 @@ def days(text: str) -> int:
 
 
 NEW_YEAR = NOW_MS - days("14 8")  # 2027-01-01T00:00Z
-SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z: clocks there go from 2 to 3
-AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z: clocks there go from 3 to 2
-APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th does not exist in the zone
+SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z: clocks in Berlin go from 2 to 3
+AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z: clocks in Berlin go from 3 to 2
+APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th does not exist in Apia
 
 ARRIVALS: list[tuple[WindowDef, Sequence[int], int]] = [
     (WindowDef("all"), [FIRST_MS, 0, NOW_MS], NOW_MS),
