@@ -143,7 +143,7 @@ class OracleBoard:
 
     def erase(self, member: str, token: str, now_ms: int) -> None:
         """Remove a member, with its event ids, from everything that is not closed. Put a token in
-        its place in what is closed."""
+        its place in closed periods."""
         self.close(now_ms)
         self.profiles.pop(member, None)
         self.hidden.pop(member, None)

@@ -22,10 +22,11 @@ class Ranked(NamedTuple):
 
 
 class Closings:
-    """The closed periods of a window. `closed` has, for each of them, who was not ranked when it
-    became final; `erased` the tokens of the members who were erased since; `cleared` those whose
-    board was cleared since, so that only the archive has them; `sealed` those that are sealed, and
-    `archived` those of them that can be read: the newest `length` ones, or all if it is 0."""
+    """The closed periods of a window. `closed` has, for each of them, the members that were not
+    ranked when it became final. `erased` has the tokens of members that were erased later.
+    `cleared` has the periods that only the archive has, since the board was cleared later. `sealed`
+    has the sealed periods, and `archived` those of them that can be read: the newest `length` ones,
+    or all if `length` is 0."""
 
     def __init__(self, *, archive: bool, length: int = 0) -> None:
         self.archive = archive
@@ -64,7 +65,7 @@ class Closings:
             self.erased.setdefault(instance, {}).setdefault(member, token)
 
     def clear(self) -> None:
-        """Leave all closed periods to the archive."""
+        """Record that from now on only the archive has the closed periods."""
         self.cleared |= self.closed.keys()
 
     def holds(self, instance: Instance, member: str) -> bool:

@@ -73,8 +73,8 @@ class OracleWindow:
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value that identifies the times whose events the window accepts at `now_ms`:
-        while the value does not change, these times do not change either."""
+        """Return a value for `now_ms`. It changes whenever the window begins to accept, or to
+        refuse, events of other times."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:

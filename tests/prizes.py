@@ -19,7 +19,7 @@ Reaches = Callable[[Any, Any], bool]
 
 
 def at_least(score: Any, least: Any) -> bool:
-    """Return whether a score is high enough, where more is better."""
+    """Return whether a score has reached a prize's `at_least`, where a higher score is better."""
     return bool(score >= least)
 
 
@@ -73,8 +73,8 @@ def random_prizes(random: Random) -> dict[str, Any]:
 
 
 def winnings(prizes: Any, ranked: Sequence[Row]) -> Counter[tuple[str, str]]:
-    """Return what the members of a whole list, best first, win by member and prize. A prize without
-    an amount counts as 1."""
+    """Return, by member and prize, the amounts that the members of a whole list win. The list
+    begins with the best. A prize without an amount counts as 1."""
     won: Counter[tuple[str, str]] = Counter()
     for member, prize, units in recounted(prizes, ranked):
         won[member, prize] += 1 if units is None else units
@@ -82,7 +82,7 @@ def winnings(prizes: Any, ranked: Sequence[Row]) -> Counter[tuple[str, str]]:
 
 
 def balance(owed: Iterable[tuple[str, str, int | None, bool]]) -> Counter[tuple[str, str]]:
-    """Return what payouts add up to, by member and prize. A payout has a member, a prize, its units
+    """Return the total of payouts, by member and prize. A payout has a member, a prize, its units
     and whether they are taken back."""
     sums: Counter[tuple[str, str]] = Counter()
     for member, prize, units, withdrawn in owed:

@@ -195,7 +195,8 @@ def test_everything_is_measured_and_reported(
     if two_cores() is None:
         pytest.skip("server and load generator need a core each")
     monkeypatch.setattr("bench.http.__main__.QUICK", TINY)
-    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)  # other tests may delay requests
+    # accept any rate, since other tests may delay requests
+    monkeypatch.setattr("bench.http.feed._LEAST_REACHED", 0)
     file = tmp_path / "report.json"
     assert main(["--quick", "--json", str(file), "--folder", str(tmp_path)]) == 0
     report = msgspec.json.decode(file.read_bytes(), type=HttpReport)

@@ -1,4 +1,5 @@
-"""`erase`: a member leaves all boards, and the command says what may still name it."""
+"""The command `erase` removes a member from all boards, and lists the places that may still name
+it."""
 
 from .running import Shell
 

@@ -33,7 +33,8 @@ def three_boards(
             is_served = rank != "dense" or not implementation.divided
             combination = (columns, tie, rank if is_served else "competition")
             chosen = world.chosen(rng, f"b{i}", combination)
-            if implementation.divided:  # its receipts do not tell what changed in these rankings
+            # receipts of a board in several shards do not report the rankings by a label
+            if implementation.divided:
                 chosen = replace(chosen, rank_by=())
             world.create(replace(chosen, hide_zero=hides_zero()))
         yield world

@@ -176,14 +176,14 @@ def show(world: World, rng: Random) -> None:
 
 
 def erase(world: World, rng: Random) -> None:
-    """Erase a member. A deployment that seals periods by itself is left alone, as is an index
-    server."""
+    """Erase a member. Do nothing on an index server, or in a deployment that seals periods by
+    itself."""
     if world.deployment.archives:
         world.erase(rng.choice(choices.MEMBERS))
 
 
 def clear(world: World, rng: Random) -> None:
-    """Remove all members of a board, where the deployment can do that."""
+    """Remove all members of a board, if the deployment can do that."""
     if world.deployment.archives:
         world.clear(pick(world, rng))
 

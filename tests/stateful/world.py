@@ -131,8 +131,8 @@ class World:
         self.oracle.clear(name)
 
     def erase(self, member: str) -> None:
-        """Erase a member from all boards. Lists that were begun before are given up, since a cursor
-        may name the member."""
+        """Erase a member from all boards. Lists that were begun before are not continued, since a
+        cursor may name the member."""
         token = f"erased-{len(self.journal)}"
 
         def act(lb: laurels.Leaderboards) -> object:

@@ -36,7 +36,7 @@ def lb() -> Iterator[laurels.Leaderboards]:
 
 
 def test_a_page_of_archived_periods_costs_as_much_as_the_page(lb: laurels.Leaderboards) -> None:
-    """Otherwise a key that may only read could stop the store for seconds."""
+    """If a page cost more, a key that may only read could stop the store for seconds."""
     asked: list[int] = []
     period_of = Calendar.period_of
 

@@ -1,4 +1,5 @@
-"""Who wins which prizes: the rules of `core/prizes.py` beside a plain recount of the whole list."""
+"""Who wins which prizes: the rules of `core/prizes.py` are compared with a plain recount of the
+whole list."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_restart_neither_loses_nor_repeats_a_close(
     lb.submit_many("b", [("ann", 1), ("ben", 2)])
     lb = restart(lb)
     clock.set(NOW_MS + HOUR)
-    lb.remove("b", "ann")  # closes the period, but does not seal it
+    lb.remove("b", "ann")  # this closes the period, but does not seal it
     assert state(lb) == "closed"
     lb = restart(lb)
     clock.set(NOW_MS + 5 * HOUR)
@@ -278,7 +278,8 @@ def test_the_sealing_thread_rests_between_pieces_of_its_work() -> None:
 
 
 def test_sealed_periods_are_nothing_for_the_garbage_collector(clock: laurels.ManualClock) -> None:
-    """When many boards close at one midnight, it would otherwise stop all threads for long."""
+    """Otherwise the garbage collector would stop all threads for long when many boards close at one
+    midnight."""
     boards = 200
     with (
         patch.object(SealingThread, "start"),

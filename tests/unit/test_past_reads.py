@@ -18,7 +18,7 @@ PERIOD = "2026-11-20T15+00:00"
 
 
 def test_a_disk_that_hangs_stops_only_queries_about_past_periods(tmp_path: Path) -> None:
-    """Any number of reads of the archive wait for the disk, and everything else goes on."""
+    """However many reads of the archive wait for the disk, all other calls are answered."""
     clock, hung, waiting = laurels.ManualClock(NOW_MS), threading.Event(), list[str]()
     with laurels.open(tmp_path / "boards", clock=clock) as lb:
         lb.create(laurels.Board("b", windows=["all", "hour:archive=forever,keep=1"]))

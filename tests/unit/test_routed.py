@@ -1,5 +1,5 @@
-"""What makes one store of several: the placement of boards, cursors, routes of moved boards, and
-the gate that lets writes wait."""
+"""The parts of a store that consists of several stores: the placement of boards, cursors, routes of
+moved boards, and the gate that lets writes wait."""
 
 from __future__ import annotations
 

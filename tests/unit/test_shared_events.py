@@ -53,7 +53,7 @@ async def _together(
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
             await asyncio.sleep(0)
-        while inbox.waiting:  # until the commit has taken the ticket from the inbox
+        while inbox.waiting:  # wait until the commit has taken the ticket from the inbox
             await asyncio.sleep(0)
         tasks = [asyncio.ensure_future(verb) for verb in verbs]
         while inbox.waiting < len(verbs):

@@ -131,7 +131,8 @@ def test_pieces_stay_small_when_a_step_ends_in_the_last_round(
     assert turned == 2
     assert max(map(rows, pieces)) <= 200
     assert rows(store.finished) <= 50
-    assert rows(store.sections) > 4_000  # `all`, a tally, and three rankings of `r`
+    # each member has rows in `all`, in a tally, and in three rankings of `r`
+    assert rows(store.sections) > 4_000
     assert_same(store.loaded(), store.log, NOON + 2 * HOUR)
 
 
