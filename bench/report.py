@@ -112,7 +112,7 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return the best sample of a rival for one case, which is a column of the table."""
+    """Return a rival's best sample for one case of the table."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None
@@ -125,7 +125,8 @@ def _ratio(ours: Sample | None, other: Sample | None) -> str:
     divided by the other's."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
-    if not (ours.middle and other.middle):  # less than the resolution of the clock, in a short run
+    # a figure is 0 if it is below the resolution of the clock
+    if not (ours.middle and other.middle):
         return ""
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":

@@ -36,7 +36,7 @@ _WRITING: tuple[Drive, ...] = (
     ("pipeline", "any core"),
     ("transaction", "one core"),
     ("transaction", "any core"),
-    ("script", "any core"),  # not the fastest on any placement, so it is measured on one only
+    ("script", "any core"),  # a script is not the fastest on any placement, so only one is measured
 )
 _READING: tuple[Drive, ...] = (
     ("pipeline", "one core"),

@@ -78,7 +78,8 @@ def recomputed(rows: list[Row]) -> list[tuple[str, Decimal]]:
 
 
 class Bank(HTTPServer):
-    """A bank that pays each payout once, however often it is asked to: it knows their ids."""
+    """A bank that pays each payout once, however often it is asked to, since it stores the ids of
+    payouts."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Transfer)
@@ -109,8 +110,8 @@ class Transfer(BaseHTTPRequestHandler):
 
 
 def pay_what_is_due(lb: laurels.Leaderboards, bank: Bank) -> int:
-    """Have the bank pay what has become due, page by page, and confirm it; return the number of
-    payouts. Each page is sent twice, as after a lost answer."""
+    """Have the bank pay all payouts that are due, page by page, and confirm them. Return the number
+    of payouts. Each page is sent twice, as after a lost answer."""
     count = 0
     while (page := lb.due_payouts(after=bank.cursor)).payouts:
         for _ in range(2):
@@ -138,7 +139,7 @@ def season(
 
 
 def correct(lb: laurels.Leaderboards, bank: Bank, clock: laurels.ManualClock) -> str:
-    """Disqualify the winner of a month that is paid already, and show what it is owed now."""
+    """Disqualify the winner of a month that is paid already, and show the payouts that follow."""
     winner = lb.top("spent", period=CHEATED_IN, limit=1).entries[0].member
     lb.disqualify("spent", winner, "a reseller", period=CHEATED_IN)
     clock.advance(DAY_MS)

@@ -55,7 +55,7 @@ def main() -> None:
         order(page).to_contain_text(["amara", "noor", "kenji"])
         boards.score(board, ("kenji", 400))
         order(page).to_contain_text(["kenji", "amara", "noor"])
-        page.wait_for_timeout(700)  # until the rows have moved
+        page.wait_for_timeout(700)  # wait until the rows have moved
         page.screenshot(path=str(PICTURE))
 
 

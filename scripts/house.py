@@ -379,7 +379,7 @@ def run_figures() -> Iterator[tuple[str, object]]:
     import laurels  # noqa: PLC0415 (the figures of the source do not need it)
 
     calls = Calls()
-    threading.setprofile(calls._note)  # before the commit thread starts
+    threading.setprofile(calls._note)  # set this before the commit thread starts
     with laurels.open("memory:") as lb:
         threading.setprofile(None)
         lb.create(laurels.Board("gifts", windows=["all", "day"]))

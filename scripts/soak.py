@@ -126,7 +126,7 @@ class Load:
             began = time.monotonic()
             await self._counted(lambda: act(connection))
             now = time.monotonic()
-            if per_second > 1:  # leaves out snapshots, which may take longer
+            if per_second > 1:  # not of rare calls such as snapshots, which may take longer
                 self.tally.slowest_ms = max(self.tally.slowest_ms, 1_000 * (now - began))
             due = max(due + pause, now - 1)
         connection.close()

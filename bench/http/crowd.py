@@ -51,7 +51,7 @@ class CrowdTask(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """The result of a crowd."""
+    """The measurements of a crowd of streams."""
 
     batches: int
     """The number of batches that were sent and answered with success."""

@@ -1,4 +1,4 @@
-"""The figures of all rounds, by case and by what they were measured on (`Owner`)."""
+"""The figures of all rounds, by case and by the program for which they were measured (`Owner`)."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -12,8 +12,9 @@ BY_REDIS_PY = "redis-py"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """What a figure was measured on, such as laurels with some settings, or a script by hand.
-    `rival` is its name in the report's rows of ratios; it is empty for laurels itself."""
+    """The program for which a figure was measured, such as laurels with some settings, or a
+    handwritten script. `rival` is its name in the report's rows of ratios; it is empty for laurels
+    itself."""
 
     name: str
     settings: str

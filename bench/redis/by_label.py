@@ -1,5 +1,5 @@
-"""What rankings by a label cost per event, and how soon after its acknowledgement they show an
-event.
+"""The cost of rankings by a label per event, and the time from the acknowledgement of an event
+until they show it.
 
     python -m bench.redis.by_label [--events 100000] [--core 0]
 

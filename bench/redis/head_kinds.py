@@ -2,7 +2,7 @@
 head and with the same boards in exact order.
 
 All have the same members and scores on one server, and get the same events in alternating rounds.
-Figures are those of the server's processor, so several shards do not use more of it at once.
+The figures are processor time of the server, so several shards gain nothing by using several cores.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ async def measure_head_kinds(
     done: Callable[[], None],
 ) -> None:
     """Measure memory, events in batches and ranks of each kind of board with a head. Call `say`
-    before, and `done` after that."""
+    before the measurement, and `done` after it."""
     say("heads in shards and with hide_zero")
     with serving(core) as server:
         async with deployed(server.url, population.now_ms) as deployment:
@@ -66,8 +66,8 @@ class _Kinds:
         self._population, self._effort, self._book = population, effort, book
 
     def _keep(self, case: str, unit: str, figures: dict[tuple[str, str], float]) -> None:
-        """Keep the ratios of one round: of each kind with a head to the plain one, and to the same
-        kind in exact order."""
+        """Store the ratios of one round, for each kind with a head: to the plain kind with a head,
+        and to the same kind in exact order."""
         for kind in _HEADS:
             figure = figures[kind, "head"]
             for name, other in (("plain head", ("plain", "head")), ("exact", (kind, "exact"))):

@@ -70,7 +70,8 @@ def measure_ours(api: RollingApi, population: Population, watched_seconds: float
         serving = _owner("a snapshot while serving")
         recovery.taken(serving, spent)
         recovery.waited(serving, waits)
-        api.boards.snapshot()  # so that opening need not fold the entries written meanwhile
+        # take a snapshot, so that opening need not fold the entries written meanwhile
+        api.boards.snapshot()
     _open_copy(api, population, recovery)
     return recovery.samples
 

@@ -54,8 +54,8 @@ def measure_steps(
 
 
 def late_in_both(now_ms: int) -> int:
-    """Return half an hour before a boundary that both windows have, so that both begin at the same
-    instant."""
+    """Return an instant half an hour before a boundary of both windows, so that both begin at the
+    same instant."""
     long_ms = FEW.hours * HOUR_MS
     return (now_ms // long_ms + 1) * long_ms - HOUR_MS // 2
 
