@@ -46,7 +46,8 @@ def fill(lb: laurels.Leaderboards, batches: int = 3) -> str:
 def remaining(
     lb: laurels.Leaderboards, after: str, limit: int = 5, board: str = "b"
 ) -> list[Change]:
-    """Return all changes after a cursor. After the last one, the board is said to be deleted."""
+    """Return all changes after a cursor. Assert that the store raises BoardDeleted after the last
+    one."""
     changes: list[Change] = []
     while True:
         page = lb.changes(board, after=after, limit=limit)

@@ -59,8 +59,8 @@ def labels(lb: laurels.Leaderboards) -> list[str]:
 
 
 def who(lb: laurels.Leaderboards) -> str:
-    """Return the id of the member of the archived days and their payouts, or the token that has
-    replaced it. It must be the same everywhere."""
+    """Return the text by which the archived days and their payouts name the member: its id, or the
+    token that has replaced it. It must be the same everywhere."""
     periods = labels(lb)
     assert len(periods) == DAYS
     found = set()

@@ -92,7 +92,8 @@ def test_a_second_service_does_not_lift_the_fence_of_the_first(
 def test_a_second_service_does_not_disturb_a_copy(
     sites: tuple[Site, Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A move that is refused leaves the tracking and the unfinished copy of the other move."""
+    """A move that is refused does not end the tracking of the other move, and does not remove its
+    unfinished copy."""
     one, two = sites
     fill(one.lb)
     refused: list[str] = []

@@ -20,7 +20,7 @@ class StoreStatus(Answer, frozen=True):
 
 
 class MovedBoard(Answer, frozen=True):
-    """A board that is in the store of this number now. `rows` is the number of rows copied, and
+    """A board that is now in the store with this number. `rows` is the number of rows copied, and
     `held_ms` the time for which writes to the board were held. Both are 0 if the board was in that
     store already."""
 

@@ -16,8 +16,9 @@ _COMPARISONS = 3
 """How many times a difference is checked again, since a period may have ended between two reads."""
 
 
-class Held:
-    """The time for which the writes of a board are held, and for how long the copy may go on."""
+class HoldTimer:
+    """Measures for how long the writes of a board are held, and limits this time to
+    `most_seconds`."""
 
     def __init__(self, clock: Callable[[], float], most_seconds: float) -> None:
         self._clock = clock
@@ -31,7 +32,7 @@ class Held:
             raise BoardMoving("the last changes took too long to copy; allow a longer pause")
 
     def end(self) -> None:
-        """Note for how long the writes were held."""
+        """Store in `seconds` for how long the writes were held."""
         self.seconds = self._clock() - self._began
 
 

@@ -32,7 +32,7 @@ from laurels.stores.intake.tags import new_owner
 from laurels.wire.placement import MovedBoard, TakeoverMode
 
 from .copy_checks import (
-    Held,
+    HoldTimer,
     ensure_equal,
     ensure_steps_are_longer,
     ensure_unchanged,
@@ -200,7 +200,7 @@ class Mover:
         source: Servable,
         target: Servable,
         copy: _Copy,
-        held: Held,
+        held: HoldTimer,
     ) -> Origin:
         """Complete the copy of a board whose writes are held. Raises BoardChanging if the copy has
         to be begun anew."""
@@ -237,9 +237,9 @@ class Mover:
         raise Closed("the store is closed")
 
     @contextmanager
-    def _held(self, board: str, most_seconds: float) -> Iterator[Held]:
+    def _held(self, board: str, most_seconds: float) -> Iterator[HoldTimer]:
         """Hold the writes of a board. Raises BoardMoving if writes that have begun do not end."""
-        held = Held(self._clock, most_seconds)
+        held = HoldTimer(self._clock, most_seconds)
         drained = self._gate.hold(board)
         try:
             try:

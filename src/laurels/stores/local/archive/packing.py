@@ -124,7 +124,7 @@ class Unpacker:
 
 
 def damaged() -> ArchiveDamaged:
-    """Return the error for content that is not what was written."""
+    """Return the error for damaged content."""
     return ArchiveDamaged("a block of an archive is not what was written")
 
 

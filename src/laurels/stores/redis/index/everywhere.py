@@ -27,7 +27,8 @@ class RedisEverywhere:
         return int(await self._call(b"GET", b"v") or 0)
 
     async def load(self) -> StoredEverywhere:
-        """Return the list. The version is read first, so that the list is never older."""
+        """Return the list. The version is read before the list, so the list is never older than the
+        version."""
         version = await self.version()
         hidings: Any = await self._call(b"HGETALL", b"h")
         pending: Any = await self._call(b"HGETALL", b"p")
