@@ -14,7 +14,7 @@ import msgspec
 import nats
 from glide import GlideClient, GlideClientConfiguration, NodeAddress, StreamReadOptions
 from nats.js.api import AckPolicy, ConsumerConfig
-from tests.flows.sourcing import NatsServer
+from tests.flows.nats_servers import NatsServer
 from tests.redis.servers import Server
 
 import laurels

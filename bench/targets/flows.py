@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 
-from tests.flows.sourcing import NatsServer
+from tests.flows.nats_servers import NatsServer
 from tests.redis.servers import Server
 
 from bench.flows import changes, ledger, rebuild, sources

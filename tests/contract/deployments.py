@@ -21,7 +21,7 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.index.calls import ShardCalls
 from laurels.stores.redis.index.head import HeadSizes
 from tests.redis.cluster import Cluster
-from tests.redis.servers import Server
+from tests.redis.sharing import SharedServer
 from tests.serving import ADMIN_KEY, Served
 
 Clock = laurels.Clock | str
@@ -91,14 +91,14 @@ class OnRedis:
     """Boards on an index server that all tests of this process share; each test has its own key
     prefix."""
 
-    _server: Server | None = None
+    _server: SharedServer | None = None
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         if OnRedis._server is None:
-            OnRedis._server = Server()
-            atexit.register(OnRedis._server.stop)
+            OnRedis._server = SharedServer()
+            atexit.register(OnRedis._server.close)
         self.clock = clock
-        prefix = f"{zlib.crc32(str(folder).encode()):x}:"
+        prefix = OnRedis._server.key(f"{zlib.crc32(str(folder).encode()):x}:")
         self.url = f"{OnRedis._server.url}?prefix={prefix}"
         self._small = _small_heads()
         self._ledger = _ledger_in(folder)

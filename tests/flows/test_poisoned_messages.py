@@ -14,7 +14,8 @@ from laurels.cli import main
 from laurels.flows.sources.reader import MESSAGE_LIMIT
 from tests.redis.servers import Server
 
-from .sourcing import FOUR_FIELDS, NatsServer, count, four_fields, scores, written
+from .nats_servers import NatsServer
+from .sourcing import FOUR_FIELDS, count, four_fields, scores, written
 
 NESTED = b"[" * 5_000 + b"]" * 5_000
 DIGITS = b"9" * 5_000

@@ -23,7 +23,8 @@ from tests.cli.running import Shell
 from tests.serving import ADMIN_KEY, Served
 
 from .databases import Nats
-from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, count, four_fields, scores, written
+from .nats_servers import NatsServer
+from .sourcing import FOUR_FIELDS, SourceProcess, count, four_fields, scores, written
 
 STREAM = "REJECTS"
 RUN = ("source", "run", "s", "--from", "events", "--map", FOUR_FIELDS, "--until-end")

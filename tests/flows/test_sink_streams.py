@@ -24,8 +24,9 @@ from laurels.flows.sinks.runner import SinkRunner
 from laurels.flows.sinks.status import reset, statuses
 from laurels.flows.sinks.target import SinkPage
 from tests.redis.servers import Server
+from tests.redis.sharing import SharedServer
 
-from .databases import Nats
+from .nats_servers import SharedNats
 from .sinking import NOW_MS, sent, sink_of
 from .stepping import Memory
 
@@ -33,14 +34,14 @@ BOARD = laurels.Board("b", columns=[laurels.Column("s", scale=2)], changes="7d")
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[Server]:
-    with Server() as server:
+def redis() -> Iterator[SharedServer]:
+    with SharedServer() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Nats]:
-    with Nats() as server:
+def broker() -> Iterator[SharedNats]:
+    with SharedNats() as server:
         yield server
 
 
@@ -142,13 +143,14 @@ def test_a_full_disk_delays_changes_and_leaves_no_half_line(tmp_path: Path) -> N
     asyncio.run(play())
 
 
-def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
+def test_a_redis_stream_has_each_change_once(redis: SharedServer) -> None:
     """A second runner of the sink has an outdated position, so it sends the first changes again.
     The target refuses them."""
 
     async def play() -> None:
         lb = await opened()
-        url = f"{redis.url}/0/changes%3Aof%20mine"
+        key = redis.key("changes:of mine")
+        url = redis.address(key)
         await lb.submit_many("b", [(f"m{i}", i) for i in range(1_500)])
         await sent(lb, url)
         page = await lb.changes("b", limit=10)
@@ -159,7 +161,7 @@ def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
         await late.close()
         await lb.submit("b", "last", 1)
         await sent(lb, url)
-        delivered = redis.call("XRANGE", "changes:of mine", "-", "+")
+        delivered = redis.call("XRANGE", key, "-", "+")
         assert [fields[1].decode() for _, fields in delivered] == await ids(lb)
         await lb.close()
 
@@ -194,12 +196,12 @@ def test_an_overtaken_runner_moves_no_position_in_the_store() -> None:
     asyncio.run(play())
 
 
-def test_a_redis_server_that_is_killed_delays_changes_and_loses_none(redis: Server) -> None:
-    async def sleep(_: float) -> None:
-        if not redis.runs:
-            await asyncio.to_thread(redis.start)
+def test_a_redis_server_that_is_killed_delays_changes_and_loses_none() -> None:
+    async def play(redis: Server) -> None:
+        async def sleep(_: float) -> None:
+            if not redis.runs:
+                await asyncio.to_thread(redis.start)
 
-    async def play() -> None:
         lb, url = await opened(), f"{redis.url}/0/killed"
         await lb.submit("b", "ann", 1)
         await sent(lb, url)
@@ -210,10 +212,11 @@ def test_a_redis_server_that_is_killed_delays_changes_and_loses_none(redis: Serv
         assert [fields[1].decode() for _, fields in delivered] == await ids(lb)
         await lb.close()
 
-    asyncio.run(play())
+    with Server() as server:
+        asyncio.run(play(server))
 
 
-async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]]:
+async def messages(broker: SharedNats, stream: str) -> list[tuple[str, dict[str, Any]]]:
     """Return all messages of a stream."""
     client = await nats.connect(broker.url)
     context = client.jetstream()
@@ -227,7 +230,7 @@ async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]
     return received
 
 
-def test_a_message_that_is_too_long_with_its_header_is_refused(broker: Nats) -> None:
+def test_a_message_that_is_too_long_with_its_header_is_refused(broker: SharedNats) -> None:
     """The server counts the header towards its limit of 1 MiB, and closes the connection of a
     client that exceeds it."""
 
@@ -244,30 +247,29 @@ def test_a_message_that_is_too_long_with_its_header_is_refused(broker: Nats) -> 
     asyncio.run(play())
 
 
-def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
+def test_a_jetstream_has_each_change_once_and_members_in_order(broker: SharedNats) -> None:
     """A sink whose position is not in the store sends everything again, but the stream stores each
     change once."""
 
     async def play() -> None:
-        client = await nats.connect(broker.url)
-        await client.jetstream().add_stream(name="gifts", subjects=["gifts.>"])
-        await client.close()
-        lb, url = await opened(), f"{broker.url}/gifts.{{board}}.{{member}}"
+        gifts = broker.name("gifts")
+        broker.create(gifts, f"{gifts}.>")
+        lb, url = await opened(), f"{broker.url}/{gifts}.{{board}}.{{member}}"
         await lb.submit_many("b", [(f"m.{i % 7} ", i) for i in range(700)])
         await sent(lb, url)
         await sent(lb, url, name="again")
         await lb.submit("b", "ann", 1)
         await sent(lb, url)
-        delivered = await messages(broker, "gifts")
+        delivered = await messages(broker, gifts)
         assert sorted(change["id"] for _, change in delivered) == sorted(await ids(lb))
         by_member: dict[str, list[str]] = {}
         for subject, change in delivered:
             by_member.setdefault(subject, []).append(change["id"])
         expected = await ids(lb)
-        assert by_member["gifts.b.ann"] == expected[-1:]
+        assert by_member[f"{gifts}.b.ann"] == expected[-1:]
         for own in by_member.values():
             assert own == sorted(own, key=expected.index)
-        assert "gifts.b.m%2E3%20" in by_member
+        assert f"{gifts}.b.m%2E3%20" in by_member
         await lb.close()
 
     asyncio.run(play())

@@ -12,7 +12,8 @@ import laurels
 from tests.redis.proxy import Proxy
 from tests.redis.servers import Server
 
-from .sourcing import FOUR_FIELDS, NatsServer, count, four_fields, scores
+from .nats_servers import NatsServer
+from .sourcing import FOUR_FIELDS, count, four_fields, scores
 
 EVENTS = [four_fields("gifts", f"m{i % 7}", 1 << i % 20) for i in range(1_000)]
 LENGTHS = [0, 10, 5_000, 20_001]

@@ -25,7 +25,8 @@ from tests.redis.cluster import Cluster
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, Served
 
-from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, count, four_fields, scores, written
+from .nats_servers import NatsServer
+from .sourcing import FOUR_FIELDS, SourceProcess, count, four_fields, scores, written
 from .test_source_kills import TELLING
 
 SHARDS, MEMBERS = 3, 12

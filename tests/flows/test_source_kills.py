@@ -20,7 +20,8 @@ from tests.conftest import Scaled
 from tests.redis.servers import Server
 from tests.serving import Served
 
-from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, written
+from .nats_servers import NatsServer
+from .sourcing import FOUR_FIELDS, SourceProcess, four_fields, written
 
 SEED = 20_261_124
 FIRST, MORE = 1_500, 300

@@ -28,7 +28,8 @@ from laurels.flows.sources.template import parse_mapping
 from tests.cli.running import Shell
 from tests.redis.servers import Server
 
-from .sourcing import KeptRejects, NatsServer, count, nothing, scores
+from .nats_servers import NatsServer
+from .sourcing import KeptRejects, count, nothing, scores
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 BEGIN_MS = 1_795_186_800_000  # 20 November 2026, 15:00 UTC
