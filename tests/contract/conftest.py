@@ -14,6 +14,7 @@ import laurels
 from tests.calendar_by_scanning import utc_ms
 from tests.contract.deployments import IMPLEMENTATIONS, LASTING, Deployment, Implementation
 from tests.redis.writing import patient
+from tests.repeats import Member, mark_repeats
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 
@@ -23,6 +24,17 @@ def patient_calls() -> Iterator[None]:
     """Let calls to an index server take as long as they need on a busy machine."""
     with patient():
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose the items of `make test` before the conftest of all tests selects the items to run."""
+    here = Path(__file__).parent
+    mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.5)
+
+
+def _member_of(_name: str, value: object) -> Member | None:
+    return Member(value.name, value.group) if isinstance(value, Implementation) else None
 
 
 @pytest.fixture

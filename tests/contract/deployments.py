@@ -174,7 +174,9 @@ class Implementation:
     """A kind of deployment. `run` starts one with a folder and a clock. `lasting`: its data remains
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
     shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
-    `archives`: it has an archive, and no event loop of its own that seals periods."""
+    `archives`: it has an archive, and no event loop of its own that seals periods. `group`:
+    implementations of one group share most of their code, so `make test` runs each case of a test
+    on one of them."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -183,10 +185,17 @@ class Implementation:
     divided: bool = False
     refreshes: bool = True
     archives: bool = False
+    group: str = "local"
 
 
 EMBEDDED = (
-    Implementation("memory", lambda _, clock: InProcess("memory:", clock), False, archives=True),
+    Implementation(
+        "memory",
+        lambda _, clock: InProcess("memory:", clock),
+        lasting=False,
+        archives=True,
+        group="memory",
+    ),
     Implementation(
         "folder",
         lambda folder, clock: InProcess(str(folder), clock),
@@ -204,10 +213,10 @@ STORES = (
 """The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True),
-    Implementation("routed", Routed, lasting=True, refreshes=False),
-    Implementation("cluster", OnCluster, lasting=True),
-    Implementation("cluster-shards", Divided, lasting=True, divided=True),
+    Implementation("redis", OnRedis, lasting=True, group="server"),
+    Implementation("routed", Routed, lasting=True, refreshes=False, group="server"),
+    Implementation("cluster", OnCluster, lasting=True, group="server"),
+    Implementation("cluster-shards", Divided, lasting=True, divided=True, group="server"),
 )
 ARCHIVING = tuple(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster"))
 """The implementations that archive boards with the ledger `main`."""

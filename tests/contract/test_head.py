@@ -16,7 +16,6 @@ from tests.contract.coarse import in_memory, over_http
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.contract.heads import HEAD, Pair, assert_beyond, bounds, walk
-from tests.counts import rare
 from tests.definitions import ColumnDef, Definition, Report, Scope, WindowDef
 
 DAY_MS = 86_400_000
@@ -38,10 +37,10 @@ SHAPES = [
 
 STORES = (
     *IMPLEMENTATIONS,
-    Implementation("estimating", in_memory(HEAD + 20), lasting=False),
-    Implementation("estimating-http", over_http(HEAD + 20), lasting=True),
+    Implementation("estimating", in_memory(HEAD + 20), lasting=False, group="estimating"),
+    Implementation("estimating-http", over_http(HEAD + 20), lasting=True, group="estimating"),
 )
-REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False)
+REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False, group="estimating")
 """A store in which, at times, not even all positions of the head are certain."""
 
 
@@ -62,18 +61,6 @@ any_time = pytest.mark.parametrize(
 """Run a test on every store, including a store whose head is not yet filled."""
 
 
-def shaped() -> list[object]:
-    """Return every combination of a store and the shape of a board. `make test` runs all shapes on
-    `memory` and on `redis`, whose layout depends on the shape, and two shapes on each other store.
-    """
-    chosen, others = list[object](), list[object]()
-    for i, store in enumerate([*STORES, REFILLING]):
-        for j, shape in enumerate(SHAPES):
-            every = store.name in ("memory", "redis") or (i + j) % 3 == 0
-            (chosen if every else others).append((store, *shape))
-    return [*chosen, *rare(*others)]
-
-
 def events(
     rng: Random, columns: tuple[ColumnDef, ...], count: int, members: int, spread: int
 ) -> list[tuple[Any, ...]]:
@@ -88,12 +75,8 @@ def events(
     ]
 
 
-@pytest.mark.parametrize(
-    ("deployment", "columns", "tie", "rank"),
-    shaped(),
-    indirect=["deployment"],
-    ids=lambda value: value.name if isinstance(value, Implementation) else value,
-)
+@any_time
+@pytest.mark.parametrize(("columns", "tie", "rank"), SHAPES)
 def test_every_rank_is_within_its_bounds(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, columns: str, tie: str, rank: str
 ) -> None:

@@ -16,10 +16,10 @@ from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import assert_entries, assert_receipt, board_of, everything
 from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import LASTING, Deployment, Implementation
+from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members, scores
 from tests.contract.scoped import ODD, anything
-from tests.counts import rare, some
+from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
@@ -132,23 +132,7 @@ def test_a_snapshot_has_scopes_that_are_stale(
     assert everything(lb) == before
 
 
-def operations() -> list[object]:
-    """Return every combination of an implementation and a column operator. `make test` runs all
-    operators on `folder` and on `redis`, and one on each other implementation."""
-    ops, chosen, others = ("best", "sum", "last"), list[object](), list[object]()
-    for i, store in enumerate(LASTING):
-        for j, op in enumerate(ops):
-            every = store.name in ("folder", "redis") or (i + j) % 3 == 0
-            (chosen if every else others).append((store, op))
-    return [*chosen, *rare(*others)]
-
-
-def named(value: object) -> str:
-    """Return the text for a parameter in the name of a test."""
-    return value.name if isinstance(value, Implementation) else str(value)
-
-
-@pytest.mark.parametrize(("lasting", "op"), operations(), indirect=["lasting"], ids=named)
+@pytest.mark.parametrize("op", ["best", "sum", "last"])
 def test_queries_do_not_change_the_store(
     lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:

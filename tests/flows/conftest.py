@@ -8,8 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.repeats import Member, mark_repeats
+
 from .databases import RUNNING, MariaDB, Postgres
 from .sinking import drop
+
+GROUPS = {"sqlite": "file", "postgres": "server", "mariadb": "server"}
+"""The databases of the ledger tests. `make test` runs each case on SQLite and on one server."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose the items of `make test` before the conftest of all tests selects the items to run."""
+    here = Path(__file__).parent
+    mark_repeats((item for item in items if item.path.parent == here), _member_of, share=1)
+
+
+def _member_of(name: str, value: object) -> Member | None:
+    return Member(str(value), GROUPS[str(value)]) if name == "url" and value in GROUPS else None
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +40,7 @@ def mariadb() -> Iterator[MariaDB]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+@pytest.fixture(params=list(GROUPS))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database in which no table has the prefix of this test yet."""
     if request.param == "sqlite":
