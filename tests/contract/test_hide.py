@@ -12,6 +12,7 @@ import pytest
 
 import laurels
 from laurels.errors import HiddenEverywhere, InvalidAt, InvalidHiding, MemberHidden
+from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.counts import rare
@@ -362,10 +363,10 @@ def test_a_hiding_on_all_boards_ends(lb: laurels.Leaderboards, clock: laurels.Ma
     assert kinds == ["event", "hide", "show"]
 
 
-def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards) -> None:
+def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards, scaled: Scaled) -> None:
     lb.create(laurels.Board("b", tie="member", rank="competition"))
     lb.submit_many("b", [(f"m{i:04}", i % 7) for i in range(2_000)])
-    hidden = {f"m{i:04}" for i in [*range(0, 2_000, 3), *range(4, 700, 7)]}
+    hidden = {f"m{i:04}" for i in [*range(0, 2_000, scaled(13, 3)), *range(4, 700, 7)]}
     for member in hidden:
         lb.hide("b", member, "bot")
     expected = sorted((-(i % 7), f"m{i:04}") for i in range(2_000) if f"m{i:04}" not in hidden)
@@ -385,13 +386,13 @@ def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2, *rare(*range(3, 60))])
 def test_every_answer_is_that_of_the_oracle(
-    implementation: Implementation, tmp_path: Path, seed: int
+    implementation: Implementation, tmp_path: Path, seed: int, scaled: Scaled
 ) -> None:
     rng = Random(seed)
     # A batch that is all or nothing needs its members in one shard.
     steps = [step for step in STEPS if not (implementation.divided and step is rules.scatter)]
     with three_boards(implementation, tmp_path, rng, lambda: rng.random() < 0.2) as world:
-        for _ in range(16):
+        for _ in range(scaled(10, 16)):
             play_round(world, rng, steps)
             for asked in world.oracle.boards:
                 world.comparison.changes(world.lb, asked, rng)

@@ -11,6 +11,7 @@ import pytest
 
 import laurels
 from laurels.errors import BoardInvalid
+from tests.conftest import Scaled
 from tests.contract.deployments import Deployment, Implementation
 from tests.counts import rare
 from tests.stateful import rules
@@ -181,11 +182,11 @@ def test_shards_leave_zeros_out_of_long_lists(lb: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, *rare(*range(2, 30))])
 def test_every_answer_is_that_of_the_oracle(
-    implementation: Implementation, tmp_path: Path, seed: int
+    implementation: Implementation, tmp_path: Path, seed: int, scaled: Scaled
 ) -> None:
     rng = Random(seed)
     with three_boards(implementation, tmp_path, rng, lambda: True) as world:
-        for step in range(12):
+        for step in range(scaled(10, 12)):
             name = play_round(world, rng, CHANGES)
             if step == 8:
                 world.change(replace(world.definition(name), hide_zero=False))

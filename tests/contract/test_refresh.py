@@ -319,13 +319,13 @@ def offsets(page: laurels.Page) -> tuple[int, ...]:
 
 
 def test_an_event_loop_refreshes_without_writes(
-    deployment: Deployment, clock: laurels.ManualClock
+    deployment: Deployment, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     async def scenario() -> None:
         async with deployment.opened_async() as lb:
             await lb.create(long())
             await lb.submit_many("b", [(f"m{i}", i) for i in range(9_000)])
-            for _ in range(2):
+            for _ in range(scaled(1, 2)):
                 before = offsets(await lb.top("b"))
                 clock.advance(HOUR)
                 async with asyncio.timeout(60):
