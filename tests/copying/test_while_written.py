@@ -20,7 +20,7 @@ from laurels.stores.local.index import moving
 from laurels.stores.redis.index import contents, tracking
 from tests.conftest import Scaled
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment
-from tests.counts import some
+from tests.counts import covering, some
 from tests.internals import movable_copies_of
 
 from .boards import BOARDS, START_MS, answers, events_of, play
@@ -97,7 +97,12 @@ def begun(source: MovableCopies, target: MovableCopies, board: str) -> TrackedBo
     return tracked
 
 
-@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+@pytest.mark.parametrize(
+    ("pair", "board"),
+    covering(PAIRS, BOARDS),
+    indirect=["pair"],
+    ids=lambda value: value.name if isinstance(value, Board) else "-to-".join(value),
+)
 def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
     pair: tuple[Deployment, Deployment], clock: ManualClock, board: Board, scaled: Scaled
 ) -> None:
