@@ -85,7 +85,7 @@ def test_each_period_is_closed_and_sealed_once_after_each_kill(
     server = Server()
     os.environ["LAURELS_LEDGER_MAIN"] = f"sqlite:////{tmp_path / 'ledger.db'}"
     try:
-        for kill in range(scaled(5, 100)):
+        for kill in range(scaled(2, 100)):
             acknowledged += _killed_run(server.url, kill * 30_000, now_ms, moments.randint(1, 40))
             now_ms = max(at for _, at in acknowledged) + 2 * HOUR_MS
             with laurels.open(server.url, clock=laurels.ManualClock(now_ms)) as lb:

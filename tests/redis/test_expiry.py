@@ -13,6 +13,7 @@ from laurels.model.windows.calendar import Calendar
 from laurels.stores.redis.index import coding
 from laurels.stores.redis.index.coding import EXPIRY_MARGIN_MS
 from laurels.stores.redis.index.node_clock import NodeClock
+from tests.counts import covering
 
 from .servers import Server, until
 
@@ -144,9 +145,14 @@ def test_no_key_expires_if_the_boards_have_a_clock_of_their_own(server: Server, 
         assert {*lives(server).values()} == {NONE}
 
 
-@pytest.mark.parametrize("unit", ["hour", "day", "week", "month", "quarter", "year"])
-@pytest.mark.parametrize("tz", ["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"])
-@pytest.mark.parametrize("keep", [1, 2, 30])
+@pytest.mark.parametrize(
+    ("unit", "tz", "keep"),
+    covering(
+        ["hour", "day", "week", "month", "quarter", "year"],
+        ["UTC", "Europe/Berlin", "Pacific/Apia", "America/St_Johns"],
+        [1, 2, 30],
+    ),
+)
 def test_a_period_does_not_expire_while_it_is_readable(unit: str, tz: str, keep: int) -> None:
     rules = laurels.Board("b", windows=[f"w={unit}:keep={keep}"], tz=tz, grace="0s").rules()
     window = rules.windows["w"]
