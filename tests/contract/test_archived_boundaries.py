@@ -195,7 +195,7 @@ def ensure_archived_as_shown(
 def test_each_boundary_is_archived_as_it_was_shown(
     deployment: Deployment, clock: AnyClock, form: Form, scaled: Scaled
 ) -> None:
-    for episode in range(scaled(1, 60)):
+    for episode in range(scaled(1, 15)):
         random = Random(f"{form.text} {episode}")
         verified = scaled(5, 1_000)
         ensure_archived_as_shown(deployment, clock, form, random, verified, restarts=False)
@@ -217,7 +217,7 @@ def lasting(
 def test_restarts_change_nothing_that_was_shown(
     lasting: Deployment, clock: AnyClock, form: Form, scaled: Scaled
 ) -> None:
-    for episode in range(scaled(1, 60)):
+    for episode in range(scaled(1, 15)):
         random = Random(f"restarts {form.text} {episode}")
         verified = scaled(5, 1_000)
         ensure_archived_as_shown(lasting, clock, form, random, verified, restarts=True)

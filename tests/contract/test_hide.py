@@ -384,7 +384,7 @@ def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards, scaled: Sca
     assert [entry.member for entry in last] == [member for _, member in expected[:-6:-1]]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, *rare(*range(3, 60))])
+@pytest.mark.parametrize("seed", [0, 1, 2, *rare(*range(3, 30))])
 def test_every_answer_is_that_of_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int, scaled: Scaled
 ) -> None:

@@ -112,7 +112,7 @@ def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
         clients = [pair[0].lb]
         if pair[0].lasting and not pair[0].exclusive:
             clients.append(stack.enter_context(pair[0].open_beside()))
-        for seed in range(scaled(1, 30)):
+        for seed in range(scaled(1, 10)):
             writer, random = Writer(clients, board, seed), Random(seed)
             tracked = begun(source, target, board.name)
             for piece in tracked.pieces():

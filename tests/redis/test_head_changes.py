@@ -25,6 +25,7 @@ from laurels.stores.redis.index import contents
 from laurels.stores.redis.index.calls import ShardCalls
 from tests.changes import all_changes, assert_changes
 from tests.contract.heads import Pair
+from tests.counts import covering
 from tests.definitions import ColumnDef, Definition
 from tests.flows.sinking import ledger, sent
 from tests.internals import copies_of, remote
@@ -64,8 +65,7 @@ def scores(pair: Pair) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "shards"), covering([*LAYOUTS], [1, 3]))
 def test_current_entries_are_followed_by_the_changes_during_the_load(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, layout: str, shards: int
 ) -> None:

@@ -33,7 +33,7 @@ def test_every_rank_is_within_its_bounds(
 ) -> None:
     rng = Random(f"{layout.name} {way} {rank} {columns}")
     ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
-    for _ in range(scaled(1, 8)):
+    for _ in range(scaled(1, 2)):
         crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500, 4_000]))
         pace = rng.choice([0.2, 0.5, 0.9])
         for step in range(scaled(80, 1_200)):
@@ -82,7 +82,7 @@ def test_every_rank_is_within_its_bounds_while_zeros_are_hidden_and_shown_again(
     rng = Random(f"zeros {layout.name} {way} {rank} {columns}")
     ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
     ranking.hide_zero(hidden=rng.random() < 0.7)
-    for _ in range(scaled(1, 8)):
+    for _ in range(scaled(1, 2)):
         crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500]))
         pace = rng.choice([0.2, 0.5, 0.9])
         for step in range(scaled(80, 1_200)):
@@ -111,7 +111,7 @@ def test_every_rank_is_within_its_bounds_while_members_are_hidden_and_shown_agai
     rng = Random(f"hidden {layout.name} {way} {rank} {columns}")
     ranking = HeadRanking(server, layout, rank, 1 if layout.scored else columns)
     ranking.hide_zero(hidden=rng.random() < 0.3)
-    for _ in range(scaled(1, 8)):
+    for _ in range(scaled(1, 2)):
         crowd = Crowd(ranking, way, rng, rng.choice([60, 300, 1_500]))
         pace = rng.choice([0.2, 0.5, 0.9])
         for step in range(scaled(80, 1_200)):
@@ -140,7 +140,7 @@ def test_every_rank_is_within_its_bounds_while_members_are_hidden_and_shown_agai
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=[layout.name for layout in LAYOUTS])
 def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
-    server: Server, layout: Layout
+    server: Server, layout: Layout, scaled: Scaled
 ) -> None:
     rng = Random(layout.name)
     ranking = HeadRanking(server, layout, "ordinal", 1)
@@ -148,7 +148,7 @@ def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
     while len(ranking.order) < 2_900:
         ranking.write(crowd.many(500))
     check_at_rest(ranking)
-    for _ in range(12):
+    for _ in range(scaled(4, 12)):
         before = ranking.grid()
         ranking.write(crowd.many(2_000))
         changed = sum(old != new for old, new in zip(before, ranking.grid(), strict=True))

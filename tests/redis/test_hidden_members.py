@@ -14,6 +14,7 @@ import pytest
 import laurels
 from laurels.flows.copying.copying import copy_board
 from laurels.stores.redis.index.hidings import HidingWrites
+from tests.conftest import Scaled
 from tests.internals import copies_of
 
 from .conftest import NOW
@@ -67,13 +68,16 @@ def test_the_next_answer_of_every_process_leaves_a_member_out(
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_answers_with_1000_hidden_members(pair: list[laurels.Leaderboards], shards: int) -> None:
+def test_answers_with_many_hidden_members(
+    pair: list[laurels.Leaderboards], shards: int, scaled: Scaled
+) -> None:
     one, other = pair
     rng = Random(shards)
     one.create(laurels.Board("b", tie="first", rank="competition", shards=shards))
     scores = {f"m{i}": rng.randrange(800) for i in range(3_000)}
     one.submit_many("b", list(scores.items()))
-    hidden = {*rng.sample(sorted(scores), 800), *[f"absent{i}" for i in range(200)]}
+    present, absent = scaled(160, 800), scaled(40, 200)
+    hidden = {*rng.sample(sorted(scores), present), *[f"absent{i}" for i in range(absent)]}
     for member in hidden:
         one.hide("b", member, "bot")
     kept = {member: score for member, score in scores.items() if member not in hidden}
@@ -81,7 +85,7 @@ def test_answers_with_1000_hidden_members(pair: list[laurels.Leaderboards], shar
     assert {entry.member: entry.rank for entry in other.export("b")} == ranks
     some = rng.sample(sorted(scores), 50)
     assert other.ranks("b", some) == [ranks.get(member) for member in some]
-    assert len(list(other.hidden("b", limit=10_000))) == 1_000
+    assert len(list(other.hidden("b", limit=10_000))) == present + absent
 
 
 def test_a_change_on_all_boards_that_was_interrupted_is_completed(

@@ -376,7 +376,7 @@ def test_answers_of_four_services_are_young_and_never_go_back(
     world: Callable[[int], World], scaled: Scaled
 ) -> None:
     four = world(1)
-    for round_ in range(scaled(1, 40)):
+    for round_ in range(scaled(1, 10)):
         four.run(scaled(40, 200))
         happening = [four.end_a_day, four.refresh, four.overtake, four.delay]
         happening += [four.delete_and_create, four.fail_over, four.end]

@@ -152,7 +152,7 @@ def ask_of(rng: Random, rules: Rules, members: int) -> ReadRequest:
 
 
 @pytest.mark.parametrize(
-    ("seed", "near"), some(5, [(i % 24, [2, 512][(i + i // 24) % 2]) for i in range(48)])
+    ("seed", "near"), some(3, [(i % 24, [2, 512][(i + i // 24) % 2]) for i in range(48)])
 )
 def test_every_read_is_answered_as_by_one_shard(
     server: Server, seed: int, near: int, monkeypatch: pytest.MonkeyPatch
