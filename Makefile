@@ -37,7 +37,7 @@ check: $(READY) lint ## what to run between two edits: lint, unit and engine tes
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto $(CHECKED)
 
 # Hours of kills, power cuts, damage, made-up requests and random episodes.
-torture: $(READY) ## the long counts of all tests that have one (about an hour)
+torture: $(READY) ## the long counts of all tests that have one (hours on two cores)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --torture -n auto --durations=0 --durations-min=1
 
 soak: $(READY) ## an hour of mixed load on a server (ARGS="--minutes 3"): memory, descriptors, disk over time

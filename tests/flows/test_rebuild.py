@@ -56,7 +56,7 @@ def test_rebuilt_rankings_equal_the_original_ones(
         async with laurels.open_async("memory:", clock=clock) as lb:
             await lb.create(defined)
             await sent(lb, url)
-            for _round in range(scaled(6, 300)):
+            for _round in range(scaled(6, 100)):
                 for _ in range(random.randrange(8)):
                     await step(lb, defined, random)
                 clock.advance(random.choice([0, 3_600_000, DAY_MS]))

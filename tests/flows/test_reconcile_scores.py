@@ -38,7 +38,7 @@ def test_corruptions_are_found_and_repaired(
             sound = await reconciled(lb, url)
             assert (sound.differing, sound.waiting) == (0, 0)
             assert sound.entries == sum(map(len, before.values()))
-            for _ in range(scaled(6, 200)):
+            for _ in range(scaled(6, 100)):
                 if mend == "store":
                     corrupt_store(lb, random)
                 else:
