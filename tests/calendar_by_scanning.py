@@ -154,6 +154,7 @@ def span_at(calendar: Calendar, at_ms: int) -> Span:
     return _span_at_minute(calendar, at_ms - at_ms % MINUTE)
 
 
+@lru_cache(maxsize=4_096)
 def span_named(calendar: Calendar, label: str) -> Span | None:
     """Return the period with this label, or None if the calendar has no such period."""
     if calendar.unit == "hour":
