@@ -7,7 +7,7 @@ import typer
 
 from laurels import config
 from laurels.stores.http import moves as calls
-from laurels.wire.placement import TakeoverMode
+from laurels.wire.placement import MovedBoard, TakeoverMode
 
 from .errors import Usage
 from .options import AsJson, BoardName, Url
@@ -73,11 +73,15 @@ def move(
     if json:
         put_json(moved)
     else:
-        put_line(
-            f"moved {moved.board} to store {moved.store}: {moved.rows:,} rows; "
-            f"writes waited for up to {moved.held_ms:g} ms"
-        )
+        put_line(_moved_text(moved))
     return 0
+
+
+def _moved_text(moved: MovedBoard) -> str:
+    return (
+        f"moved {moved.board} to store {moved.store}: {moved.rows:,} rows; "
+        f"writes waited for up to {moved.held_ms:g} ms"
+    )
 
 
 def _takeover(take_over: bool, target_lost: bool) -> TakeoverMode:
