@@ -1,0 +1,1 @@
+"""What sealing a large period computes for each entry, without the interpreter lock."""

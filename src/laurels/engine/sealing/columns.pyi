@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+
+from typing_extensions import Buffer
+
+def byte_planes(values: Buffer) -> tuple[bool, int, int, bytes]: ...
+def score_changes(columns: Sequence[Buffer]) -> tuple[int, int]: ...
