@@ -6,10 +6,11 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from laurels.core.entry_columns import EntryColumns
 from laurels.model.rules import RankStyle
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import MemorySegments
-from laurels.stores.local.archive.ranking_form import Chunk, FrozenRanking
+from laurels.stores.local.archive.ranking_form import FrozenRanking
 from laurels.stores.local.archive.segment import ArchivedPeriod, PeriodKey
 
 KEY = PeriodKey("uid", "month", 1_790_000_000_000)
@@ -39,12 +40,12 @@ def rows_of(count: int, seed: int, *, words: int = 2, scores: int = 40) -> list[
     )
 
 
-def chunks_of(rows: list[Row], size: int = 700) -> Iterator[Chunk]:
+def chunks_of(rows: list[Row], size: int = 700) -> Iterator[EntryColumns]:
     """Yield the entries as a ranking in memory lists them."""
     for at in range(0, len(rows), size):
         some = rows[at : at + size]
         words = [list(column) for column in zip(*[row.words for row in some], strict=True)]
-        yield [row.member.decode() for row in some], words
+        yield EntryColumns.of([row.member for row in some], words)
 
 
 def frozen(

@@ -8,7 +8,8 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.core.digest import PeriodDigest, Salts, entry_hashes
+from laurels.core.digest import PeriodDigest, Salts, hashes_from
+from laurels.core.entry_columns import EntryColumns
 
 SECRET = b"0123456789abcdef"
 
@@ -24,10 +25,11 @@ def test_the_digest_is_the_documented_one() -> None:
         sha256(leaves[:16] + pack("<2q", -5, 7) + b"ann").digest(),
         sha256(leaves[16:] + pack("<2q", -4, 9) + b"bob").digest(),
     ]
-    assert entry_hashes([leaves[:16], leaves[16:]], [[-5, -4], [7, 9]], [b"ann", b"bob"]) == hashes
+    entries = EntryColumns.of([b"ann", b"bob"], [[-5, -4], [7, 9]])
+    assert hashes_from(Salts.of(SECRET), 0, entries) == b"".join(hashes)
     digest = PeriodDigest()
     digest.begin("room=1")
-    digest.add(hashes)
+    digest.add(b"".join(hashes))
     assert digest.digest() == sha256(sha256(b"room=1").digest() + b"".join(hashes)).digest()
 
 

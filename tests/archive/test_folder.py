@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,14 @@ from msgspec.structs import replace
 
 import laurels
 from laurels.config.portable import portable
-from laurels.errors import ArchiveDamaged
+from laurels.errors import ArchiveDamaged, StorageFailed
 from laurels.errors.copies import ArchiveNotCopied
 from laurels.flows.copying.copying import copy_board
 from laurels.stores.local.archive.archive import Archive
-from laurels.stores.local.archive.folder import FolderSegments
+from laurels.stores.local.archive.folder import SYNCED_BYTES, FolderSegments
 from laurels.stores.local.recovery.backup import back_up, restore
 
-from .standings import frozen, random_secret, rows_of
+from .standings import KEY, archived, frozen, random_secret, rows_of
 
 DAY = 86_400_000
 NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
@@ -158,3 +160,75 @@ def test_a_board_with_sealed_periods_is_not_copied_without_them(
         pytest.raises(ArchiveNotCopied, match="'day' has 2 sealed periods in the archive"),
     ):
         copy_board(source.copies, target.copies, "b")
+
+
+SEVERAL_PARTITIONS = 16 * 1_024 + 2_000
+"""So many members that the index of members is written with a scratch file."""
+
+
+def test_a_large_ranking_is_archived_with_a_scratch_file_that_nobody_sees(tmp_path: Path) -> None:
+    path, rows = tmp_path / "archive", rows_of(SEVERAL_PARTITIONS, 1)
+    names: set[str] = set()
+    archive = Archive(FolderSegments(path), random_secret())
+    archive.write(
+        [(KEY, [frozen(rows)])], lambda: names.update([each.name for each in path.iterdir()])
+    )
+    assert names == {"sealed.unfinished"}
+    assert [each.name for each in path.iterdir()] == ["sealed-000000000001.laurels"]
+    in_memory = archived(frozen(rows)).ranking("")
+    period = archive.open(KEY)
+    assert period is not None
+    ranking = period.ranking("")
+    assert ranking is not None
+    assert in_memory is not None
+    for position in range(0, len(rows), 7):
+        member = rows[position].member
+        assert ranking.position(member) == in_memory.position(member) == position
+    for number in range(500):
+        assert ranking.position(f"x{number}".encode()) == -1
+
+
+def full_disk() -> int:
+    """Open a file that cannot be written, and return its descriptor."""
+    return os.open("/dev/full", os.O_RDWR)
+
+
+def test_a_full_disk_leaves_the_archive_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rows = tmp_path / "archive", rows_of(SEVERAL_PARTITIONS, 2)
+    archive = Archive(FolderSegments(path), random_secret())
+    monkeypatch.setattr(FolderSegments, "scratch", lambda _: os.fdopen(full_disk(), "w+b"))
+    with pytest.raises(StorageFailed, match="No space left"):
+        archive.write([(KEY, [frozen(rows)])])
+    assert not [*path.iterdir()]
+    assert KEY not in archive
+    monkeypatch.undo()
+    archive.write([(KEY, [frozen(rows)])])
+    assert KEY in archive
+
+
+def test_a_scratch_file_that_a_kill_has_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "sealed.scratch").touch()
+    assert FolderSegments(tmp_path).numbers() == []
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_large_segment_is_synced_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    sync = os.fdatasync
+
+    def noted(file: int) -> None:
+        sizes.append(os.fstat(file).st_size)
+        sync(file)
+
+    monkeypatch.setattr(os, "fdatasync", noted)
+    content = random_secret()(5 * SYNCED_BYTES + 7)
+    FolderSegments(tmp_path).write(
+        1, lambda file: [file.write(content[at : at + 999]) for at in range(0, len(content), 999)]
+    )
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [content]
+    assert len(sizes) >= 4
+    assert all(after - before < 1.3 * SYNCED_BYTES for before, after in pairwise([0, *sizes]))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.payouts import PayoutFilter, PayoutRow, payout_id, payout_of
 from laurels.model.board import Board
 from laurels.stores.local import correcting
@@ -38,7 +39,8 @@ def sealed(
 ) -> SealedStandings:
     """Archive a ranking as a revision of a period, and return its standings."""
     key = PeriodKey("uid", "month", 0, revision)
-    chunks = [([member for member, _ in rows], [[-score for _, score in rows]])]
+    members = [member.encode() for member, _ in rows]
+    chunks = [EntryColumns.of(members, [[-score for _, score in rows]])]
     ranking = FrozenRanking("", "ordinal", 1, 1, len(rows), chunks)
     archive.write([(key, [ranking] if rows else [])])
     archived = archive.open(key)

@@ -13,12 +13,15 @@ secrets of the nodes above it are replaced by the secrets of their other childre
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256, shake_128
-from itertools import islice
-from struct import Struct as Format
+from itertools import islice, takewhile
 
 from msgspec import Struct
+
+from laurels.engine.sealing.hashing import entry_hashes
+
+from .entry_columns import EntryColumns
 
 SALT_BYTES = 16
 HASH_BYTES = 32
@@ -57,6 +60,11 @@ class Salts:
             salts.extend(self._leaves(parent)[low:high])
             start += high - low
         return salts
+
+    def joined(self, start: int, stop: int) -> bytes:
+        """Return what `slice` returns in one piece, 16 bytes a salt, with zeros for a salt that was
+        forgotten."""
+        return b"".join([salt or bytes(SALT_BYTES) for salt in self.slice(start, stop)])
 
     def without(self, position: int, total: int = MAX_ENTRIES) -> "Salts":
         """Return salts from which the salt at one position cannot be derived, and those of the
@@ -102,18 +110,6 @@ def _children(secret: bytes) -> list[bytes]:
     return [stream[at : at + SALT_BYTES] for at in range(0, len(stream), SALT_BYTES)]
 
 
-def entry_hashes(
-    salts: Iterable[bytes], words: Sequence[Sequence[int]], members: Iterable[bytes]
-) -> list[bytes]:
-    """Return the hashes of entries, from their words column by column."""
-    pack = Format(f"<{len(words)}q").pack
-    rows = zip(*words, strict=True)
-    return [
-        sha256(salt + pack(*row) + member).digest()
-        for salt, row, member in zip(salts, rows, members, strict=True)
-    ]
-
-
 class ErasedEntry(Struct, frozen=True, array_like=True):
     """An entry whose member was erased: its position, the hash that it had, and the token that
     stands in the place of the member."""
@@ -124,23 +120,23 @@ class ErasedEntry(Struct, frozen=True, array_like=True):
 
 
 def hashes_from(
-    salts: Salts,
-    start: int,
-    words: Sequence[Sequence[int]],
-    members: Sequence[bytes],
-    erased: Sequence[ErasedEntry] = (),
-) -> list[bytes]:
-    """Return the hashes of the entries of a ranking from position `start` on. For entries that were
-    erased, in ascending order of their positions, they are the hashes that the entries had."""
-    stop = start + len(members)
-    of_entries = [salt or b"" for salt in salts.slice(start, stop)]
-    hashes = entry_hashes(of_entries, words, members)
+    salts: Salts, start: int, entries: EntryColumns, erased: Sequence[ErasedEntry] = ()
+) -> bytes:
+    """Return the hashes of the entries of a ranking from position `start` on, 32 bytes each. For
+    entries that were erased, in ascending order of their positions, they are the hashes that the
+    entries had."""
+    stop = start + len(entries)
+    joined = salts.joined(start, stop)
+    hashes = entry_hashes(joined, entries.words, entries.members, entries.lengths)
     at = bisect_left(erased, start, key=lambda each: each.position) if erased else 0
-    for each in islice(erased, at, None):
-        if each.position >= stop:
-            break
-        hashes[each.position - start] = each.hash
-    return hashes
+    replaced = [*takewhile(lambda each: each.position < stop, islice(erased, at, None))]
+    if not replaced:
+        return hashes
+    changed = bytearray(hashes)
+    for each in replaced:
+        first = HASH_BYTES * (each.position - start)
+        changed[first : first + HASH_BYTES] = each.hash
+    return bytes(changed)
 
 
 class PeriodDigest:
@@ -153,9 +149,9 @@ class PeriodDigest:
         """Begin the ranking of a scope."""
         self._sum.update(sha256(scope.encode()).digest())
 
-    def add(self, hashes: Iterable[bytes]) -> None:
-        """Add the hashes of the next entries of the ranking."""
-        self._sum.update(b"".join(hashes))
+    def add(self, hashes: bytes) -> None:
+        """Add the hashes of the next entries of the ranking, 32 bytes each."""
+        self._sum.update(hashes)
 
     def digest(self) -> bytes:
         """Return the digest of all entries that were added, 32 bytes."""

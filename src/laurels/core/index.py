@@ -18,6 +18,7 @@ from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 
 from .contents import ChangedPiece, Piece
+from .entry_columns import EntryColumns
 from .lifecycle import RollingState
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -363,6 +364,10 @@ class Index(Protocol):
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
         """Return the entries at positions start to stop (exclusive), as far as they exist."""
+
+    def export_entries(self, key: RankingKey, start: int, stop: int) -> EntryColumns:
+        """Return the entries that `slice` would return, without ranks. At most MAX_EXPORTED entries
+        are returned."""
 
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool

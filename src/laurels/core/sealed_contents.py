@@ -17,6 +17,7 @@ from laurels.model.rules import RankStyle
 
 from .closing import SealedPeriod
 from .digest import ErasedEntry, PeriodDigest, Salts, hashes_from
+from .entry_columns import EntryColumns
 
 
 class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
@@ -79,6 +80,10 @@ class SealedRows(Struct, frozen=True, array_like=True, tag="entries"):
         """Return the words, column by column."""
         return [unpack(column, self.size) for column in self.columns]
 
+    def entries(self) -> EntryColumns:
+        """Return the entries."""
+        return EntryColumns(self.members, self.lengths, self.words())
+
 
 SealedPiece = SealedRevision | SealedRanking | SealedRows
 
@@ -119,8 +124,8 @@ class DigestOfPieces:
             self._digest.begin(piece.scope)
             self._salts, self._erased, self._position = piece.salts(), piece.erased, 0
             return
-        words, names = piece.words(), piece.names()
-        self._digest.add(hashes_from(self._salts, self._position, words, names, self._erased))
+        entries = piece.entries()
+        self._digest.add(hashes_from(self._salts, self._position, entries, self._erased))
         self._position += piece.size
         self.entries += piece.size
 

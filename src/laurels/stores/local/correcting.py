@@ -5,7 +5,7 @@ the process dies in between, the period is unchanged, and the next correction re
 written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from laurels.core import record as records
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.closing import SealedPeriod, ensure_sealed
 from laurels.core.commands import DisqualifyMember
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.named_windows import readable, window_named
 from laurels.core.payouts import Revision
 from laurels.errors import PeriodsUnsealed
@@ -30,13 +31,10 @@ from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MIN_MS
 
 from .archive.ranking import ArchivedRanking
-from .archive.ranking_form import Chunk, FrozenRanking
+from .archive.ranking_form import FrozenRanking
 from .archive.segment import ArchivedPeriod, PeriodKey, WrittenPeriod
 from .payouts.making import SealedStandings, stage_correction
 from .verifying import LocalVerifying
-
-CHUNK = 2_048
-"""The number of entries of a ranking that are copied at once."""
 
 
 class _Chosen(Struct, frozen=True):
@@ -126,7 +124,7 @@ class LocalCorrections(LocalVerifying):
         def rankings() -> Iterator[FrozenRanking]:
             for scope in scopes:
                 ranking = _ranking(period, scope)
-                left_out = member.decode() if scope in affected else None
+                left_out = member if scope in affected else None
                 if total := len(ranking) - (scope in affected):
                     yield FrozenRanking(
                         scope,
@@ -194,15 +192,13 @@ def _ranking(period: ArchivedPeriod, scope: str) -> ArchivedRanking:
     return ranking
 
 
-def _chunks(ranking: ArchivedRanking, left_out: str | None) -> Iterator[Chunk]:
+def _chunks(ranking: ArchivedRanking, left_out: bytes | None) -> Iterator[EntryColumns]:
     """Yield the entries of a ranking without those of one member."""
-    for start in range(0, len(ranking), CHUNK):
-        part = ranking.slice(start, start + CHUNK)
-        members: Sequence[str] = part.members
-        words = part.words
-        if left_out in part.members:
-            at = part.members.index(left_out)
-            members = [*members[:at], *members[at + 1 :]]
-            words = [[*column[:at], *column[at + 1 :]] for column in words]
-        if members:
-            yield members, words
+    for block in ranking.blocks():
+        if left_out in block.members:
+            at = block.members.index(left_out)
+            members = [*block.members[:at], *block.members[at + 1 :]]
+            words = [[*column[:at], *column[at + 1 :]] for column in block.words]
+            yield EntryColumns.of(members, words)
+        else:
+            yield EntryColumns.of(block.members, block.words)

@@ -6,9 +6,10 @@ from contextlib import AbstractContextManager
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.fold import Fold
 from laurels.core.hidden import Exclusion
-from laurels.core.index import Index, RankingIndex
+from laurels.core.index import Index, RankingIndex, Slice
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, listed_by
 from laurels.core.scope_scan import SCOPES
@@ -17,12 +18,11 @@ from laurels.model.board import Board
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 
-from .archive.ranking_form import Chunk, FrozenRanking
+from .archive.ranking_form import FrozenRanking
 from .archive.segment import PeriodKey
 
 CHUNK = 512
-"""The number of entries that are read while no commit runs. Reading them takes about a quarter of a
-millisecond."""
+"""The number of entries that are read while no commit runs."""
 
 
 class FrozenPeriod(Struct, frozen=True):
@@ -85,13 +85,21 @@ class FrozenRankings:
             place = places[-1]
         return sorted(scopes)
 
-    def _chunks(self, frozen: FrozenPeriod, scope: str, total: int) -> Iterator[Chunk]:
+    def _chunks(self, frozen: FrozenPeriod, scope: str, total: int) -> Iterator[EntryColumns]:
         key = frozen.ranking_key(scope)
         for start in range(0, total, CHUNK):
+            stop = min(start + CHUNK, total)
             with self._reading():
-                index = _listed(self._index(), frozen, scope)
-                part = index.slice(key, start, min(start + CHUNK, total))
-            yield part.members, part.words
+                index = self._index()
+                listed = _listed(index, frozen, scope)
+                part = (
+                    index.export_entries(key, start, stop)
+                    if listed is index
+                    else listed.slice(key, start, stop)
+                )
+            if isinstance(part, Slice):
+                part = EntryColumns.of([member.encode() for member in part.members], part.words)
+            yield part
 
 
 def frozen_period(state: BoardState, window: str, instance: int) -> FrozenPeriod:

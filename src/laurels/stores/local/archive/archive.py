@@ -205,7 +205,7 @@ class Archive:
         number = self._newest
 
         def write_file(file: BinaryIO) -> None:
-            writer = SegmentWriter(file, self._secret, pause)
+            writer = SegmentWriter(file, self._secret, self._segments.scratch, pause)
             write(writer)
             writer.finish()
 

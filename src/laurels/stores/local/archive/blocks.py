@@ -6,6 +6,7 @@ from struct import Struct as Format
 
 from msgspec import Struct
 
+from laurels.core.entry_columns import EntryColumns
 from laurels.errors import ArchiveDamaged
 
 from .packing import Unpacker, damaged, pack_members, pack_numbers
@@ -30,10 +31,11 @@ class Block(Struct, frozen=True, gc=False):
         return tuple([column[at] for column in self.words[:width]])
 
 
-def pack_block(members: Sequence[bytes], words: Sequence[Sequence[int]]) -> bytes:
+def pack_block(entries: EntryColumns) -> bytes:
     """Return the packed form of consecutive entries."""
-    columns = b"".join(map(pack_numbers, words))
-    return _HEAD.pack(len(members), len(words)) + columns + pack_members(members)
+    columns = b"".join(map(pack_numbers, entries.words))
+    head = _HEAD.pack(len(entries), len(entries.words))
+    return head + columns + pack_members(entries.members, entries.lengths)
 
 
 def unpack_block(packed: bytes) -> Block:

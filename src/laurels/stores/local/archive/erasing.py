@@ -7,14 +7,14 @@ since they may have the member, too. Then the old segment is removed. A member i
 reads for each ranking.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from laurels.core.digest import ErasedEntry, Salts, entry_hashes
+from laurels.core.digest import ErasedEntry, Salts, hashes_from
+from laurels.core.entry_columns import EntryColumns
 
 from .ranking import ArchivedRanking
-from .ranking_form import Chunk
 from .segment import (
     ArchivedPeriod,
     KeptRanking,
@@ -90,18 +90,18 @@ def _rankings(
 def _hash(salts: Salts, ranking: ArchivedRanking, position: int) -> bytes:
     """Return the hash of an entry that was not erased yet."""
     part = ranking.slice(position, position + 1)
-    [salt] = salts.slice(position, position + 1)
-    [hashed] = entry_hashes([salt or b""], part.words, [part.members[0].encode()])
-    return hashed
+    return hashes_from(salts, position, EntryColumns.of([part.members[0].encode()], part.words))
 
 
-def _with_token(ranking: ArchivedRanking, position: int | None, token: str) -> Iterator[Chunk]:
+def _with_token(
+    ranking: ArchivedRanking, position: int | None, token: str
+) -> Iterator[EntryColumns]:
     """Yield the entries of a ranking, with a token in place of the member at a position."""
     start = 0
     for block in ranking.blocks():
-        members: Sequence[str] = [member.decode() for member in block.members]
+        members = block.members
         if position is not None and start <= position < start + len(block):
             at = position - start
-            members = [*members[:at], token, *members[at + 1 :]]
-        yield members, block.words
+            members = [*members[:at], token.encode(), *members[at + 1 :]]
+        yield EntryColumns.of(members, block.words)
         start += len(block)

@@ -8,19 +8,26 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
+from io import BufferedWriter, BytesIO, FileIO
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from laurels.errors import ArchiveDamaged, StorageFailed
-from laurels.stores.local.files.private_files import make_folder, written_file
+from laurels.stores.local.files.private_files import create_file, make_folder, written_file
 from laurels.stores.local.snapshot.files import sync_folder
 
 from .segment import SegmentBytes
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 NAME = re.compile(r"sealed-([0-9]{12})\.laurels")
 _UNFINISHED = "sealed.unfinished"
-_BUFFER = 1 << 20
+_SCRATCH = "sealed.scratch"
+SYNCED_BYTES = 1 << 20
+"""How much of a segment is written before the next sync."""
+_BUFFER = 1 << 18
+_SCRATCH_BUFFER = 1 << 14
 
 
 class Segments(Protocol):
@@ -36,6 +43,10 @@ class Segments(Protocol):
     def write(self, number: int, write: Callable[[BinaryIO], None]) -> None:
         """Add a segment, whole or not at all, durably. `write` writes its bytes to a file. Raises
         StorageFailed."""
+
+    def scratch(self) -> BinaryIO:
+        """Return an empty file for what is written only while a segment is written. It has no name,
+        and is gone when it is closed."""
 
     def remove(self, number: int) -> None:
         """Remove a segment. One that cannot be removed is removed the next time."""
@@ -72,6 +83,24 @@ class FileSegment:
         return read
 
 
+class _SteadyFile(FileIO):
+    """A file that is on the disk except for the last `SYNCED_BYTES`. So a large segment is written
+    piece by piece, and its end does not make the log wait for all of it."""
+
+    def __init__(self, file: int) -> None:
+        super().__init__(file, "w", closefd=False)
+        self._written = 0
+
+    def write(self, content: "ReadableBuffer") -> int:
+        """Write some bytes, and return how many."""
+        written = super().write(content)
+        self._written += written
+        if self._written >= SYNCED_BYTES:
+            self._written = 0
+            os.fdatasync(self.fileno())
+        return written
+
+
 class FolderSegments:
     """The segments in a folder, which is created with the first one."""
 
@@ -85,6 +114,7 @@ class FolderSegments:
             return []
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
+            (self._folder / _SCRATCH).unlink(missing_ok=True)
         matches = [NAME.fullmatch(path.name) for path in self._folder.iterdir()]
         return sorted([int(match[1]) for match in matches if match])
 
@@ -102,7 +132,8 @@ class FolderSegments:
             if not self._folder.is_dir():
                 make_folder(self._folder)
                 sync_folder(self._folder.parent)
-            with written_file(unfinished, _BUFFER) as file:
+            with written_file(unfinished) as opened, _SteadyFile(opened.fileno()) as raw:
+                file = BufferedWriter(raw, _BUFFER)
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -114,6 +145,13 @@ class FolderSegments:
             if isinstance(error, OSError):
                 raise StorageFailed(f"the archive could not be written ({error})") from error
             raise
+
+    def scratch(self) -> BinaryIO:
+        """Return a file without a name; see `Segments.scratch`."""
+        path = self._folder / _SCRATCH
+        file = create_file(path, os.O_RDWR | os.O_TRUNC | os.O_NOFOLLOW)
+        path.unlink()
+        return os.fdopen(file, "w+b", _SCRATCH_BUFFER)
 
     def remove(self, number: int) -> None:
         """Remove a segment."""
@@ -167,6 +205,10 @@ class MemorySegments:
         file = BytesIO()
         write(file)
         self._segments[number] = MemorySegment(f"segment {number}", file.getvalue())
+
+    def scratch(self) -> BinaryIO:
+        """Return a file in memory."""
+        return BytesIO()
 
     def remove(self, number: int) -> None:
         """Remove a segment."""

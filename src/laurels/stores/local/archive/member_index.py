@@ -9,49 +9,85 @@ block each.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from itertools import pairwise
 from struct import Struct as Format
+from typing import BinaryIO
 
-from .packing import Unpacker, damaged, little, pack_numbers
+from laurels.core.entry_columns import EntryColumns
+from laurels.engine.sealing.hashing import member_hashes
+from laurels.engine.sealing.pairs import PairPartitions, page_pairs, sort_pairs
 
+from .packing import Unpacker, damaged, pack_numbers
+
+Scratch = Callable[[], BinaryIO]
+"""Opens an empty file for what is written only meanwhile, which nobody else sees."""
 PAGE_MEMBERS = 1_024
 """About how many members a page has."""
+PAGES_TOGETHER = 16
+"""The number of pages whose members are sorted in memory together: about 200 KB."""
+_ROOM = 341
+"""The number of members of a partition in memory. What is written to the scratch file at once is
+then nearly 4 KiB."""
 _HASH_BITS = 63
 _SHORTEST = 12
 _HEAD = Format("<IB")
 
 
-def member_hashes(key: bytes, members: Iterable[bytes]) -> "array[int]":
-    """Return a hash of 63 bits for each member."""
-    digests = b"".join([sha256(key + member).digest() for member in members])
-    hashes = array("Q")
-    hashes.frombytes(digests)
-    return array("Q", [number >> 1 for number in little(hashes)[::4]])
-
-
 class MemberIndex:
-    """Collects the members of a ranking, in the order of their blocks, and packs the pages."""
+    """Collects the members of a ranking, in the order of their blocks, and packs the pages.
 
-    def __init__(self, key: bytes, members: int) -> None:
+    A partition is some consecutive pages. If there are several, memory has the last members of each
+    of them, and a scratch file has the others; so the index of ten million members takes about 4 MB
+    of memory. `close` closes the scratch file.
+    """
+
+    def __init__(self, key: bytes, members: int, scratch: Scratch) -> None:
         self._key = key
-        self._pages = [(array("Q"), array("I")) for _ in range(pages_for(members))]
+        self._count = pages_for(members)
+        room = _ROOM if self._count > PAGES_TOGETHER else members + 1
+        self._pairs = PairPartitions(self._count, PAGES_TOGETHER, room)
+        self._pieces = [array("I") for _ in range(self._pairs.partitions)]
+        self._scratch = scratch
+        self._file: BinaryIO | None = None
+        self._piece_bytes = 0
+        self._written = 0
 
-    def add(self, members: Iterable[bytes], block: int) -> None:
+    def add(self, entries: EntryColumns, block: int) -> None:
         """Add the members of a block."""
-        pages = self._pages
-        count = len(pages)
-        for number in member_hashes(self._key, members):
-            numbers, blocks = pages[number * count >> _HASH_BITS]
-            numbers.append(number)
-            blocks.append(block)
+        hashes = member_hashes(self._key, entries.members, entries.lengths)
+        for partition, full in self._pairs.add(hashes, block):
+            if self._file is None:
+                self._file = self._scratch()
+                self._piece_bytes = len(full)
+            self._file.write(full)
+            self._pieces[partition].append(self._written)
+            self._written += 1
 
-    def pages(self) -> Iterable[bytes]:
+    def pages(self) -> Iterator[bytes]:
         """Yield the packed pages."""
-        for page in self._pages:
-            pairs = sorted(zip(*page, strict=True))
-            yield _pack_page([number for number, _ in pairs], [block for _, block in pairs])
+        for partition in range(self._pairs.partitions):
+            pairs = self._taken(partition)
+            sort_pairs(pairs)
+            first, start = PAGES_TOGETHER * partition, 0
+            for page in range(first, min(first + PAGES_TOGETHER, self._count)):
+                start, bits, hashes, blocks = page_pairs(pairs, start, self._count, page, _SHORTEST)
+                packed = pack_numbers(hashes) + pack_numbers(blocks)
+                yield _HEAD.pack(len(hashes), bits) + packed
+
+    def close(self) -> None:
+        """Close the scratch file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _taken(self, partition: int) -> bytearray:
+        """Return all pairs of a partition."""
+        pairs = bytearray()
+        for piece in self._pieces[partition]:
+            assert self._file is not None
+            self._file.seek(piece * self._piece_bytes)
+            pairs += self._file.read(self._piece_bytes)
+        return pairs + self._pairs.take(partition)
 
 
 def pages_for(members: int) -> int:
@@ -61,7 +97,7 @@ def pages_for(members: int) -> int:
 
 def page_of(key: bytes, member: bytes, pages: int) -> tuple[int, int]:
     """Return the number of the page that has a member, and the member's hash."""
-    number = member_hashes(key, [member])[0]
+    number = int.from_bytes(sha256(key + member).digest()[:8], "little") >> 1
     return number * pages >> _HASH_BITS, number
 
 
@@ -80,15 +116,3 @@ def blocks_of(page: bytes, number: int) -> list[int]:
         found.append(blocks[at])
         at += 1
     return found
-
-
-def _pack_page(hashes: Sequence[int], blocks: Sequence[int]) -> bytes:
-    bits = _bits_apart(hashes)
-    cut = [number >> (_HASH_BITS - bits) for number in hashes]
-    return _HEAD.pack(len(cut), bits) + pack_numbers(cut) + pack_numbers(blocks)
-
-
-def _bits_apart(hashes: Sequence[int]) -> int:
-    """Return the number of leading bits by which these ascending hashes can still be told apart."""
-    nearest = min([after ^ before for before, after in pairwise(hashes)], default=0)
-    return min(_HASH_BITS, max(_SHORTEST, _HASH_BITS + 1 - nearest.bit_length()))

@@ -10,9 +10,11 @@ import sys
 import zlib
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from struct import Struct as Format
 
+from laurels.core.entry_columns import as_longs
+from laurels.engine.sealing.columns import byte_planes
 from laurels.errors import ArchiveDamaged
 
 _HEAD = Format("<BBq")
@@ -28,27 +30,20 @@ def pack_numbers(values: Sequence[int]) -> bytes:
     differences of successive values, other values as their differences from the least value."""
     if not values:
         return _HEAD.pack(_OFFSETS, 0, 0)
-    steps = [after - before for before, after in pairwise(values)]
-    base, kind = values[0], _DELTAS
-    if steps and min(steps) < 0:
-        base, kind = min(values), _OFFSETS
-        steps = [value - base for value in values]
-    most = max(steps, default=0)
-    width = (most.bit_length() + 7) // 8
-    raw = little(array("Q", steps)).tobytes()
-    planes = b"".join([_pack(raw[plane::8]) for plane in range(width)])
-    return _HEAD.pack(kind, width, base) + planes
+    ascends, width, base, planes = byte_planes(as_longs(values))
+    size = len(values) - ascends
+    packed = b"".join([_pack(planes[size * at : size * (at + 1)]) for at in range(width)])
+    return _HEAD.pack(_DELTAS if ascends else _OFFSETS, width, base) + packed
 
 
-def pack_members(members: Sequence[bytes]) -> bytes:
-    """Return ids of up to 255 bytes in a compressed form."""
-    lengths = {*map(len, members)}
-    joined = b"".join(members)
-    if len(lengths) == 1:
-        [length] = lengths
-        planes = b"".join([joined[at::length] for at in range(length)])
+def pack_members(members: bytes, lengths: bytes) -> bytes:
+    """Return ids in a compressed form. They are behind each other in `members`, and `lengths` has
+    the number of bytes of each, one byte each."""
+    if len({*lengths}) == 1:
+        length = lengths[0]
+        planes = b"".join([members[at::length] for at in range(length)])
         return bytes([length]) + _pack(planes)
-    return b"\0" + _pack(bytes(map(len, members))) + _pack(joined)
+    return b"\0" + _pack(lengths) + _pack(members)
 
 
 class Unpacker:

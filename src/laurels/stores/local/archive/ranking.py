@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from laurels.core.digest import ErasedEntry
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.index import Located, Neighbourhood, Slice
 from laurels.core.sealed_contents import SealedRanking
 from laurels.model.rules import RankStyle
 
 from .blocks import Block, unpack_block
 from .member_index import blocks_of, page_of
-from .ranking_form import Chunk, FrozenRanking, RankingDirectory
+from .ranking_form import FrozenRanking, RankingDirectory
 
 Read = Callable[[int, int], bytes]
 """Reads and verifies what is stored at a position of the period, with its length there."""
@@ -50,7 +51,7 @@ class ArchivedRanking:
         kinds = directory.style, directory.columns, directory.ordered
         return SealedRanking(scope, *kinds, directory.total, secrets, erased)
 
-    def frozen(self, scope: str, chunks: Iterable[Chunk]) -> FrozenRanking:
+    def frozen(self, scope: str, chunks: Iterable[EntryColumns]) -> FrozenRanking:
         """Return a ranking of the same kind and size with other entries."""
         its = self._directory
         return FrozenRanking(scope, its.style, its.columns, its.ordered, its.total, chunks)

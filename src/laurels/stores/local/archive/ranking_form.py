@@ -8,21 +8,22 @@ All positions in the file are counted from where the period begins, so that a pe
 into another segment as it is.
 """
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from struct import Struct as Format
+from typing import Self
 
 from msgspec import Struct
 
 from laurels.core.digest import MAX_ENTRIES, ErasedEntry, PeriodDigest, Salts, hashes_from
+from laurels.core.entry_columns import EntryColumns
+from laurels.engine.sealing.columns import score_changes
 from laurels.model.rules import RankStyle
 
 from .blocks import BLOCK_ENTRIES, checked, pack_block
-from .member_index import MemberIndex
+from .member_index import MemberIndex, Scratch
 from .packing import Unpacker, damaged, pack_members, pack_numbers
 
-Chunk = tuple[Sequence[str], Sequence[Sequence[int]]]
-"""Consecutive entries: members, and words column by column."""
 STYLES: tuple[RankStyle, ...] = ("ordinal", "competition", "dense")
 _HEAD = Format("<BBBQIIII")
 
@@ -40,7 +41,7 @@ class FrozenRanking(Struct, frozen=True):
     columns: int
     ordered: int
     total: int
-    chunks: Iterable[Chunk]
+    chunks: Iterable[EntryColumns]
 
 
 class RankingDirectory(Struct, frozen=True):
@@ -63,13 +64,15 @@ class RankingDirectory(Struct, frozen=True):
 
 class RankingWriter:
     """Writes one ranking. `write` appends bytes to the segment and returns their offset, counted
-    from the start of the period. `pause` is called after each block and each page."""
+    from the start of the period. `scratch` opens a temporary file, which is closed at the end of
+    this context. `pause` is called after each block and each page."""
 
     def __init__(
         self,
         ranking: FrozenRanking,
         key: bytes,
         write: Callable[[bytes], int],
+        scratch: Scratch,
         pause: Callable[[], None] = lambda: None,
     ) -> None:
         if ranking.total > MAX_ENTRIES:
@@ -77,14 +80,15 @@ class RankingWriter:
         self._ranking = ranking
         self._write = write
         self._pause = pause
-        self._index = MemberIndex(key, ranking.total) if ranking.total > BLOCK_ENTRIES else None
-        self._starts: list[int] = []
-        self._firsts: list[tuple[int, ...]] = []
+        self._index: MemberIndex | None = None
+        if ranking.total > BLOCK_ENTRIES:
+            self._index = MemberIndex(key, ranking.total, scratch)
+        self._starts = array("q")
+        self._firsts: list[array[int]] = []
         self._members: list[bytes] = []
-        self._ties_from: list[int] = []
-        self._scores_before: list[int] = []
+        self._ties_from = array("q")
+        self._scores_before = array("q")
         self._end = 0
-        self._width = 0
         self._total = 0
         self._last: tuple[int, ...] | None = None
         self._tie_from, self._scores = 0, 0
@@ -95,47 +99,55 @@ class RankingWriter:
         """Write all entries, and add their hashes to the digest; those of `erased` entries are kept
         as they were. Return the offset and the length of the directory."""
         digest.begin(self._ranking.scope)
-        for members, words in _in_blocks(self._ranking.chunks):
+        for entries in _in_blocks(self._ranking.chunks):
             start = self._total
-            self._add(members, words)
-            digest.add(hashes_from(salts, start, words, members, erased))
+            self._add(entries)
+            digest.add(hashes_from(salts, start, entries, erased))
             self._pause()
         return self._finish()
 
-    def _add(self, members: list[bytes], words: list[Sequence[int]]) -> None:
-        """Write a block of entries."""
-        self._width = len(words)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._index is not None:
-            self._index.add(members, len(self._starts))
-        self._count_scores(words)
-        self._firsts.append(tuple([column[0] for column in words]))
-        self._members.append(members[0])
-        body = checked(pack_block(members, words))
+            self._index.close()
+
+    def _add(self, entries: EntryColumns) -> None:
+        """Write a block of entries."""
+        if not self._firsts:
+            self._firsts = [array("q") for _ in entries.words]
+        if self._index is not None:
+            self._index.add(entries, len(self._starts))
+        self._count_scores(entries.words[: self._ranking.columns])
+        for firsts, column in zip(self._firsts, entries.words, strict=True):
+            firsts.append(column[0])
+        self._members.append(entries.members[: entries.lengths[0]])
+        body = checked(pack_block(entries))
         start = self._write(body)
         self._starts.append(start)
         self._end = start + len(body)
-        self._total += len(members)
+        self._total += len(entries)
 
-    def _count_scores(self, words: list[Sequence[int]]) -> None:
+    def _count_scores(self, scores: Sequence["array[int]"]) -> None:
         """Record where the score of the block's first entry begins, and count the scores of the
         block."""
-        scores = list(zip(*words[: self._ranking.columns], strict=True))
-        if scores[0] != self._last:
+        if tuple([column[0] for column in scores]) != self._last:
             self._scores += self._last is not None
             self._tie_from = self._total
         self._ties_from.append(self._tie_from)
         self._scores_before.append(self._scores)
-        for at, (before, after) in enumerate(pairwise(scores), self._total + 1):
-            if before != after:
-                self._scores += 1
-                self._tie_from = at
-        self._last = scores[-1]
+        changes, last = score_changes(scores)
+        if changes:
+            self._scores += changes
+            self._tie_from = self._total + last
+        self._last = tuple([column[-1] for column in scores])
 
     def _finish(self) -> tuple[int, int]:
         """Write the pages and the directory."""
         if self._total != self._ranking.total:
             raise ValueError(f"expected {self._ranking.total} entries, got {self._total}")
-        pages = []
+        pages = array("q")
         if self._index is not None:
             for page in self._index.pages():
                 body = checked(page)
@@ -147,7 +159,7 @@ class RankingWriter:
         directory = checked(self._directory(pages))
         return self._write(directory), len(directory)
 
-    def _directory(self, pages: list[int]) -> bytes:
+    def _directory(self, pages: "array[int]") -> bytes:
         ranking = self._ranking
         head = _HEAD.pack(
             STYLES.index(ranking.style),
@@ -155,18 +167,16 @@ class RankingWriter:
             ranking.ordered,
             self._total,
             BLOCK_ENTRIES,
-            self._width,
+            len(self._firsts),
             len(self._starts),
             len(pages),
         )
-        of_blocks = [
-            self._ties_from,
-            self._scores_before,
-            *map(list, zip(*self._firsts, strict=True)),
-        ]
+        of_blocks = [self._ties_from, self._scores_before, *self._firsts]
         columns = b"".join(map(pack_numbers, of_blocks))
-        starts = pack_numbers([*self._starts, self._end]) + pack_numbers(pages)
-        return head + starts + columns + pack_members(self._members)
+        self._starts.append(self._end)
+        starts = pack_numbers(self._starts) + pack_numbers(pages)
+        members = pack_members(b"".join(self._members), bytes(map(len, self._members)))
+        return head + starts + columns + members
 
 
 def read_directory(body: bytes) -> RankingDirectory:
@@ -196,24 +206,14 @@ def read_directory(body: bytes) -> RankingDirectory:
     )
 
 
-def _in_blocks(chunks: Iterable[Chunk]) -> Iterator[tuple[list[bytes], list[Sequence[int]]]]:
+def _in_blocks(chunks: Iterable[EntryColumns]) -> Iterator[EntryColumns]:
     """Yield the entries of chunks of any size in blocks."""
-    members: list[bytes] = []
-    words: list[list[int]] = []
-    for names, columns in chunks:
-        if not names:
-            continue
-        members.extend([name.encode() for name in names])
-        if not words:
-            words = [[] for _ in columns]
-        for own, column in zip(words, columns, strict=True):
-            own.extend(column)
-        whole = len(members) - len(members) % BLOCK_ENTRIES
+    pending: EntryColumns | None = None
+    for chunk in chunks:
+        pending = chunk if pending is None else pending.followed_by(chunk)
+        whole = len(pending) - len(pending) % BLOCK_ENTRIES
         for at in range(0, whole, BLOCK_ENTRIES):
-            stop = at + BLOCK_ENTRIES
-            yield members[at:stop], [column[at:stop] for column in words]
-        del members[:whole]
-        for column in words:
-            del column[:whole]
-    if members:
-        yield members, [*words]
+            yield pending.slice(at, at + BLOCK_ENTRIES)
+        pending = pending.slice(whole, len(pending)) if whole < len(pending) else None
+    if pending is not None:
+        yield pending

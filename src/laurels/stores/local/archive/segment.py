@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from laurels.core.closing import SealedPeriod
 from laurels.core.digest import ErasedEntry, PeriodDigest, Salts, hashes_from
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.sealed_contents import (
     SealedPart,
     SealedPiece,
@@ -32,6 +33,7 @@ from laurels.errors import ArchiveDamaged, FormatTooNew
 from laurels.model.labels import ALL
 
 from .blocks import BLOCK_ENTRIES, checked, verified
+from .member_index import Scratch
 from .ranking import ArchivedRanking
 from .ranking_form import FrozenRanking, RankingWriter, read_directory
 
@@ -141,18 +143,20 @@ class SegmentBytes(Protocol):
 
 
 class SegmentWriter:
-    """Writes periods to a file. `secret` returns a number of random bytes; `pause` is called
-    between pieces of the work."""
+    """Writes periods to a file. `secret` returns a number of random bytes, `scratch` opens a
+    temporary file, and `pause` is called between pieces of the work."""
 
     def __init__(
         self,
         file: BinaryIO,
         secret: Callable[[int], bytes],
+        scratch: Scratch,
         pause: Callable[[], None] = lambda: None,
     ) -> None:
         self._file = file
         self._pause = pause
         self._secret = secret
+        self._scratch = scratch
         self._at = file.write(_MAGIC + _VERSION.pack(_WITHOUT_ERASED))
         self._start = self._crc = 0
         self._records: list[PeriodRecord] = []
@@ -175,8 +179,10 @@ class SegmentWriter:
         entries = secrets = erased = 0
         for each in rankings:
             ranking = each.ranking
-            writer = RankingWriter(ranking, hash_key, self._append, self._pause)
-            place = Place(*writer.run(each.salts, digest, each.erased))
+            with RankingWriter(
+                ranking, hash_key, self._append, self._scratch, self._pause
+            ) as writer:
+                place = Place(*writer.run(each.salts, digest, each.erased))
             nodes = [(*node, secret) for node, secret in each.salts.secrets.items()]
             listed.append(RankingRecord(ranking.scope, ranking.total, place, nodes, each.erased))
             entries, erased = entries + ranking.total, erased + len(each.erased)
@@ -326,7 +332,8 @@ class ArchivedPeriod:
             digest.begin(record.scope)
             salts, position = record.salts(), 0
             for block in self.open_ranking(record).blocks():
-                digest.add(hashes_from(salts, position, block.words, block.members, record.erased))
+                entries = EntryColumns.of(block.members, block.words)
+                digest.add(hashes_from(salts, position, entries, record.erased))
                 position += len(block)
         return digest.digest()
 

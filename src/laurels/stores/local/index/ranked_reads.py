@@ -3,10 +3,12 @@
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 
+from laurels.core.entry_columns import EntryColumns
 from laurels.core.index import Located, Neighbourhood, Slice
 from laurels.core.ranking_key import RankingKey
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.exporting import export_entries
 from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from laurels.model.labels import is_by
 
@@ -142,6 +144,11 @@ class RankedReads(Deferred):
             return Slice(0, [], [], [[]] * store.rules.order_words(key.window))
         start = min(max(0, start), len(ranking))
         return Slice(start, *ranking.list_entries(start, stop, _STYLES[store.rules.rank]))
+
+    def export_entries(self, key: RankingKey, start: int, stop: int) -> EntryColumns:
+        if (ranking := self._ranking(key)) is None:
+            return EntryColumns.of([], [])
+        return EntryColumns(*export_entries(ranking, start, stop))
 
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool

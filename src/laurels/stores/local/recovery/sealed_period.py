@@ -48,10 +48,9 @@ def digest_of(rankings: Iterable[FrozenRanking], archived: ArchivedPeriod) -> by
     for ranking in rankings:
         digest.begin(ranking.scope)
         (salts, erased), position = kept.get(ranking.scope, (Salts({}), [])), 0
-        for members, words in ranking.chunks:
-            names = [member.encode() for member in members]
-            digest.add(hashes_from(salts, position, words, names, erased))
-            position += len(members)
+        for entries in ranking.chunks:
+            digest.add(hashes_from(salts, position, entries, erased))
+            position += len(entries)
     return digest.digest()
 
 
