@@ -7,6 +7,7 @@ import stat
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from msgspec.structs import replace
@@ -173,7 +174,7 @@ def test_a_large_ranking_is_archived_with_a_scratch_file_that_nobody_sees(tmp_pa
     archive.write(
         [(KEY, [frozen(rows)])], lambda: names.update([each.name for each in path.iterdir()])
     )
-    assert names == {"sealed.unfinished"}
+    assert names == {"sealed.unfinished", "sealed-000000000001.laurels"}
     assert [each.name for each in path.iterdir()] == ["sealed-000000000001.laurels"]
     in_memory = archived(frozen(rows)).ranking("")
     period = archive.open(KEY)
@@ -226,9 +227,12 @@ def test_a_large_segment_is_synced_piece_by_piece(
 
     monkeypatch.setattr(os, "fdatasync", noted)
     content = random_secret()(5 * SYNCED_BYTES + 7)
-    FolderSegments(tmp_path).write(
-        1, lambda file: [file.write(content[at : at + 999]) for at in range(0, len(content), 999)]
-    )
+
+    def write(file: BinaryIO) -> None:
+        for at in range(0, len(content), 999):
+            file.write(content[at : at + 999])
+
+    FolderSegments(tmp_path).write(1, write)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [content]
     assert len(sizes) >= 4
     assert all(after - before < 1.3 * SYNCED_BYTES for before, after in pairwise([0, *sizes]))

@@ -68,6 +68,8 @@ class Archive:
         self._lock = threading.Lock()
         self._periods: dict[PeriodKey, _Entry] = {}
         self._sizes: dict[int, int] = {}
+        self._wanted: dict[int, int] = {}
+        """The bytes of each segment that belong to periods of the catalogue."""
         self._opened: OrderedDict[PeriodKey, ArchivedPeriod] = OrderedDict()
         self._newest = 0
         for number in segments.numbers():
@@ -133,7 +135,7 @@ class Archive:
         segment is no longer wanted."""
         with self._writing, self._lock:
             for key in keys:
-                self._periods.pop(key, None)
+                self._forget(key)
                 self._opened.pop(key, None)
 
     def find(self, member: bytes) -> list[PeriodKey]:
@@ -178,6 +180,7 @@ class Archive:
         self._segments.remove_durably(number)
         with self._lock:
             self._sizes.pop(number, None)
+            self._wanted.pop(number, None)
         keys = {record.key for record in wanted}
         return sum([each.record.key in keys for each in found])
 
@@ -186,18 +189,28 @@ class Archive:
         with self._writing, self._lock:
             self._opened.clear()
 
-    def _load(self, number: int) -> None:
+    def _load(self, number: int, pause: Callable[[], None] = lambda: None) -> None:
         """Add the periods of a segment to the catalogue."""
         segment = self._segments.open(number)
-        entries = {
-            record.key: _Entry(number, record.length, msgspec.msgpack.encode(record))
-            for record in read_catalogue(segment)
-        }
+        entries: dict[PeriodKey, _Entry] = {}
+        for record in read_catalogue(segment):
+            encoded = msgspec.msgpack.encode(record)
+            entries[record.key] = _Entry(number, record.length, encoded)
+            pause()
         with self._lock:
             self._sizes[number] = segment.nbytes
-            self._periods |= entries
+            self._wanted[number] = 0
+            for key, entry in entries.items():
+                self._forget(key)
+                self._periods[key] = entry
+                self._wanted[number] += max(1, entry.length)
             for key in [key for key in self._opened if key in entries]:
                 del self._opened[key]
+
+    def _forget(self, key: PeriodKey) -> None:
+        """Remove a period from the catalogue, if it is there."""
+        if (entry := self._periods.pop(key, None)) is not None:
+            self._wanted[entry.segment] -= max(1, entry.length)
 
     def _add(self, write: Callable[[SegmentWriter], None], pause: Callable[[], None]) -> None:
         """Write a new segment, and add its periods to the catalogue."""
@@ -210,7 +223,7 @@ class Archive:
             writer.finish()
 
         self._segments.write(number, write_file)
-        self._load(number)
+        self._load(number, pause)
 
     def _tidy(self, pause: Callable[[], None]) -> None:
         """Join small segments if there are many, and write those anew of which most is no longer
@@ -221,12 +234,8 @@ class Archive:
             _log.warning("segments of the archive could not be joined: %s", error)
 
     def _join_some(self, pause: Callable[[], None]) -> None:
-        wanted = dict.fromkeys(self._sizes, 0)
-        for entry in self._periods.values():
-            wanted[entry.segment] += max(1, entry.length)
-        for number in [number for number, nbytes in wanted.items() if not nbytes]:
-            self._remove([number])
-        waste = {number for number, size in self._sizes.items() if 2 * wanted[number] < size}
+        self._remove([number for number, nbytes in self._wanted.items() if not nbytes])
+        waste = {number for number, size in self._sizes.items() if 2 * self._wanted[number] < size}
         small = {number for number, size in self._sizes.items() if size <= SMALL_BYTES}
         for number in waste - small:
             self._join([number], pause)
@@ -251,4 +260,4 @@ class Archive:
         for number in [*numbers]:
             self._segments.remove(number)
             with self._lock:
-                del self._sizes[number]
+                del self._sizes[number], self._wanted[number]

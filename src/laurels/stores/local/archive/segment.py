@@ -124,7 +124,8 @@ class KeptRanking(Struct, frozen=True):
     erased: list[ErasedEntry] = []
 
 
-_records = msgspec.msgpack.Decoder(list[PeriodRecord])
+_catalogue = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_record = msgspec.msgpack.Decoder(PeriodRecord)
 _rankings = msgspec.msgpack.Decoder(list[RankingRecord])
 _lists = msgspec.msgpack.Decoder(list[tuple[str, Place]])
 
@@ -159,7 +160,8 @@ class SegmentWriter:
         self._scratch = scratch
         self._at = file.write(_MAGIC + _VERSION.pack(_WITHOUT_ERASED))
         self._start = self._crc = 0
-        self._records: list[PeriodRecord] = []
+        self._records: list[msgspec.Raw] = []
+        self._has_erased = False
 
     def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> WrittenPeriod:
         """Write a period, whose rankings are in ascending order of their scopes."""
@@ -197,7 +199,7 @@ class SegmentWriter:
             listed = []
             place_of_lists = self._stored(msgspec.msgpack.encode(lists))
         length = self._at - self._start
-        self._records.append(
+        self._note(
             PeriodRecord(
                 key, entries, digest.digest(), self._start, length, self._crc, hash_key, listed,
                 place_of_lists, erased,
@@ -213,7 +215,7 @@ class SegmentWriter:
             self._append(segment.read(at, min(_COPIED, stop - at)))
         if self._crc != record.crc:
             raise ArchiveDamaged(f"a period in {segment.name} is not what was written")
-        self._records.append(msgspec.structs.replace(record, start=self._start))
+        self._note(msgspec.structs.replace(record, start=self._start))
 
     def finish(self) -> None:
         """Write the catalogue and the foot. If they need a newer format, write its number to the
@@ -221,9 +223,15 @@ class SegmentWriter:
         catalogue = checked(msgspec.msgpack.encode(self._records))
         place = _PLACE.pack(self._at, len(catalogue))
         self._file.write(catalogue + place + _CRC.pack(zlib.crc32(place)) + _END)
-        if any(record.erased for record in self._records):
+        if self._has_erased:
             self._file.seek(len(_MAGIC))
             self._file.write(_VERSION.pack(FORMAT))
+
+    def _note(self, record: PeriodRecord) -> None:
+        """Add a period to the catalogue. Of many thousands the garbage collector would have to look
+        at several objects each, so they are kept encoded."""
+        self._records.append(msgspec.Raw(msgspec.msgpack.encode(record)))
+        self._has_erased = self._has_erased or record.erased > 0
 
     def _begin(self) -> None:
         self._start, self._crc = self._at, 0
@@ -243,8 +251,9 @@ class SegmentWriter:
         return start
 
 
-def read_catalogue(segment: SegmentBytes) -> list[PeriodRecord]:
-    """Return the records of all periods of a segment. Raises ArchiveDamaged, FormatTooNew."""
+def read_catalogue(segment: SegmentBytes) -> Iterator[PeriodRecord]:
+    """Yield the records of all periods of a segment, which are decoded one after another. Raises
+    ArchiveDamaged, FormatTooNew."""
     head = segment.read(0, len(_MAGIC) + _VERSION.size)
     if not head.startswith(_MAGIC):
         raise ArchiveDamaged(f"{segment.name} does not begin with the header of a segment")
@@ -260,7 +269,8 @@ def read_catalogue(segment: SegmentBytes) -> list[PeriodRecord]:
     if foot[_PLACE.size :] != _CRC.pack(zlib.crc32(place)) + _END:
         raise ArchiveDamaged(f"{segment.name} does not end with the foot of a segment")
     body = verified(segment.read(*_PLACE.unpack(place)), segment.name)
-    return _decoded(_records, body, segment.name)
+    for encoded in _decoded(_catalogue, body, segment.name):
+        yield _decoded(_record, encoded, segment.name)
 
 
 class ArchivedPeriod:
@@ -373,7 +383,7 @@ class ArchivedPeriod:
         return verified(stored, self._segment.name)
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[T]", body: bytes, name: str) -> T:
+def _decoded(decoder: "msgspec.msgpack.Decoder[T]", body: bytes | msgspec.Raw, name: str) -> T:
     try:
         return decoder.decode(body)
     except msgspec.MsgspecError as error:
