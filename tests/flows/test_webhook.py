@@ -24,6 +24,7 @@ from laurels.flows.sinks.opening import DeliveryOptions, open_target, webhook_se
 from laurels.flows.sinks.parking import ParkingFile
 from laurels.flows.sinks.target import SinkPage
 
+from .moody_receiver import MoodyReceiver
 from .sinking import NOW_MS, sent, sink_of
 
 SECRET = "a secret of the receiver"
@@ -282,6 +283,19 @@ def test_the_body_of_an_answer_does_not_matter(receiver: Receiver) -> None:
         receiver.answers = [(200, {"Content-Length": str(10**12)})]
         await sent(lb, receiver.url, delivery=OPEN)
         assert receiver.ids == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_a_second_answer_is_not_taken_for_that_of_the_next_request() -> None:
+    async def play() -> None:
+        lb = await opened(1_200)
+        with MoodyReceiver() as receiver:
+            receiver.moods.extend(["answers twice", "refuses"])
+            await sent(lb, receiver.url, delivery=OPEN)
+            assert receiver.requests == 4
+            assert [change["id"] for change in receiver.taken] == await ids(lb)
         await lb.close()
 
     asyncio.run(play())

@@ -84,6 +84,7 @@ class WebhookTarget:
                 ) from error
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_keepalive_connections=0),
             follow_redirects=False,
             trust_env=False,
             verify=verify,
@@ -116,12 +117,14 @@ class WebhookTarget:
 
     async def _post(self, body: bytes) -> httpx.Response:
         """Send a body, and return the status and headers of the answer. The body of the answer is
-        not read, since it may be of any length."""
+        not read, since it may be of any length. Each request has a connection of its own: if a
+        receiver answered twice, its second answer would otherwise be that of the next request."""
         assert self._client is not None
         address = await self._address()
         headers = {
             "Content-Type": "application/json",
             "Host": self._url.netloc.decode("ascii"),
+            "Connection": "close",
             **self._signature(body),
         }
         try:
@@ -135,8 +138,6 @@ class WebhookTarget:
                     extensions={"sni_hostname": self._host},
                 ) as answer,
             ):
-                if answer.headers.get("content-length") == "0":
-                    await answer.aread()  # the body is empty; this frees the connection for reuse
                 return answer
         except (httpx.HTTPError, TimeoutError) as error:
             raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
