@@ -102,10 +102,10 @@ class Tally:
 class SinkProcess:
     """A process of `laurels sink run` that a test kills and starts again."""
 
-    def __init__(self, server: str, target: str, folder: Path) -> None:
+    def __init__(self, server: str, target: str, folder: Path, *options: str) -> None:
         self._command = [
             *(sys.executable, "-m", "laurels", "sink", "run", "s", "--at", server),
-            *("--to", target, "--allow-private"),
+            *("--to", target, "--allow-private", *options),
         ]
         self._environment = {**os.environ, "LAURELS_KEY": ADMIN_KEY}
         self._folder = folder

@@ -1,0 +1,62 @@
+"""A server of a folder with a clock of its own, to be killed while it closes, archives and pays.
+
+    python -m tests.flows.season_server FOLDER PORT NOW_MS
+
+Prints `ready` once it accepts requests, and then a line for each stage of a season that it begins.
+Each line of its input is a number of milliseconds by which the clock advances.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import laurels
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.archive.segment import SegmentWriter
+from laurels.stores.local.committing import LocalCommits
+from laurels.stores.local.payouts.making import SealedStandings
+from laurels.stores.local.payouts.table import PayoutTable
+from tests.serving import ADMIN_KEY, Served
+
+STAGES: dict[str, list[tuple[type, str]]] = {
+    "close": [(LocalCommits, "_close_boards")],
+    "archive": [(Archive, "write"), (SegmentWriter, "finish")],
+    "payouts": [(PayoutTable, "unstage"), (PayoutTable, "stage"), (SealedStandings, "row")],
+    "seal": [(PayoutTable, "flush"), (PayoutTable, "publish")],
+    "emit": [(LocalCommits, "_emit_share"), (PayoutTable, "emit")],
+}
+"""The methods whose calls are the stages."""
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def announce(stage: str, owner: type, name: str) -> None:
+    """Let a method print a stage each time that it is called."""
+    method: Callable[..., Any] = getattr(owner, name)
+
+    def announced(*args: Any, **options: Any) -> Any:
+        say(stage)
+        return method(*args, **options)
+
+    setattr(owner, name, announced)
+
+
+def main(folder: str, port: int, now_ms: int) -> None:
+    """Serve until killed."""
+    for stage, methods in STAGES.items():
+        for owner, name in methods:
+            announce(stage, owner, name)
+    clock = laurels.ManualClock(now_ms)
+    Served(folder, clock, admin_key=ADMIN_KEY, port=port)
+    say("ready")
+    for line in sys.stdin:
+        clock.advance(int(line))
+        say("advanced")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
