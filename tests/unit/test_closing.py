@@ -139,7 +139,7 @@ def test_a_period_is_sealed_again_if_the_process_ends_before_the_record(
     clock.set(NOW_MS + HOUR)
     seen: list[Sequence[object]] = []
 
-    def fail(drafts: Sequence[object]) -> None:
+    def fail(drafts: Sequence[object], _pause: Callable[[], None]) -> None:
         seen.append(drafts)
         if len(seen) == 1:
             raise StorageFailed("killed")

@@ -40,8 +40,9 @@ CLOSED_BOARDS = 25
 that other writes wait for about a millisecond."""
 CLOSINGS = 4
 """The maximum number of such commits in one share of the due work."""
-EMITTED = 2_000
-"""The maximum number of payouts that are emitted in one commit."""
+EMITTED = 500
+"""The maximum number of payouts that are emitted in one commit, so that readers and other writes
+wait for about two milliseconds."""
 Accepted = list[tuple[list[Ticket], FoldedWrite]]
 """The accepted writes of a commit, each with the tickets from which it was made."""
 
@@ -76,7 +77,11 @@ class LocalCommits(LocalReads):
         for _ in range(CLOSINGS if closes else 0):
             if not self.commit(Task(self._close_share)):
                 break
-        if self._fold.closings.unsealed or (self._fold.erasing and self.has_erasures()):
+        if (
+            self._fold.closings.unsealed
+            or self.payouts.is_publishing
+            or (self._fold.erasing and self.has_erasures())
+        ):
             self.start_sealing()
         if emits := self._has_due_payouts():
             self.commit(Task(self._emit_share))

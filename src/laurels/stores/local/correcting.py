@@ -72,6 +72,7 @@ class LocalCorrections(LocalVerifying):
                     self.commit(Single(propose, exclusive=True))
                 except _OutdatedError:
                     continue
+                self._publish_rest(self._rest)
                 return Revision(
                     command.board,
                     new.window,

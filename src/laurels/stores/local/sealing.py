@@ -37,8 +37,9 @@ ENTRIES = 1_000_000
 
 class LocalSealing(LocalUpkeep):
     """The part of the store of one process that seals closed periods. The functions in
-    `before_seal` are called with the periods that are about to be sealed. They must store their
-    results durably, and store the same results when they are called again."""
+    `before_seal` are called with the periods that are about to be sealed, and with a function that
+    they call between pieces of their work. They must store their results durably, and store the
+    same results when they are called again."""
 
     @abstractmethod
     def resume_erasures(self, pause: Callable[[], None]) -> None:
@@ -86,8 +87,10 @@ class LocalSealing(LocalUpkeep):
                 pass
 
     def _seal_all(self, pause: Callable[[], None] = lambda: None) -> int:
-        """Complete the erasures that were interrupted, and seal all closed periods; return the
-        number of these periods. `pause` is called between pieces of the work."""
+        """Complete the erasures and publications that were interrupted, and seal all closed
+        periods; return the number of these periods. `pause` is called between pieces of the
+        work."""
+        self._publish_rest(pause)
         if self._fold.erasing:
             self.resume_erasures(pause)
         sealed = 0
@@ -111,7 +114,7 @@ class LocalSealing(LocalUpkeep):
             for each, in_archive in zip(chosen, written, strict=True)
         ]
         for prepare in self.before_seal:
-            prepare(drafts)
+            prepare(drafts, pause)
         if self.payouts.file.exists and not self.payouts.file.is_expected:
             self.commit(Task(partial(self._log.set_note, PAYOUTS_MADE, "yes")))
             self.payouts.file.is_expected = True
@@ -119,6 +122,7 @@ class LocalSealing(LocalUpkeep):
             part = slice(start, start + SEALS)
             self.commit(Several(partial(_seals, chosen[part], written[part])))
             pause()
+        self._publish_rest(pause)
         with self.reading():
             trimmed, self._fold.closings.trimmed = self._fold.closings.trimmed, []
         self.archive.drop(
@@ -129,6 +133,11 @@ class LocalSealing(LocalUpkeep):
             ]
         )
         return len(chosen)
+
+    def _publish_rest(self, pause: Callable[[], None]) -> None:
+        """Publish the payouts that are left of sealed periods."""
+        while self.payouts.publish_share():
+            pause()
 
     def _chosen(self, board: int | None) -> list[FrozenPeriod]:
         """Return the next closed periods to seal together."""

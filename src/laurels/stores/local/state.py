@@ -100,7 +100,7 @@ class LocalState(Paced):
         self._on_close.append(self.audit_log.close)
         self.archive = Archive(MemorySegments(), new_secret) if archive is None else archive
         self._on_close.append(self.archive.close)
-        self.before_seal: list[Callable[[Sequence[SealDraft]], None]] = []
+        self.before_seal: list[Callable[[Sequence[SealDraft], Callable[[], None]], None]] = []
         self._sealing = SealingThread(stopwatch, rest)
         self._blocked_erasures: set[bytes] = set()
         """Members whose erasure waits for the next call, since the archive is damaged."""

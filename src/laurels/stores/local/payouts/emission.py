@@ -13,6 +13,7 @@ from laurels.core.payouts import BEFORE_ALL, DuePlace, PayoutRow, PayoutShare
 from laurels.timeline.instants import MAX_MS
 
 from .file import PayoutFile
+from .publishing import Publishing
 from .ranges import LAST_SERIAL, VALID, rows_between
 from .rows import COLUMNS, row_of
 
@@ -28,8 +29,9 @@ class Emission:
     """The mark, the time of the next emission, and the emitted payouts. The methods raise
     StorageFailed."""
 
-    def __init__(self, file: PayoutFile) -> None:
+    def __init__(self, file: PayoutFile, publishing: Publishing) -> None:
         self._file = file
+        self._publishing = publishing
         self._mark: DuePlace | None = None
         self.next_ms = MAX_MS
         """When the next payout is to be emitted; MAX_MS if there is none."""
@@ -46,8 +48,8 @@ class Emission:
 
     def refresh(self) -> None:
         """Compute `next_ms` anew, after payouts have changed. While the file of payouts is missing,
-        no payout is to be emitted."""
-        if self._file.is_missing:
+        or payouts are being published, no payout is to be emitted."""
+        if self._file.is_missing or self._publishing.is_pending:
             self.next_ms = MAX_MS
             return
         rows = rows_between(self._file, "due_ms", self.mark, DuePlace(MAX_MS, LAST_SERIAL), 1)

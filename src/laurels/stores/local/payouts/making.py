@@ -1,6 +1,6 @@
 """Makes the payouts of sealed periods from their archived standings."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -22,8 +22,12 @@ from laurels.stores.local.seal_draft import SealDraft
 
 from .table import PayoutTable
 
-PAGE = 10_000
-"""The number of members that are read, and of payouts that are written, at once."""
+PAGE = 512
+"""The number of members that are read at once."""
+STAGED = 100
+"""The number of payouts that are written at once. This takes one to three milliseconds."""
+Pause = Callable[[], None]
+"""Called between pieces of the work, to let other threads run."""
 _json = msgspec.json.Encoder()
 
 
@@ -107,7 +111,9 @@ def _whole_page(page: WinPage, _: object) -> WinPage:
     return page
 
 
-def stage_drafts(table: PayoutTable, archive: Archive, drafts: Sequence[SealDraft]) -> None:
+def stage_drafts(
+    table: PayoutTable, archive: Archive, drafts: Sequence[SealDraft], pause: Pause
+) -> None:
     """Write the payouts of the periods that are about to be sealed."""
     for draft in drafts:
         prizes = draft.board.prizes().get(draft.window)
@@ -119,15 +125,16 @@ def stage_drafts(table: PayoutTable, archive: Archive, drafts: Sequence[SealDraf
         stage_payouts(
             table,
             SealedStandings(archived, draft.board.name, rules, prizes, label, draft.now_ms),
+            pause,
         )
 
 
-def stage_payouts(table: PayoutTable, sealed: SealedStandings) -> None:
+def stage_payouts(table: PayoutTable, sealed: SealedStandings, pause: Pause = lambda: None) -> None:
     """Write the payouts of a period that is about to be sealed. They are durable when this returns,
     and invisible until they are published. A second call has the same result. O(winners)."""
     _unstage(table, sealed.key)
     if (prizes := sealed.prizes) is not None:
-        _write(table, sealed, map(Added, sealed.owed(prizes)), prizes)
+        _write(table, sealed, map(Added, sealed.owed(prizes)), prizes, pause)
 
 
 def stage_correction(table: PayoutTable, sealed: SealedStandings, now_ms: int) -> None:
@@ -141,7 +148,7 @@ def stage_correction(table: PayoutTable, sealed: SealedStandings, now_ms: int) -
     present = table.of_period(key.uid, key.window, key.instance)
     change = correction(present, list(sealed.owed(prizes)), now_ms)
     table.stage_replaced(change.superseded, key.revision)
-    _write(table, sealed, change.added, prizes)
+    _write(table, sealed, change.added, prizes, lambda: None)
 
 
 def _unstage(table: PayoutTable, key: PeriodKey) -> None:
@@ -149,9 +156,14 @@ def _unstage(table: PayoutTable, key: PeriodKey) -> None:
 
 
 def _write(
-    table: PayoutTable, sealed: SealedStandings, added: Iterable[Added], prizes: Prizes
+    table: PayoutTable,
+    sealed: SealedStandings,
+    added: Iterable[Added],
+    prizes: Prizes,
+    pause: Pause,
 ) -> None:
     rows = map(sealed.row, added)
-    while part := list(islice(rows, PAGE)):
+    while part := list(islice(rows, STAGED)):
         table.stage(part, prizes.pay_after_ms)
+        pause()
     table.flush()

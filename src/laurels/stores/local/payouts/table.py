@@ -17,6 +17,7 @@ from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow, payout_id
 from .due import LocalDuePayouts
 from .emission import DUE_SCHEMA, Emission
 from .file import PayoutFile
+from .publishing import FIND_PENDING, PUBLISHING_SCHEMA, Publishing
 from .rows import COLUMNS, FIELDS, row_of
 
 _OPEN = "published AND superseded IS NULL AND reference IS NULL"
@@ -28,7 +29,10 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS of_board ON payout (board, due_ms, serial)",
     "CREATE INDEX IF NOT EXISTS of_period ON payout (uid, window, instance, revision)",
     f"CREATE INDEX IF NOT EXISTS open_of_board ON payout (uid, window, instance) WHERE {_OPEN}",
+    "CREATE INDEX IF NOT EXISTS replaced ON payout (uid, window, instance, replaced_by) "
+    "WHERE replaced_by IS NOT NULL",
     *DUE_SCHEMA,
+    *PUBLISHING_SCHEMA,
 )
 _ADDED = {"payout": {"tag": "INTEGER", "erased": "INTEGER NOT NULL DEFAULT 0"}}
 """Columns that earlier versions did not create. `tag` is the random tag of the record that made the
@@ -54,7 +58,8 @@ class PayoutTable:
 
     def __init__(self, folder: Path | None) -> None:
         self.file = self._file = PayoutFile(folder, _SCHEMA, _ADDED)
-        self.emission = Emission(self._file)
+        self._publishing = Publishing(self._file)
+        self.emission = Emission(self._file, self._publishing)
         self.due = LocalDuePayouts(self._file, self.emission)
 
     # Making payouts
@@ -109,10 +114,12 @@ class PayoutTable:
         with self._file.transaction() as connection:
             for period in periods:
                 if (newest := newest_revision(*period)) is not None:
+                    self._publishing.forget_after(connection, period, newest)
                     undone += _undo(connection, period, newest)
             if undone or self.emission.mark.due_ms > now_ms:
                 self.emission.move_back(connection, now_ms)
                 connection.execute("UPDATE payout SET tag = ? WHERE published", (new_tag(),))
+        self.publish_all()
         self.emission.refresh()
 
     def next_due_of_replaced(
@@ -131,22 +138,38 @@ class PayoutTable:
     def publish(
         self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
     ) -> None:
+        """Publish the first payouts of a revision, and supersede the ones that it replaces. If more
+        are left, `publish_share` publishes them, and whoever reads payouts does so first."""
         if not self._file.exists:
             return
         period = (uid, window, instance, revision)
         first_ms = self.emission.mark.due_ms + 1  # later than all emitted payouts
         with self._file.transaction() as connection:
-            connection.execute(
-                "UPDATE payout SET published = 1, made_ms = ?, due_ms = max(? + wait_ms, ?), "
-                f"tag = ? WHERE {_PERIOD} AND revision = ? AND NOT published",
-                (now_ms, now_ms, first_ms, tag, *period),
-            )
+            self._publishing.begin(connection, period, now_ms, first_ms, tag)
             connection.execute(
                 f"UPDATE payout SET superseded = replaced_by WHERE {_PERIOD} AND replaced_by = ? "
                 "AND superseded IS NULL AND reference IS NULL",
                 period,
             )
         self.emission.refresh()
+
+    @property
+    def is_publishing(self) -> bool:
+        """Whether payouts of a published revision are not visible yet."""
+        return self._publishing.is_pending
+
+    def publish_share(self) -> bool:
+        """Publish some of the payouts that are left of published revisions. Return whether there
+        were any. What falls due is emitted once none are left."""
+        was_pending = self._publishing.publish_share()
+        if was_pending and not self._publishing.is_pending:
+            self.emission.refresh()
+        return was_pending
+
+    def publish_all(self) -> None:
+        """Publish all that is left of published revisions."""
+        while self.publish_share():
+            pass
 
     def confirm(self, id: str, reference: str, now_ms: int) -> None:
         if not self._file.exists:
@@ -165,6 +188,7 @@ class PayoutTable:
         self._file.ensure_not_missing()
         if not self._file.exists:
             return 0
+        self.publish_all()
         of_member = f"SELECT serial, {COLUMNS} FROM payout WHERE member = ?"
         with self._file.overwriting() as connection:
             rows = [
@@ -184,11 +208,13 @@ class PayoutTable:
     # Reading
 
     def emitted(self, after: DuePlace, until: DuePlace) -> dict[str, list[PayoutRow]]:
+        self.publish_all()
         return self.emission.emitted(after, until)
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, PayoutRow]]:
+        self.publish_all()
         conditions = ["published", "board = :board"]
         for name in ("window", "period", "member"):
             if getattr(wanted, name) is not None:
@@ -218,9 +244,12 @@ class PayoutTable:
 
     def find(self, id: str) -> PayoutRow | None:
         found = self._file.rows(f"SELECT {COLUMNS} FROM payout WHERE id = ? AND published", (id,))
+        if not found and self._publishing.is_pending:
+            found = self._file.rows(FIND_PENDING, (id,))
         return row_of(found[0]) if found else None
 
     def of_period(self, uid: str, window: str, instance: int) -> list[PayoutRow]:
+        self.publish_all()
         found = self._file.rows(
             f"SELECT {COLUMNS} FROM payout WHERE {_PERIOD} AND published "
             "AND superseded IS NULL ORDER BY serial",

@@ -1,0 +1,115 @@
+"""Makes the payouts of a sealed period visible, in shares.
+
+A record of the log publishes all payouts of a revision. Of a large period they are too many to be
+changed while other writes wait. So publishing the first share also stores which shares are left, in
+the same transaction, and the thread that seals publishes these. They belong to one revision, are
+due at one time and are published in the order of their numbers. Until the last one is published,
+nothing is emitted, so the list of due payouts still grows only at its end; and who reads payouts
+publishes what is left first.
+"""
+
+from sqlite3 import Connection
+
+from .file import PayoutFile
+from .rows import FIELDS
+
+SHARE = 250
+"""The maximum number of payouts that are published at once. This takes about two milliseconds."""
+PERIOD = "uid = ? AND window = ? AND instance = ?"
+PUBLISHING_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS publishing (
+    uid TEXT NOT NULL, window TEXT NOT NULL, instance INTEGER NOT NULL, revision INTEGER NOT NULL,
+    made_ms INTEGER NOT NULL, first_ms INTEGER NOT NULL, tag INTEGER NOT NULL,
+    after_serial INTEGER NOT NULL, PRIMARY KEY (uid, window, instance, revision)) WITHOUT ROWID""",
+)
+"""The revisions of which some payouts are not published yet. They are due at `first_ms` or
+later."""
+_PENDING = {
+    "made_ms": "publishing.made_ms",
+    "due_ms": "max(publishing.made_ms + wait_ms, publishing.first_ms)",
+}
+FIND_PENDING = (
+    f"SELECT {', '.join([_PENDING.get(name, f'payout.{name}') for name in FIELDS])} "
+    "FROM payout JOIN publishing USING (uid, window, instance, revision) "
+    "WHERE id = ? AND NOT published"
+)
+"""Selects a payout of a published revision that is not visible yet."""
+
+Revision = tuple[str, str, int, int]
+"""The uid of a board, a window, the instance of a period, and a revision of it."""
+
+
+class Publishing:
+    """Publishes payouts in shares. The methods raise StorageFailed."""
+
+    def __init__(self, file: PayoutFile) -> None:
+        self._file = file
+        self._is_pending: bool | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether payouts of a published revision are not visible yet."""
+        if self._is_pending is None:
+            if not self._file.exists:
+                return False
+            self._is_pending = bool(self._file.rows("SELECT 1 FROM publishing LIMIT 1"))
+        return self._is_pending
+
+    def begin(
+        self, connection: Connection, revision: Revision, made_ms: int, first_ms: int, tag: int
+    ) -> None:
+        """Publish the first share of a revision, in a transaction of the caller. A second call
+        changes nothing."""
+        pending = f"SELECT 1 FROM publishing WHERE {PERIOD} AND revision = ?"
+        if connection.execute(pending, revision).fetchone() is None:
+            self._share(connection, revision, made_ms, first_ms, tag, 0)
+        self._is_pending = None
+
+    def publish_share(self) -> bool:
+        """Publish the next share, if one is left. Return whether there was one."""
+        if not self.is_pending:
+            return False
+        with self._file.transaction() as connection:
+            row = connection.execute("SELECT * FROM publishing LIMIT 1").fetchone()
+            if row is not None:
+                self._share(connection, row[:4], *row[4:])
+        self._is_pending = None
+        return row is not None
+
+    def forget_after(
+        self, connection: Connection, period: tuple[str, str, int], newest: int
+    ) -> None:
+        """Publish no more of the revisions of a period after `newest`, in a transaction of the
+        caller."""
+        connection.execute(
+            f"DELETE FROM publishing WHERE {PERIOD} AND revision > ?", (*period, newest)
+        )
+        self._is_pending = None
+
+    def _share(
+        self,
+        connection: Connection,
+        revision: Revision,
+        made_ms: int,
+        first_ms: int,
+        tag: int,
+        after_serial: int,
+    ) -> None:
+        """Publish a share from after a number on, and store what is left."""
+        serials = connection.execute(
+            f"SELECT serial FROM payout WHERE {PERIOD} AND revision = ? AND serial > ? "
+            "AND NOT published ORDER BY serial LIMIT ?",
+            (*revision, after_serial, SHARE),
+        ).fetchall()
+        connection.executemany(
+            "UPDATE payout SET published = 1, made_ms = ?, due_ms = max(? + wait_ms, ?), tag = ? "
+            "WHERE serial = ?",
+            [(made_ms, made_ms, first_ms, tag, serial) for (serial,) in serials],
+        )
+        if len(serials) == SHARE:
+            connection.execute(
+                "INSERT OR REPLACE INTO publishing VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*revision, made_ms, first_ms, tag, serials[-1][0]),
+            )
+        else:
+            connection.execute(f"DELETE FROM publishing WHERE {PERIOD} AND revision = ?", revision)
