@@ -55,7 +55,7 @@ class TimedLock:
         self.release()
 
 
-def _timed(times: list[float], act: Callable[[], object]) -> None:
+def timed(times: list[float], act: Callable[[], object]) -> None:
     start = perf_counter()
     act()
     times.append(perf_counter() - start)
@@ -63,7 +63,7 @@ def _timed(times: list[float], act: Callable[[], object]) -> None:
 
 
 @contextmanager
-def _repeating(act: Callable[[], object]) -> Iterator[None]:
+def repeating(act: Callable[[], object]) -> Iterator[None]:
     """Call `act` again and again in a thread while the context lasts."""
     over = threading.Event()
 
@@ -78,7 +78,7 @@ def _repeating(act: Callable[[], object]) -> Iterator[None]:
     thread.join()
 
 
-def _line(name: str, times: Sequence[float]) -> str:
+def line(name: str, times: Sequence[float]) -> str:
     """Return a line with the median, the 99th and 99.9th percentile and the longest time."""
     ordered = sorted(times)
     shares = [1e3 * ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99, 0.999, 1)]
@@ -112,20 +112,20 @@ def main(boards: int) -> None:
             writes: list[float] = []
             lock.times.clear()
             start = perf_counter()
-            with _repeating(lambda: _timed(reads, lambda: lb.top("other", limit=10))):
+            with repeating(lambda: timed(reads, lambda: lb.top("other", limit=10))):
                 while is_going_on(len(writes)):
-                    _timed(writes, lambda: lb.submit("other", f"m{len(writes) % 100}", 1))
+                    timed(writes, lambda: lb.submit("other", f"m{len(writes) % 100}", 1))
             print(f"{name}: {perf_counter() - start:.1f} s")
-            for line in (
+            for what, times in (
                 ("lock, of the processor", lock.times),
                 ("reads", reads),
                 ("writes", writes),
             ):
-                print(" ", _line(*line))
+                print(" ", line(what, times))
 
         measure("quiet", lambda count: count < QUIET)
         clock.advance(9 * HOUR_MS)
-        with _repeating(pace):
+        with repeating(pace):
             measure(f"{boards:,} boards closed and sealed", lambda _: busy())
 
 
