@@ -136,7 +136,7 @@ class Season:
         random = self.random
         self._write()
         self.receiver.moods.extend(random.choices(MOODS, k=random.randrange(3)))
-        self.server.advance(DAY_MS // 2 + random.randrange(1, HOUR_MS))  # past midnight
+        self.server.advance(DAY_MS // 2 + HOUR_MS // 2 + random.randrange(HOUR_MS))
         if kind in SERVER:
             self._kill_server(kind, random.randint(1, SERVER[kind]))
         with self.server.boards() as lb:
