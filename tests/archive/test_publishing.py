@@ -55,6 +55,8 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
     assert table.find("uid/month/2026-11//m0000/other/0") is None
     assert table.open_on("uid")
     assert table.publish_share()
+    assert table.page(PayoutFilter("another"), 0, (0, 0), 9) == []
+    assert table.publish_share()  # a query about another board does not wait for these
     rows = listed(table)
     assert [row.id for row in rows] == [identity(number) for number in range(COUNT)]
     assert {(row.made_ms, row.due_ms) for row in rows} == {(7_000, 8_000)}

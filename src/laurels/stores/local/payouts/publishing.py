@@ -35,6 +35,12 @@ FIND_PENDING = (
 )
 """Selects a payout of a published revision that is not visible yet."""
 
+_OF_BOARD = (
+    "SELECT 1 FROM publishing WHERE EXISTS (SELECT 1 FROM payout WHERE payout.uid = publishing.uid "
+    "AND payout.window = publishing.window AND payout.instance = publishing.instance "
+    "AND payout.revision = publishing.revision AND payout.board = ?)"
+)
+
 Revision = tuple[str, str, int, int]
 """The uid of a board, a window, the instance of a period, and a revision of it."""
 
@@ -75,6 +81,10 @@ class Publishing:
                 self._share(connection, row[:4], *row[4:])
         self._is_pending = None
         return row is not None
+
+    def concerns(self, board: str) -> bool:
+        """Return whether payouts of a board with this name are not visible yet."""
+        return self.is_pending and bool(self._file.rows(_OF_BOARD, (board,)))
 
     def forget_after(
         self, connection: Connection, period: tuple[str, str, int], newest: int

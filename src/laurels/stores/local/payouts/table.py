@@ -214,7 +214,8 @@ class PayoutTable:
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, PayoutRow]]:
-        self.publish_all()
+        if self._publishing.concerns(wanted.board):
+            self.publish_all()
         conditions = ["published", "board = :board"]
         for name in ("window", "period", "member"):
             if getattr(wanted, name) is not None:
