@@ -23,7 +23,7 @@ cdef uint32_t[8] FIRST = [
 ]
 
 
-cdef inline uint32_t turned(uint32_t word, int bits) noexcept nogil:
+cdef inline uint32_t rotated(uint32_t word, int bits) noexcept nogil:
     """Rotate a word to the right."""
     return word >> bits | word << 32 - bits
 
@@ -36,10 +36,10 @@ cdef inline void do_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint3
                           uint32_t g, uint32_t *h, uint32_t added) noexcept nogil:
     """Do a round, which changes two of the eight variables. The caller passes them in another order
     each time, in place of moving their values."""
-    cdef uint32_t first = h[0] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + added
+    cdef uint32_t first = h[0] + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + added
     first += g ^ e & (f ^ g)
     d[0] += first
-    h[0] = first + (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + (a & b | c & (a | b))
+    h[0] = first + (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + (a & b | c & (a | b))
 
 
 cdef void compress(uint32_t *state, const uint8_t *block) noexcept nogil:
@@ -52,8 +52,8 @@ cdef void compress(uint32_t *state, const uint8_t *block) noexcept nogil:
     for i in range(16):
         w[i] = big_endian(block + 4 * i)
     for i in range(16, 64):
-        first = turned(w[i - 15], 7) ^ turned(w[i - 15], 18) ^ w[i - 15] >> 3
-        second = turned(w[i - 2], 17) ^ turned(w[i - 2], 19) ^ w[i - 2] >> 10
+        first = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ w[i - 15] >> 3
+        second = rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^ w[i - 2] >> 10
         w[i] = w[i - 16] + first + w[i - 7] + second
     for i in range(0, 64, 8):
         do_round(a, b, c, &d, e, f, g, &h, ROUND[i] + w[i])
