@@ -14,12 +14,20 @@ import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.fold import Fold
 from laurels.core.index import Section
-from laurels.stores.local.index import copying
+from laurels.stores.local.index import copying, touched
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.index.sections import IDS, ROWS, Rows
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
+
+
+@pytest.fixture(params=["a set", "flags"], autouse=True)
+def _touched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the ids of touched members in a set or as flags."""
+    if request.param == "flags":
+        monkeypatch.setattr(touched, "FEW", copying.MAX_LEFT)
+        monkeypatch.setattr(touched, "SET_BYTES", 10**9)
 
 
 class Store:

@@ -53,6 +53,7 @@ from .sections import (
     Stored,
     Structure,
 )
+from .touched import TouchedIds
 
 CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
@@ -72,7 +73,7 @@ class Touched(Struct):
     """The parts of a scope that writes have touched since it was copied: members, structures and,
     in the scope of all events, the members with new data."""
 
-    ids: set[int] = msgspec.field(default_factory=set)
+    ids: TouchedIds = msgspec.field(default_factory=TouchedIds)
     structures: set[Structure] = msgspec.field(default_factory=set)
     data: dict[bytes, None] = msgspec.field(default_factory=dict)
 
@@ -119,7 +120,7 @@ class Copying:
         scope's list of structures may have changed."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
-        touched.ids.update(ids)
+        touched.ids.update(ids, len(self._roster))
         touched.structures.update(structures)
 
     def touch_data(self, board: int, member: bytes) -> None:
@@ -180,7 +181,8 @@ class Copying:
         if any(unit not in self._followed_units for unit in self._touched):
             return False
         rows = self._rows_again + sum(
-            len(each.ids) * len(each.structures) + len(each.data) for each in self._touched.values()
+            each.ids.least * len(each.structures) + len(each.data)
+            for each in self._touched.values()
         )
         unnamed = len(self._roster) - self._named_count
         return len(self._touched) < MAX_LEFT and rows < MAX_LEFT and unnamed < MAX_LEFT
@@ -289,7 +291,7 @@ class Copying:
             start = ranking.bound(key, last, right=True)
 
     def _rows_of_members(
-        self, structure: Structure, ids: set[int]
+        self, structure: Structure, ids: TouchedIds
     ) -> Iterator[tuple[Section, int]]:
         """Yield the current rows of members in a structure."""
         number = self._numbers[structure]
