@@ -141,6 +141,12 @@ def kept() -> Iterator[Served]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def own(kept: Served) -> Boards:
+    """Boards of the server with keys; all tests that use it create boards of different names."""
+    return Boards(kept.url, ADMIN_KEY, signs_in=False)
+
+
 def bearer(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}", **JSON}
 
@@ -154,12 +160,11 @@ def key_of(served: Served, name: str, scope: str, boards: list[str]) -> str:
 
 @pytest.mark.parametrize(("scope", "count"), [("read", 0), ("write", 1), ("admin", 1)])
 def test_the_form_is_shown_only_with_permission_to_submit(
-    kept: Served, open_page: Open, scope: str, count: int
+    kept: Served, own: Boards, open_page: Open, scope: str, count: int
 ) -> None:
-    boards = Boards(kept.url, ADMIN_KEY, signs_in=False)
-    board = boards.made([("alice", 120)])
+    board = own.made([("alice", 120)])
     key = key_of(kept, f"form-{scope}", scope, [board])
-    page = open_page(boards.address(board)).page
+    page = open_page(own.address(board)).page
     page.get_by_label("Key").fill(key)
     page.get_by_role("button", name="Continue").click()
     is_live(page)
@@ -218,3 +223,63 @@ def test_a_list_continues_after_its_live_part(boards: Boards, open_page: Open) -
     expect(rows.first.locator("a")).to_have_text("m00001")
     expect(more).to_be_hidden()
     watched.ensure_clean()
+
+
+def submission_token(kept: Served, board: str, **fields: object) -> str:
+    body = {"boards": [board], "member": "a\nb\r\nc", **fields}
+    answer = httpx.post(f"{kept.url}/v1/tokens", json=body, headers=bearer(ADMIN_KEY))
+    token: str = answer.raise_for_status().json()["token"]
+    return token
+
+
+def test_a_token_of_one_member_submits_on_the_page(
+    kept: Served, own: Boards, open_page: Open
+) -> None:
+    """The member has line breaks, which an input would remove."""
+    board = own.made([("alice", 120), ("abc", 7)])
+    watched = open_page(f"{kept.url}/#key={submission_token(kept, board)}")
+    page = watched.page
+    expect(page.locator("h1")).to_contain_text("Submit for")
+    page.get_by_role("link", name=board).click()
+    expect(page.get_by_text("the list is not shown")).to_be_visible()
+    page.get_by_label("Value").fill("200")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".notice.good")).to_contain_text("Rank#1")
+    expect(page.locator(".notice.good")).to_contain_text("Score200")
+    listed = httpx.get(f"{kept.url}/v1/boards/{board}/top", headers=bearer(ADMIN_KEY)).json()
+    assert [each["member"] for each in listed["entries"]] == ["a\nb\r\nc", "alice", "abc"]
+    page.goto(own.address(board, member="alice"))
+    expect(page.get_by_label("Value")).to_be_visible()
+
+
+def test_the_page_shows_what_a_token_of_one_member_may_not(
+    kept: Served, own: Boards, open_page: Open
+) -> None:
+    columns = [{"name": "level"}, {"name": "wins"}]
+    board = own.made([], columns=columns, title="x")
+    token = submission_token(kept, board, max=10)
+    page = open_page(f"{kept.url}/#key={token}").page
+    page.goto(own.address(board))
+    page.get_by_label("Value").fill("3, 11")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".notice.bad")).to_contain_text("permits values from")
+    page.get_by_label("Value").fill("3, 10")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".notice.good")).to_contain_text("Score3, 10")
+
+
+def test_a_label_with_line_breaks_is_submitted_as_it_is(
+    kept: Served, own: Boards, open_page: Open
+) -> None:
+    board = own.made([], scopes=[[], ["room"]])
+    page = open_page(f"{kept.url}/#key={ADMIN_KEY}").page
+    page.goto(own.address(board, labels="room=a%0Ab"))
+    expect(page.get_by_label("Label room")).to_have_value("ab")
+    page.get_by_label("Member", exact=True).fill("alice")
+    page.get_by_label("Value").fill("5")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".notice.good")).to_contain_text("Counted: alice")
+    listed = httpx.get(
+        f"{kept.url}/v1/boards/{board}/scopes?labels=room", headers=bearer(ADMIN_KEY)
+    )
+    assert listed.json()["scopes"] == [{"room": "a\nb"}]

@@ -1,7 +1,7 @@
 // The view of a board: the live top of a window, or the final standings of a past period.
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
-import { me } from "./caller.js";
+import { callerAnd } from "./caller.js";
 import { el, setText } from "./dom.js";
 import { grouped } from "./exact.js";
 import { findForm } from "./find.js";
@@ -13,6 +13,7 @@ import { Winners, prizesIn, prizeBands } from "./prizes.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeForm, scopeIn, scopeList, scopeText } from "./scopes.js";
 import { storyOf } from "./story.js";
+import { submissionView } from "./submission.js";
 import { submitForm } from "./submit.js";
 import { instantText, linkTo, titleOf, windowsOf } from "./windows.js";
 
@@ -22,7 +23,8 @@ const STATE_MS = 5000;
 const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", past: "Past period" };
 
 export async function boardView(route, signal) {
-  const [board, caller] = await Promise.all([ask(boardPath(route.board), { signal }), me(signal)]);
+  const [caller, board] = await callerAnd(() => ask(boardPath(route.board), { signal }), signal);
+  if (caller.member !== null) return submissionView(route.board, caller, signal);
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
   const scope = scopeIn(board, route.query);
@@ -127,7 +129,7 @@ class BoardView {
           this.empty,
           this.more,
         ),
-        this.caller.maySubmit ? submitForm(board, scope, window.name, this.caller.member, this.signal) : null,
+        this.caller.maySubmit ? submitForm(board, scope, window.name, this.signal) : null,
       ),
       this.caller.administers ? this.administration(windows) : null,
     ].flat();

@@ -1,16 +1,19 @@
 // The list of boards.
 
 import { ask, boardPath, url } from "./api.js";
+import { callerAnd } from "./caller.js";
 import { el, field, memberName } from "./dom.js";
 import { grouped, scoreText } from "./exact.js";
 import { queryOf, scopeIn } from "./scopes.js";
+import { submissionBoardsView } from "./submission.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
 
 const SEARCHED_FROM = 7;
 const MOST_SHOWN = 120;
 
 export async function boardsView(_route, signal) {
-  const boards = await ask("/v1/boards", { signal });
+  const [caller, boards] = await callerAnd(() => ask("/v1/boards", { signal }), signal);
+  if (caller.member !== null) return submissionBoardsView(caller);
   const list = el("ul", { class: "cards" });
   const rest = el("p", { class: "muted", role: "status" });
   const watcher = leaderWatcher(signal);

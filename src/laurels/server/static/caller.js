@@ -3,10 +3,19 @@
 import { ask } from "./api.js";
 
 /**
- * The caller: `maySubmit`, and `member` if it may submit for that member only; `administers`: whether
- * it may see payouts, reasons and hidden members, and may moderate.
+ * The caller: `maySubmit`; `member` if it is a token that only submits for this member, and reads
+ * nothing; `boards`, the patterns of the boards it may use, null for all; `administers`: whether it
+ * may see payouts, reasons and hidden members, and may moderate.
  */
-export async function me(signal) {
-  const caller = await ask("/v1/me", { signal });
-  return { maySubmit: caller.scope !== "read", member: caller.member, administers: caller.scope === "admin" };
+async function me(signal) {
+  const { scope, member, boards } = await ask("/v1/me", { signal });
+  return { maySubmit: scope !== "read", member, boards, administers: scope === "admin" };
+}
+
+/** Returns the caller and the answer to `question`, which is null if the caller may read nothing. */
+export async function callerAnd(question, signal) {
+  const answer = question();
+  answer.catch(() => {}); // it is awaited below, unless the caller is refused first
+  const caller = await me(signal);
+  return [caller, caller.member === null ? await answer : null];
 }

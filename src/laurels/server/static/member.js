@@ -2,12 +2,13 @@
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
-import { me } from "./caller.js";
+import { callerAnd } from "./caller.js";
 import { el, memberName, setText } from "./dom.js";
 import { estimateText, gapText, grouped, isZero, scoreText, signed, topPercent } from "./exact.js";
 import { memberModeration } from "./moderation.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
+import { submissionView } from "./submission.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
 
 const AIM = 10;
@@ -17,7 +18,8 @@ const NEIGHBOURS_MS = 5000;
 const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", absent: "Not ranked" };
 
 export async function memberView(route, signal) {
-  const [board, caller] = await Promise.all([ask(boardPath(route.board), { signal }), me(signal)]);
+  const [caller, board] = await callerAnd(() => ask(boardPath(route.board), { signal }), signal);
+  if (caller.member !== null) return submissionView(route.board, caller, signal);
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
   const scope = scopeIn(board, route.query);

@@ -11,26 +11,22 @@ const STATUS = {
   duplicate: "Already counted before",
 };
 
-/**
- * Creates the form for a board. Receipts have scores and ranks in `window` and the scope. With
- * `member`, the form submits only for that member.
- */
-export function submitForm(board, scope, window, member, signal) {
+/** Creates the form for a board. Receipts have scores and ranks in `window` and the scope. */
+export function submitForm(board, scope, window, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const query = { window, scope: isScoped(board) && !scope.by ? String(scope.labels) : null };
-  const send = sender(board, query, signal);
+  const send = sender(board.name, query, signal);
+  const submit = (event) =>
+    submitted(event, result, async (fields) => {
+      const values = fields.getAll("value").map((value) => value.trim());
+      const receipt = await send(fields.get("member"), values.length > 1 ? values : values[0], labelsIn(fields, scope));
+      return receiptNode(receipt, (score) => scoreText(score, board.columns));
+    });
   const form = el(
     "form",
-    { class: "panel", "aria-labelledby": "submit-title", onsubmit: (event) => submit(event, send, board, result) },
+    { class: "panel", "aria-labelledby": "submit-title", onsubmit: submit },
     el("h2", { id: "submit-title" }, "Submit a score"),
-    field("Member", {
-      name: "member",
-      required: true,
-      spellcheck: "false",
-      value: member,
-      readonly: member !== null,
-      "data-focus": "submit",
-    }),
+    field("Member", { name: "member", required: true, spellcheck: "false", "data-focus": "submit" }),
     board.columns.map((column) =>
       field(valueLabel(column), { name: "value", required: true, inputmode: "decimal", placeholder: example(column) }),
     ),
@@ -47,9 +43,15 @@ function labelField(label, scope) {
 }
 
 /** Returns the labels in the fields of the form; none if all are empty. */
-function labelsIn(fields) {
+function labelsIn(fields, scope) {
   const filled = [...fields].filter(([name, value]) => name.startsWith("label ") && value);
-  return filled.length ? Object.fromEntries(filled.map(([name, value]) => [name.slice("label ".length), value])) : undefined;
+  const labels = filled.map(([name, value]) => [name.slice("label ".length), value]);
+  return filled.length ? Object.fromEntries(labels.map(([label, value]) => [label, asGiven(value, scope.values?.[label])])) : undefined;
+}
+
+/** Returns the value that a field was given, if it still has it: an input removes line breaks. */
+function asGiven(value, given) {
+  return given?.replace(/[\r\n]/g, "") === value ? given : value;
 }
 
 function valueLabel(column) {
@@ -63,17 +65,17 @@ function example(column) {
 }
 
 /**
- * Sends an event with a unique id. Without an answer it is sent again with the same id, so it
+ * Returns a function that sends an event with a unique id. Without an answer it is sent again with the same id, so it
  * counts once.
  */
-function sender(board, query, signal) {
+export function sender(board, query, signal) {
   let unanswered = null;
   return async (member, value, labels) => {
     const content = JSON.stringify([member, value, labels]);
     if (unanswered?.content !== content) unanswered = { content, id: newId() };
     const body = { member, value, id: unanswered.id, labels };
     try {
-      const receipt = await ask(url(boardPath(board.name, "scores"), query), { body, signal });
+      const receipt = await ask(url(boardPath(board, "scores"), query), { body, signal });
       unanswered = null;
       return receipt;
     } catch (error) {
@@ -88,17 +90,14 @@ function newId() {
   return `page-${Array.from(numbers, (number) => number.toString(36)).join("-")}`;
 }
 
-async function submit(event, send, board, result) {
+/** Carries out `send` for the fields of a form, and shows what it returns, or its error, in `result`. */
+export async function submitted(event, result, send) {
   event.preventDefault();
   const form = event.target;
   const button = form.querySelector("button");
-  const fields = new FormData(form);
-  const values = fields.getAll("value").map((value) => value.trim());
   button.disabled = true;
   try {
-    const value = values.length > 1 ? values : values[0];
-    const receipt = await send(fields.get("member"), value, labelsIn(fields));
-    result.replaceChildren(receiptNode(receipt, board));
+    result.replaceChildren(await send(new FormData(form)));
     for (const input of form.querySelectorAll("[name=value]")) input.value = "";
   } catch (error) {
     if (error.name !== "AbortError") result.replaceChildren(problemNotice(error));
@@ -108,8 +107,8 @@ async function submit(event, send, board, result) {
   }
 }
 
-function receiptNode(receipt, board) {
-  const text = (score) => scoreText(score, board.columns);
+/** Shows a receipt; `text` formats its scores. */
+export function receiptNode(receipt, text) {
   return el(
     "div",
     { class: "notice good" },
