@@ -477,7 +477,8 @@ def test_a_board_without_changes_may_follow(target: Lines | Stream) -> None:
 
 
 def test_the_store_may_be_down_when_the_end_is_reported(target: Lines | Stream) -> None:
-    """The position is reported again, or the deletion is sent again, but never left out."""
+    """If the store is down after the deletion was sent, the sink reports its position later. The
+    target gets the deletion once."""
 
     async def play() -> None:
         async with opened() as lb:

@@ -47,7 +47,8 @@ def test_a_receiver_has_each_payout_once_after_kills(tmp_path: Path, scaled: Sca
             receiver.answers = [each for each in random_answers if each[0] != 200]
             lines = random.randint(2, 16)
             now_ms = run_until_killed(tmp_path / "b", receiver.url, now_ms, seed, lines)
-            # after its last line, the sender may have moved its clock on by another day
+            # the killed process may have advanced its clock by a day after the last line that it
+            # printed
             now_ms += 2 * DAY_MS
         receiver.answers = []
 

@@ -237,8 +237,8 @@ def test_a_process_that_was_paused_for_longer_than_its_lease_changes_nothing(
 
 
 def _interleaved(one: laurels.Leaderboards, other: laurels.Leaderboards) -> Any:
-    """Return a `Ledger.write` that lets another process seal everything, as if the lease of the
-    first one had ended, before the second transaction of the first one."""
+    """Return a replacement for `Ledger.write`. Before the second transaction of `one`, it ends the
+    lease of `one` and lets `other` seal everything."""
     write, calls = ledgers.Ledger.write, count(1)
 
     async def interleaved(self: Any, work: Any) -> Any:

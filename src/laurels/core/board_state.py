@@ -40,23 +40,30 @@ class RunningPlan(Struct, frozen=True):
 
 
 class BoardState(Struct):
-    """The state of a board. `number` identifies the board for ever, whereas a name may be used
-    again.
+    """The state of a board.
 
-    `now_ms` is the latest time of the board's records; in event time this is the latest `at` of its
-    events. `floors` has, by window, the start of the oldest period that can still be kept,
-    `positions` the position of each import. `due_ms` is the next end of a period or step. `changes`
-    counts the records folded by this process. `generation` counts the boundaries and definitions
-    that scopes have to follow; a scope with another generation is stale. `refreshed` has the state
-    of each refreshed window with events. On a board with a label replica, the rankings by a label
-    are refreshed separately, and `refreshed_by` has their state, by window. `views` caches the
-    views that queries prepare, `running` the plan of events that happen now. `sequence` and `tag`
-    are those of the newest block of changes, 0 without one; `uid` stays the same when the board is
-    moved to another store. `hidden` are the hidden members. `closing` has the closed periods of
-    each window that closes periods or has closed some; `final_ms` is the first instant at which a
-    period may be due to be closed. On an index server `closings` is the number of changes of the
-    closed periods that this process knows, negative if it has not read them. `excluded` caches the
-    members that are hidden in closed periods.
+    - `number`: identifies the board for ever, whereas a name may be used again.
+    - `uid`: stays the same when the board is moved to another store.
+    - `now_ms`: the latest time of the board's records; in event time, the latest `at` of its
+      events.
+    - `floors`: by window, the start of the oldest period that can still be kept.
+    - `positions`: the position of each import.
+    - `due_ms`: the next end of a period or step.
+    - `changes`: the number of records folded by this process.
+    - `generation`: the number of boundaries and definitions that scopes have to follow; a scope
+      with another generation is stale.
+    - `refreshed`: the state of each refreshed window with events.
+    - `refreshed_by`: the same for the rankings by a label, which are refreshed separately on a
+      board with a label replica.
+    - `views`: a cache of the views that queries prepare.
+    - `running`: the plan of events that happen now.
+    - `sequence`, `tag`: those of the newest block of changes, 0 without one.
+    - `closing`: the closed periods of each window that closes periods or has closed some.
+    - `final_ms`: the first instant at which a period may be due to be closed.
+    - `closings`: on an index server, the number of changes of the closed periods that this process
+      knows; negative if it has not read them.
+    - `hidden`: the hidden members.
+    - `excluded`: a cache of the members that are hidden in closed periods.
     """
 
     number: int

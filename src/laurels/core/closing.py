@@ -263,8 +263,9 @@ def state_of(
 
 
 def is_archived(board: ClosingBoard, window: Window, instance: int, now_ms: int) -> bool:
-    """Return whether the archive, and not the index, answers queries about a period: whether it is
-    sealed, and has been corrected, has lost a member in memory, or is no longer in the index."""
+    """Return whether the archive, and not the index, answers queries about a period. It does if the
+    period is sealed, and was corrected, has lost a member in the index, or is no longer in the
+    index."""
     closing = board.closing.get(window.name)
     sealed = None if closing is None else closing.sealed.get(instance)
     if sealed is None:

@@ -37,7 +37,7 @@ Node = tuple[int, int]
 class Salts:
     """The salts of one ranking's entries, by position.
 
-    `secrets` has the secrets of some nodes of the tree; it is the root alone unless salts were
+    `secrets` has the secrets of some nodes of the tree; this is only the root, unless salts were
     forgotten.
     """
 
@@ -123,8 +123,8 @@ def hashes_from(
     salts: Salts, start: int, entries: EntryColumns, erased: Sequence[ErasedEntry] = ()
 ) -> bytes:
     """Return the hashes of the entries of a ranking from position `start` on, 32 bytes each. For
-    entries that were erased, in ascending order of their positions, they are the hashes that the
-    entries had."""
+    the entries in `erased`, which are in ascending order of their positions, these are the hashes
+    from before they were erased."""
     stop = start + len(entries)
     joined = salts.joined(start, stop)
     hashes = entry_hashes(joined, entries.words, entries.members, entries.lengths)

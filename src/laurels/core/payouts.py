@@ -323,7 +323,7 @@ def _missing(final: Sequence[PayoutRow], want: Owed | None) -> Added | None:
 
 
 def _is(row: PayoutRow, added: Added) -> bool:
-    """Return whether a pending payout is the one to be added."""
+    """Return whether a pending payout has the same content as one to be added."""
     return (row.units, row.data, row.corrects, row.withdrawn) == (
         added.owed.units,
         added.owed.data,

@@ -33,15 +33,18 @@ LATE, NO_SCOPE = -1, -2
 class Plan(Struct, frozen=True, dict=True):
     """The targets of the events of one batch.
 
-    `routes` has one item for each ranking spec of the board (`specs`), in the same order. The item
-    is an index into `targets` for all events, or one index for each event. The index is LATE if the
-    window refuses the event, and NO_SCOPE if the event lacks the labels. `rolling` has, in the same
-    order, the state of each rolling window for the scope of all events, and None for a window of
-    another kind. `late` has the indexes of the events that are refused as late in every ranking for
-    which they have the labels. `outside` has the indexes of those late events that are before the
-    start or after the end of the board, which takes events from `starts_ms` to just before
-    `ends_ms`. `all_window` is the index in `routes` of the window `all` in the scope of all events,
-    -1 without such a window.
+    - `specs`: the ranking specs of the board.
+    - `routes`: one item for each ranking spec, in the same order. The item is an index into
+      `targets` for all events, or one index for each event. The index is LATE if the window refuses
+      the event, and NO_SCOPE if the event lacks the labels.
+    - `rolling`: in the same order, the state of each rolling window for the scope of all events,
+      and None for a window of another kind.
+    - `late`: the indexes of the events that are refused as late in every ranking for which they
+      have the labels.
+    - `outside`: the indexes of those late events that are before the start or after the end of the
+      board, which takes events from `starts_ms` to just before `ends_ms`.
+    - `all_window`: the index in `routes` of the window `all` in the scope of all events, -1 without
+      such a window.
     """
 
     specs: tuple[RankingSpec, ...]

@@ -104,17 +104,23 @@ class Walk(Struct, frozen=True):
 
 class ReadRequest(Struct, frozen=True, gc=False):
     """A request for one ranking: the positions of anchors, the entries of spans, and the positions
-    and ranks of `members`. With `ranks` only the ranks of `members` are needed. With `data` the
-    data of all members in the result is returned, too. With `tally` only `members` are looked up,
-    in the tally of the step that the key names; a member with a cell there has position 0. With
-    `scopes` the request only lists the scopes of the board that have members. With `whole` the
-    result has all stored words of the requested members, not only the words that decide the order.
-    With a `head` spans end at that position, as if the ranking had no further entries. With `zeros`
-    the result is that of the ranking without the entries whose score is 0, with `hidden` it is that
-    without the hidden members. With a `walk` the request only reads members in any order, into a
-    slice with all stored words. With a `revision` that revision of a sealed period is read,
-    otherwise the newest one. With `sealed` and a `revision` the request only reads pieces of a
-    sealed period, of all scopes."""
+    and ranks of `members`.
+
+    - `ranks`: only the ranks of `members` are needed.
+    - `data`: the data of all members in the result is returned, too.
+    - `tally`: only `members` are looked up, in the tally of the step that the key names; a member
+      with a cell there has position 0.
+    - `scopes`: the request only lists the scopes of the board that have members.
+    - `whole`: the result has all stored words of the requested members, not only the words that
+      decide the order.
+    - `head`: spans end at this position, as if the ranking had no further entries.
+    - `zeros`: the result is that of the ranking without the entries whose score is 0.
+    - `hidden`: the result is that of the ranking without the hidden members.
+    - `walk`: the request only reads members in any order, into a slice with all stored words.
+    - `revision`: the revision of a sealed period to read; None for the newest one.
+    - `sealed`: with a `revision`, the request only reads pieces of the sealed period, of all
+      scopes.
+    """
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -136,17 +142,21 @@ class ReadRequest(Struct, frozen=True, gc=False):
 class ReadResult(Struct, frozen=True, gc=False):
     """The result of a request: the size of the ranking, positions of anchors, slices of spans.
 
-    `data` has the members' data for each slice, then for the requested members. It is None if no
-    data was requested. If only `ranks` were requested, an index may leave everything else empty.
+    If only `ranks` were requested, an index may leave everything else empty.
 
-    On a board with a head, an index that does not order all members knows only the first `certain`
-    positions, and spans end there. `certain` is None if all positions are known. The returned
-    position of an anchor beyond the certain positions is some number from `certain` to `total`. If
-    there are `highs`, these are the greatest possible positions of the anchors, and `positions` are
-    the least possible ones. `grid_age` is the number of changes since the bounds of estimates were
-    as narrow as possible; it is None if nothing is estimated. `walked` is the text with which the
-    next request continues a walk, empty at the end of the walk. Positions and ranks in the slice of
-    a walk have no meaning. `sealed` are the pieces of a sealed period.
+    - `data`: the members' data for each slice, then for the requested members. None if no data was
+      requested.
+    - `certain`: on a board with a head, an index that does not order all members knows only this
+      many of the first positions, and spans end there. None if all positions are known. The
+      returned position of an anchor beyond the certain positions is some number from `certain` to
+      `total`.
+    - `highs`: the greatest possible positions of the anchors; `positions` are then the least
+      possible ones.
+    - `grid_age`: the number of changes since the bounds of estimates were as narrow as possible.
+      None if nothing is estimated.
+    - `walked`: the text with which the next request continues a walk, empty at the end of the walk.
+      Positions and ranks in the slice of a walk have no meaning.
+    - `sealed`: the pieces of a sealed period.
     """
 
     total: int

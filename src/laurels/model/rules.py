@@ -60,18 +60,24 @@ class RankingSpec(NamedTuple):
 class Rules(Struct, frozen=True, dict=True):
     """How a board counts and ranks.
 
-    `tie` is 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member id
-    alone decides. `windows` are in the order of the definition, by name; the first is the default
-    of queries. `scopes` are tuples of label names, each sorted: an event is counted in every scope
-    for which it has all labels; the values of the labels in `rank_by` are ranked as well. An event
-    with a label that is in neither is refused, or with `ignores_labels` counted without that label.
-    `shards` is the number of shards into which an index server divides the members. Changes are
-    kept for `changes_ms` (0: none are), at most `changes_max` of them. Only the first `head`
-    positions are listed (0: all). With `hide_zero` members whose score is 0 are not ranked. The end
-    of a period waits at most `close_wait_ms` for sources that lag. Only events from `starts_ms` to
-    just before `ends_ms` are counted. At `gone_ms` the board is removed. An answer of an index
-    server may be repeated for `max_age_ms`. `closing` has the windows whose periods are closed and
-    archived, by name.
+    - `tie`: 1 if the earlier of equal scores ranks higher, -1 if the later does, 0 if the member id
+      alone decides.
+    - `windows`: by name, in the order of the definition; the first is the default of queries.
+    - `scopes`: tuples of label names, each sorted; an event is counted in every scope for which it
+      has all labels.
+    - `rank_by`: the labels whose values are ranked as well.
+    - `ignores_labels`: whether an event with a label that is neither in `scopes` nor in `rank_by`
+      is counted without that label, instead of being refused.
+    - `shards`: the number of shards into which an index server divides the members.
+    - `changes_ms`, `changes_max`: how long changes are kept (0: none are), and at most how many of
+      them.
+    - `head`: only this many of the first positions are listed (0: all).
+    - `hide_zero`: whether members whose score is 0 are left out of rankings.
+    - `close_wait_ms`: how long the end of a period waits, at most, for sources that lag.
+    - `starts_ms`, `ends_ms`: only events from `starts_ms` to just before `ends_ms` are counted.
+    - `gone_ms`: when the board is removed.
+    - `max_age_ms`: for how long an answer of an index server may be repeated.
+    - `closing`: by name, the windows whose periods are closed and archived.
     """
 
     columns: tuple[ColumnRule, ...]

@@ -179,7 +179,8 @@ class AnswerSource(Protocol):
         otherwise JSON. The answer is not below `floor`."""
 
     def keeps(self, board: str) -> bool:
-        """Return whether answers about a board may be out of date. Only then are floors needed."""
+        """Return whether answers about a board may be cached. Only then can they be out of date,
+        and need floors."""
 
     def moment(self) -> int:
         """Return a number that is greater than those of all earlier calls. These numbers order the

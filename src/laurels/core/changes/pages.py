@@ -269,8 +269,9 @@ def ensure_cursor(
 
 
 def place_at(edge: Edge, floor: BlockPlace, newest: BlockPlace) -> BlockPlace:
-    """Return the place in the shard with the last change of a board at which a cursor without
-    places stands: before the oldest kept block, or before the newest block."""
+    """Return the place of a cursor that names an edge of the changes instead of places, in the
+    shard with the last change of the board: before the oldest kept block, or before the newest
+    block for "last"."""
     if edge == "last" and newest.sequence > floor.sequence:
         return BlockPlace(newest.sequence - 1, UNKNOWN_TAG)
     return floor

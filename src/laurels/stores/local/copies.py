@@ -74,7 +74,7 @@ class LocalCopies:
         return TrackedLocalBoard(self._store, board, owner)
 
     def unblock(self, board: str, owner: str) -> bool:
-        """End tracking. A process that was killed has left nothing behind."""
+        """End tracking. If the process that tracked was killed, its tracking has ended with it."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             return fold.index.untrack(fold.named(board).number, owner)

@@ -149,7 +149,8 @@ class ServerCopies:
             await catalog.closings.load(state)
             await catalog.closings.find_open(state)
         positions = await catalog.index.positions(opened)
-        for source in positions:  # fails if the shards have different positions; a copy has one
+        # fails if the shards have different positions, since a copy has only one
+        for source in positions:
             await catalog.index.position(opened, source)
         return origin_of(
             state,

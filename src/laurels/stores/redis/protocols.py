@@ -167,8 +167,8 @@ class RemoteIndex(Protocol):
         version: int,
         recorded: Sequence[WriteBlock],
     ) -> None:
-        """Store that the board leaves out the members of a version of the list of those that are
-        hidden on all boards. Raises DefinitionOutdated if the versions in `stored` have changed."""
+        """Store up to which version the board follows the list of members that are hidden on all
+        boards. Raises DefinitionOutdated if the versions in `stored` have changed."""
 
     async def hidings(self, board: Opened) -> StoredHidings:
         """Return the hidden members of a board."""
@@ -343,9 +343,8 @@ class ShardIndex(RemoteIndex, Protocol):
         recorded: Sequence[WriteBlock],
         elsewhere: Collection[WriteBlock] = (),
     ) -> None:
-        """Store in the first shard that the board leaves out the members of a version of the list
-        of those that are hidden on all boards. The blocks in `elsewhere` have to be recorded by
-        other shards."""
+        """Store in the first shard up to which version the board follows the list of members that
+        are hidden on all boards. The blocks in `elsewhere` have to be recorded by other shards."""
 
     async def record_hidden(self, board: Opened, id: int, recorded: WriteBlock) -> None:
         """Record in the shard of a member that it was hidden or shown. Repeating it has no
@@ -355,8 +354,8 @@ class ShardIndex(RemoteIndex, Protocol):
         """Remove from the first shard a block that another shard has recorded."""
 
     async def wake_heads(self, board: Opened) -> None:
-        """Let the passes look at all rankings with a head, since the number of hidden members has
-        changed."""
+        """Mark all rankings with a head for the next passes. Called when the number of hidden
+        members has changed, since more entries may have to be listed in order."""
 
     async def read_changes(
         self, board: Opened, after: int, limit: int, *, deleted: bool = False

@@ -114,10 +114,10 @@ class Applied(Struct, frozen=True):
 
 
 class StoredHidings(Struct, frozen=True):
-    """The hidden members of a board as stored: the version of its own ones (`own`), the version of
-    the list of members hidden on all boards that the board leaves out, and its own hidings.
-    `unrecorded` are changes of these that the shards of the members still have to record, by their
-    ids."""
+    """The hidden members of a board as stored: the version of its own ones (`own`), the version up
+    to which it follows the list of members that are hidden on all boards (`everywhere`), and its
+    own hidings. `unrecorded` are changes of these that the shards of the members still have to
+    record, by their ids."""
 
     own: int
     everywhere: int
@@ -137,10 +137,10 @@ class ShardChanges(Struct, frozen=True):
 
 
 class StoredClosings(Struct, frozen=True):
-    """The closed and sealed periods of a board, as stored after `changes` changes of them: their
-    records by window and instance. `recorded` has, by window, the instance up to which periods need
-    no further record of their closing; `trimmed` has the newest instance whose record was
-    removed."""
+    """The closed and sealed periods of a board, as they are stored: their records by window and
+    instance. `changes` is the number of their changes so far. `recorded` has, by window, the
+    instance up to which periods need no further record of their closing; `trimmed` has the newest
+    instance whose record was removed."""
 
     changes: int
     records: dict[tuple[str, int], ClosedPeriod | SealedPeriod]

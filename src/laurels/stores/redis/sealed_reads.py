@@ -58,8 +58,9 @@ async def read_sealed(
     requests: Sequence[ReadRequest],
     revisions: Mapping[PeriodPlace, int],
 ) -> list[ReadResult]:
-    """Answer requests about sealed periods. The ledger does not have the entries that the rankings
-    left out at the closing. Raises ArchiveDamaged, LedgerUnavailable."""
+    """Answer requests about sealed periods. The hidden members and the scores of 0 that a ranking
+    left out at its closing are not in the ledger, so requests need not leave them out. Raises
+    ArchiveDamaged, LedgerUnavailable."""
     plain = [replace(request, zeros=None, hidden=None) for request in requests]
 
     def read(connection: Any) -> list[ReadResult]:

@@ -271,7 +271,7 @@ class Mover:
     def _settle_later(self, board: str) -> None:
         """Settle a move after the reads that had begun in the old store have ended."""
         self._stopping.wait(self.linger_seconds)
-        with suppress(LaurelsError):  # `recover` does it at the next start
+        with suppress(LaurelsError):  # `recover` settles the move at the next start
             self._settle(board)
 
     def _settle(self, board: str) -> None:

@@ -96,8 +96,9 @@ class RankingWriter:
     def run(
         self, salts: Salts, digest: PeriodDigest, erased: Sequence[ErasedEntry] = ()
     ) -> tuple[int, int]:
-        """Write all entries, and add their hashes to the digest; those of `erased` entries are kept
-        as they were. Return the offset and the length of the directory."""
+        """Write all entries, and add their hashes to the digest. For the entries in `erased`, these
+        are the hashes from before they were erased. Return the offset and the length of the
+        directory."""
         digest.begin(self._ranking.scope)
         for entries in _in_blocks(self._ranking.chunks):
             start = self._total

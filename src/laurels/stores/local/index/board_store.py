@@ -89,18 +89,21 @@ class ScopeStore(Struct, eq=False, gc=False):
 
 
 class BoardStore(Struct, eq=False):
-    """The data of one board: `parts` has a `ScopeStore` for each scope, `remembered` the remembered
-    event ids, `data` the members' data. The scope "" ranks all events and always exists; `scopes`
-    lists the other scopes. With `stamped`, an entry has the exact time of its newest event in
-    addition to the tie stamp.
+    """The data of one board.
 
-    `building` has the windows whose next refresh is being built, each with the scopes in which that
-    refresh will have members. In a new scope, the build starts with the first event. `refreshes`
-    counts the refreshes that were completely built when they were due, and `refreshed` has, for
-    each window, the value of this count after the window's last refresh. If that value is greater
-    than the `refreshes` of a scope, the scope has not followed the refresh yet: the ranking to be
-    shown is still its prepared one. `frozen` has the windows and instances of the rankings that do
-    not change any more, in any scope.
+    - `stamped`: whether an entry has the exact time of its newest event in addition to the tie
+      stamp.
+    - `parts`: a `ScopeStore` for each scope. The scope "" ranks all events and always exists.
+    - `scopes`: the other scopes.
+    - `remembered`: the remembered event ids.
+    - `data`: the members' data.
+    - `building`: the windows whose next refresh is being built, each with the scopes in which that
+      refresh will have members. In a new scope, the build starts with the first event.
+    - `refreshes`: the number of refreshes that were completely built when they were due.
+    - `refreshed`: for each window, the value of `refreshes` after the window's last refresh. If it
+      is greater than the `refreshes` of a scope, the scope has not followed the refresh yet: the
+      ranking to be shown is still its prepared one.
+    - `frozen`: the windows and instances of the rankings that do not change any more, in any scope.
     """
 
     rules: Rules

@@ -32,7 +32,7 @@ _json = msgspec.json.Encoder()
 
 
 class SealedStandings(Struct, frozen=True):
-    """A revision of a period whose standings are in the archive, and which is about to be sealed.
+    """A revision of a period. Its standings are in the archive, and it is about to be sealed.
 
     `board` is the name of the board, `label` that of the period. `rules` and `prizes` are those of
     the definition at closing. In a window with decay the scores are those at `final_ms`.

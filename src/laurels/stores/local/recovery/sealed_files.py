@@ -1,9 +1,9 @@
 """The files of sealed periods in a backup: the segments of the archive, and the payouts.
 
-Segments never change, so they are read as they are. A segment that another process removes while
-a backup is made was replaced by one with the same periods, which is listed after the log is
-opened; those that were there before are open by then. So a backup has every period that its log
-calls sealed. The database of payouts is read in one transaction.
+Segments never change, so their bytes are copied. The folder is listed twice: before the log is
+opened, and after that. Another process may meanwhile replace a segment by a new one with the same
+periods. Then the old segment is already open, or the new one is found. So a backup has every period
+that its log calls sealed. The database of payouts is read in one transaction.
 """
 
 import os
@@ -32,7 +32,7 @@ _pieces = msgspec.msgpack.Decoder(tuple[str, bytes])
 
 
 class SegmentFiles:
-    """The segments of a folder that were found, open until `stack` is closed."""
+    """The segments of a folder that were found. Their files stay open until `stack` is closed."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder

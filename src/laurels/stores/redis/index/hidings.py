@@ -60,8 +60,8 @@ class HidingWrites(BoardWrites):
         recorded: Sequence[WriteBlock],
         elsewhere: Collection[WriteBlock] = (),
     ) -> None:
-        """Store that the board leaves out the members of a version of the list of those that are
-        hidden on all boards. The blocks in `elsewhere` have to be recorded by other shards. Raises
+        """Store up to which version the board follows the list of members that are hidden on all
+        boards. The blocks in `elsewhere` have to be recorded by other shards. Raises
         DefinitionOutdated if the versions in `stored` have changed. Many blocks are recorded by
         several calls, so some of them may be recorded twice."""
         was = [stored.own, stored.everywhere]
@@ -108,6 +108,7 @@ class HidingWrites(BoardWrites):
         return more
 
     async def wake_heads(self, board: Opened) -> None:
-        """Let the passes look at all rankings with a head of a shard, since the number of its
-        hidden members has changed."""
+        """Mark all rankings with a head of a shard for the next passes. Called when the number of
+        the shard's hidden members has changed, since more entries may have to be listed in
+        order."""
         await self._operate("wake_heads", board)

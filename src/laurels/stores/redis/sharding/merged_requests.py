@@ -36,8 +36,9 @@ class Merged(Protocol):
 
 
 def merged(request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
-    """Return a request for a board in `count` shards. A lenient request accepts the places of
-    members from the second round on, even if they have changed since the previous round."""
+    """Return a request for a board in `count` shards. A request that looks up members needs another
+    round if their places have changed since the previous round. A lenient request ignores such
+    changes from the second round on."""
     if request.scopes is not None:
         return _Listed(request, request.scopes)
     if request.tally:

@@ -116,8 +116,8 @@ class ShardedIndex(ShardedClosings):
         version: int,
         recorded: Sequence[WriteBlock],
     ) -> None:
-        """Store that the board leaves out the members of a version of the list of those that are
-        hidden on all boards."""
+        """Store up to which version the board follows the list of members that are hidden on all
+        boards."""
         elsewhere = [block for block in recorded if home(board, block.member or b"").shard]
         await self._index.take_up(board, stored, version, recorded, elsewhere)
         if board.rules.head:
