@@ -220,8 +220,8 @@ class CloseSchedule:
 
     def due(self, state: BoardState, now_ms: int) -> list[DuePeriod]:
         """Return the periods of a board that are due to be closed at `now_ms`, in the order of
-        their ends. Periods in which nothing is ranked are closed without a record, here. O(1) if
-        no period is final."""
+        their ends. Due periods in which nothing is ranked are not returned: this call closes them,
+        without a record. O(1) if no period is final."""
         if now_ms < state.final_ms:
             return []
         due = due_periods(state, self._positions_of(state), now_ms)

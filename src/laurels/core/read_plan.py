@@ -58,7 +58,8 @@ class ReadPlan(Struct, Generic[T], frozen=True):
         return result.run_local(index, offset) if isinstance(result, ReadPlan) else result
 
     def run(self, read: Callable[[ReadRequest], ReadResult], offset: Offset) -> T:
-        """Return the result from the results that `read` returns for requests, as of an offset."""
+        """Return the result of the plan. `read` answers the requests, all from the state at the
+        offset."""
         result = self.finish(list(map(read, self.requests)), offset)
         return result.run(read, offset) if isinstance(result, ReadPlan) else result
 

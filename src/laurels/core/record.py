@@ -92,8 +92,8 @@ class Redefine(_Header, frozen=True, array_like=True, tag="change"):
 
 
 class Delete(_Header, frozen=True, array_like=True, tag="delete"):
-    """The end of a board. Without a tag its changes are removed as well, as in logs of earlier
-    versions and when the board has been moved to another store."""
+    """The end of a board. If the tag is 0, the changes of the board are removed as well. The tag is
+    0 in logs of earlier versions, and after the board was moved to another store."""
 
     tag: int = 0
 

@@ -88,8 +88,8 @@ class Refreshing:
         return self._due.get(place, MAX_MS) <= now_ms
 
     def interval_ms(self, boards: Boards) -> int:
-        """Return the shortest refresh interval among the windows whose refresh was begun but not
-        completed by a write; MAX_MS if there are none."""
+        """Return the shortest refresh interval of the large windows (see `is_large`); MAX_MS if
+        there are none."""
         states = [(boards.find_by_number(number), window) for number, window in self._large]
         intervals = [
             state.rules.refreshed[window].interval_ms
@@ -99,7 +99,8 @@ class Refreshing:
         return min(intervals, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
-        """Return whether a write has begun, but not completed, a refresh of the window."""
+        """Return whether a refresh of the window was so large that the write that began it could
+        not complete it."""
         return place in self._large
 
     def note_progress(self, place: Place, left: int) -> None:

@@ -178,8 +178,8 @@ class ServerSealing:
                 await self._catalog.index.take_lease(opened, self._token, 0)
 
     async def _write(self, state: BoardState, period: PeriodToSeal, ledger: Ledger) -> SealedPeriod:
-        """Write the standings of a period to the ledger, and return its seal: that of the ledger,
-        if the ledger has the complete period already."""
+        """Write the standings of a period to the ledger, and return the seal. If the ledger has the
+        complete period already, write nothing and return the stored seal."""
         prizes = prizes_in(period.board, period.window)
         draft = SealedPeriod(
             self._catalog.time_of(state),
