@@ -251,7 +251,8 @@ def test_a_refused_payout_is_parked_and_can_be_sent_again(
 
 
 def test_a_disqualification_while_a_sink_is_sending(receiver: Receiver) -> None:
-    """A correction between two pages, and a confirmation: all payouts that were due arrive."""
+    """Between two pages, a period is corrected and a payout is confirmed. The sink still sends all
+    payouts that were due."""
 
     async def play() -> None:
         async with opened() as (lb, clock):

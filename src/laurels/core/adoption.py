@@ -47,8 +47,8 @@ class Unfinished:
 
     def finish(self, record: records.Adopted, entry: int) -> BoardState:
         """End the copy of a board, whose pieces are complete, and return its state. `entry` is the
-        offset of the log entry that ends the copy. It becomes the `offset` of each refreshed
-        window, since the copy was the last change of the window's list."""
+        offset of the log entry that ends the copy. It is stored as the `offset` of each refreshed
+        window, that is, as the entry that last changed the window's list."""
         state = self.states.pop(record.board)
         self._index.restored(record.board)
         state.refreshed = {

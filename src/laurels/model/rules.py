@@ -201,7 +201,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def best(self) -> bool:
-        """Whether the better score is kept as a whole (`best` is for all columns or none)."""
+        """Whether the board keeps the better of two scores, comparing all their columns. A
+        definition has `best` for all columns or for none."""
         return self.columns[0].op == "best"
 
     def weighing(self, window: str) -> Weighing | None:

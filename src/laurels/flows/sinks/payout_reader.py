@@ -45,8 +45,8 @@ class PayoutReader:
 
     async def run(self) -> None:
         """Send payouts until cancelled; with `until_end`, until all have been sent. If the key may
-        not read payouts or the target refuses them, a sink that also sends changes continues with
-        these, and this method tries again from time to time."""
+        not read payouts or the target refuses them, a sink that also sends changes goes on sending
+        changes, and this method tries again from time to time."""
         while True:
             try:
                 await self._send()

@@ -53,13 +53,13 @@ class FoldedWrite(Protocol):
         """Return the time `now`, in ms, of each piece of this write."""
 
     def before(self, fold: Fold, piece: int) -> None:
-        """Record what the result needs to know of the state before this piece is folded."""
+        """Called before this piece is folded, to read data for the result from the state."""
 
     def fold(self, fold: Fold, piece: int) -> None:
         """Apply the records of a piece. They are durable by now."""
 
     def after(self, fold: Fold, piece: int) -> None:
-        """Record what the result needs to know of the state after this piece was folded."""
+        """Called after this piece was folded, to read data for the result from the state."""
 
     def results(self, offset: int) -> Sequence[Any]:
         """Return the result for each caller, after the whole commit was folded at `offset`. May

@@ -1,8 +1,9 @@
 """Seals the closed periods of all boards, in the background or on request.
 
 Each ledger has a background task of its own, so a ledger that does not answer delays only boards
-whose periods it archives. Writes and due work never wait for a ledger. Only `seal` does, the
-deletion of a board, and the creation of a board with the name of one that is about to be removed.
+whose periods it archives. Writes and due work never wait for a ledger. Only three calls wait for a
+ledger: `seal`, the deletion of a board, and the creation of a board with the name of one that is
+about to be removed.
 """
 
 import asyncio
@@ -107,8 +108,8 @@ class SealingTasks:
         return Sealed(closed, sum(sealed))
 
     async def _seal_of(self, ledger: str, failures: list[LaurelsError]) -> int:
-        """Seal the closed periods of a ledger. Return how many were sealed, and add errors to
-        `failures`."""
+        """Seal all closed periods that a ledger archives. Return how many were sealed, and add
+        errors to `failures`."""
         sealed = 0
         for number in sorted(self._catalog.closings.unsealed.get(ledger, ())):
             try:
