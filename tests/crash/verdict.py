@@ -59,7 +59,8 @@ class StepReports:
 
     def in_doubt(self, part: range, there: set[int]) -> set[int]:
         """Return the steps of a part that may be in the folder although no success was reported.
-        `there` has the steps of earlier parts that are assumed to be in the folder."""
+        `there` has the steps of earlier parts of which the caller assumes that the folder has
+        them."""
         settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         reported = [n for n in part if n in self.done or n in self.failed]

@@ -65,8 +65,8 @@ def move(url: str, board: str, to: int | None, **headers: str) -> httpx.Response
 
 
 def move_under_load(url: str, to: int) -> httpx.Response:
-    """Move a board until the move does not fail because the machine is slow, or because the old
-    store still has the board."""
+    """Move a board. Repeat the call while it fails because the machine is slow, or because the old
+    store still has the board. Return the last answer."""
     answer = move(url, "a1", to)
     while "old store" in answer.text or "too long" in answer.text:
         answer = move(url, "a1", to)

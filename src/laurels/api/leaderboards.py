@@ -633,7 +633,8 @@ class Leaderboards:
         limit: int = 1_000,
     ) -> PayoutPage:
         """Return the due payouts of all boards, or of those that match the patterns `boards`, in
-        the order in which they were due; also those of deleted boards and those confirmed since.
+        the order in which they were due. Payouts of deleted boards, and payouts that were confirmed
+        since, are listed, too.
 
         The list grows only at its end, so a program that pays continues from the `cursor` of its
         last page. A page may have fewer payouts than `limit`, or none, while `next` is not None. At

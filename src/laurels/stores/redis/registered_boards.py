@@ -65,8 +65,8 @@ class RegisteredBoards:
 
     async def remove_gone(self) -> None:
         """Remove from the server the data of boards that are no longer retained. Skip boards that
-        another process has already removed. Boards that close periods are removed when these are
-        sealed, which is done in the background."""
+        another process has already removed. Boards that close periods are skipped, too: a
+        background task removes them when all their periods are sealed."""
         self.set_gone()
         await self.deletions.forget_expired()
         if not self.registry.gone:
