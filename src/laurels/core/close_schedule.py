@@ -271,7 +271,8 @@ class CloseSchedule:
             if state is None or self._time_of(state) < state.final_ms:
                 continue
             due = self.due(state, self._time_of(state))
-            if self._time_of(state) >= state.final_ms:  # waits for a source, or for the record
+            # a due period has no record yet, or waits for a source
+            if self._time_of(state) >= state.final_ms:
                 self._ready[number] = None
             yield state if due else None
 

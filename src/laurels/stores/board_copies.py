@@ -81,8 +81,9 @@ class MovableCopies(BoardCopies, Protocol):
         "" for a move by an earlier release, None if there is none. Raises UnknownBoard."""
 
     def seize(self, board: str, owner: str) -> None:
-        """Make another move the owner of what a move has begun. Writes stay blocked if they were.
-        From then on, calls of the earlier owner raise BoardChanging. Raises UnknownBoard."""
+        """Take over the tracking or blocking of a board from another move: `owner` is the new
+        owner. If writes were blocked, they stay blocked. From then on, calls of the earlier owner
+        raise BoardChanging. Raises UnknownBoard."""
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises

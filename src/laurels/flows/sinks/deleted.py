@@ -66,7 +66,8 @@ def position_in(
 ) -> str | None:
     """Return the cursor from which the changes of a deleted board are sent, None if there is
     nothing to send. `stored` is the position of the sink on the board's name, which may belong to
-    another board. A target that `holds_state` has nothing of a board without a position."""
+    another board. If a target that `holds_state` has no position of a board, it has no data of
+    it."""
     if stored == START_OVER:
         return deleted.last_cursor if holds_state else deleted.cursor
     uid = uid_of(stored)

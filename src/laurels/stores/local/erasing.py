@@ -107,8 +107,8 @@ class LocalErasing(LocalCorrections):
         return self.archive.erase(member, token, pause), payouts, entries
 
     def _complete(self, member: bytes) -> None:
-        """Record that the erasure of a member is complete, and up to which entry the log names
-        it."""
+        """Record that the erasure of a member is complete. Also note up to which entry the log may
+        name erased members."""
         self.commit(Task(self._note_erased))
         self.commit(completion(member))
 

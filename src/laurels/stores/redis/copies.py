@@ -107,7 +107,7 @@ class ServerCopies:
         return owner
 
     def seize(self, board: str, owner: str) -> None:
-        """Make another move the owner of what a move has begun."""
+        """Take over the tracking or blocking of a board from another move."""
         self._run(self._seize(board, owner))
 
     def renew(self, origin: Origin) -> None:

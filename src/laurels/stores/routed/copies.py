@@ -53,7 +53,7 @@ class RoutedCopies:
         return self._copies_of(board).owner(board)
 
     def seize(self, board: str, owner: str) -> None:
-        """Make another move the owner of what a move has begun."""
+        """Take over the tracking or blocking of a board from another move."""
         self._copies_of(board).seize(board, owner)
 
     def renew(self, origin: Origin) -> None:
