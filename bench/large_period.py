@@ -1,11 +1,12 @@
-"""A large period is sealed in the background while one more board is read and written.
+"""Seals a large period in the background while another board is read and written.
 
     python -m bench.large_period [MEMBERS] [--prizes]
 
-With `--prizes` each member wins a prize, so that as many payouts are made. Prints, before and while
-the period is sealed: how long the lock of the store was held at a time and how long the sealing
-thread worked between two rests, both in milliseconds of the processor; how long an append to the
-log, a read and a write of the other board took; and the greatest memory of the process.
+With `--prizes` each member wins a prize, so there is a payout for each member. The program prints
+figures from before the sealing, and from during it. Two are in milliseconds of processor time: for
+how long the lock of the store was held at a time, and for how long the sealing thread worked
+between two rests. The others are the times of an append to the log, of a read and of a write of the
+other board, and the greatest memory of the process.
 """
 
 import argparse
@@ -32,14 +33,14 @@ PRIZES = {"list": [{"name": "all", "percent": 100, "amount": "1.00", "scale": 2}
 
 
 class Memory:
-    """The greatest resident memory of this process since `begin`, in MB, looked at by a thread."""
+    """The greatest resident memory of this process since `begin`, in MB. A thread samples it."""
 
     def __init__(self) -> None:
         self.most = 0.0
         threading.Thread(target=self._look, daemon=True).start()
 
     def begin(self) -> float:
-        """Begin anew, and return the present memory."""
+        """Forget the samples so far, and return the current memory."""
         self.most = _resident_mb()
         return self.most
 
@@ -55,7 +56,7 @@ def _resident_mb() -> float:
 
 
 class Bench:
-    """A store with a large period, and one more board."""
+    """A store that has a board with a large period, and another board."""
 
     def __init__(self, lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
@@ -94,7 +95,8 @@ class Bench:
         sleep(0.001)
 
     def measure(self, name: str, is_going_on: Callable[[], bool]) -> None:
-        """Read and write the other board for as long as something is going on."""
+        """Read and write the other board as long as `is_going_on()` is true, and print the
+        times."""
         reads: list[float] = []
         writes: list[float] = []
         for times in (self.lock.times, self.appends, self.pieces):

@@ -86,7 +86,7 @@ def _measured(plan: Plan, population: Population, folder: Path) -> Findings:
 
 
 Times = tuple[float, float]
-"""The milliseconds of a read: those that passed, and those of the processor."""
+"""The elapsed time of a read and its processor time, in ms."""
 Read = Callable[[laurels.Leaderboards, Random], object]
 
 
@@ -104,7 +104,7 @@ def _reads(population: Population, period: str) -> dict[str, Read]:
 
 
 def _warm(folder: Path, clock: laurels.ManualClock, read: Read) -> list[Times]:
-    """Return the times of many reads, after some that are not timed."""
+    """Return the times of many reads in one store, after some reads that are not timed."""
     chance = Random(1)
     with closing(laurels.open(folder, clock=clock)) as lb:
         for _ in range(_WARM_READS // 10):
@@ -113,8 +113,8 @@ def _warm(folder: Path, clock: laurels.ManualClock, read: Read) -> list[Times]:
 
 
 def _cold(folder: Path, clock: laurels.ManualClock, read: Read) -> list[Times]:
-    """Return the times of the first read of a segment that the system has not cached, each in a
-    store that was just opened."""
+    """Return the times of many first reads. Each is made in a store that was just opened, after the
+    segments were dropped from the cache of the system."""
     chance, times = Random(2), []
     for _ in range(_COLD_READS):
         with closing(laurels.open(folder, clock=clock)) as lb:

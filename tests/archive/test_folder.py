@@ -164,7 +164,7 @@ def test_a_board_with_sealed_periods_is_not_copied_without_them(
 
 
 SEVERAL_PARTITIONS = 16 * 1_024 + 2_000
-"""So many members that the index of members is written with a scratch file."""
+"""A number of members so large that the member index needs a scratch file."""
 
 
 def test_a_large_ranking_is_archived_with_a_scratch_file_that_nobody_sees(tmp_path: Path) -> None:

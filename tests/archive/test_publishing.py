@@ -1,5 +1,5 @@
-"""The payouts of a large period are published in shares, and a kill between two of them changes
-nothing of what is seen."""
+"""The payouts of a large period are published in shares. If the process is killed between two
+shares, queries still give the same answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
     assert not table.publish_share()
     table.publish(*KEY, 0, 7_000, 5)
     assert table.is_publishing
-    assert table.emission.next_ms == MAX_MS  # nothing is emitted before all are published
+    assert table.emission.next_ms == MAX_MS  # no payout is emitted before all are published
     assert table.emission.share(10**9, 10) is None
     first, last = table.find(identity(0)), table.find(identity(COUNT - 1))
     assert first is not None
@@ -56,7 +56,8 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
     assert table.open_on("uid")
     assert table.publish_share()
     assert table.page(PayoutFilter("another"), 0, (0, 0), 9) == []
-    assert table.publish_share()  # a query about another board does not wait for these
+    # a query about another board does not wait until these are published
+    assert table.publish_share()
     rows = listed(table)
     assert [row.id for row in rows] == [identity(number) for number in range(COUNT)]
     assert {(row.made_ms, row.due_ms) for row in rows} == {(7_000, 8_000)}

@@ -1,4 +1,4 @@
-"""What the engine computes for a sealed ranking, compared with a plain form of it."""
+"""The functions of the engine for sealed rankings, compared with plain Python."""
 
 from __future__ import annotations
 

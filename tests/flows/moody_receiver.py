@@ -1,4 +1,4 @@
-"""A receiver of webhooks that misbehaves: it counts payouts by their ids all the same."""
+"""A receiver of webhooks that misbehaves on request."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ MOODS: tuple[Mood, ...] = (
 class MoodyReceiver:
     """A receiver of webhooks on one port, which may be down for a while.
 
-    It handles a request as the first of `moods` says, and the others well. A request that hangs is
-    not answered until its sender is gone.
+    Each request takes the first item of `moods` and is handled accordingly; without an item it is
+    handled normally. A request that `hangs` gets no answer: the receiver waits until the sender
+    closes the connection.
     """
 
     def __init__(self) -> None:

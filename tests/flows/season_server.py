@@ -1,9 +1,10 @@
-"""A server of a folder with a clock of its own, to be killed while it closes, archives and pays.
+"""A server of a folder with a clock of its own. Tests kill it while it closes and archives periods,
+or makes and emits payouts.
 
     python -m tests.flows.season_server FOLDER PORT NOW_MS
 
-Prints `ready` once it accepts requests, and then a line for each stage of a season that it begins.
-Each line of its input is a number of milliseconds by which the clock advances.
+Prints `ready` once it accepts requests, and then a line whenever it begins a stage of a season (see
+`STAGES`). Each line of its input is a number of milliseconds by which the clock advances.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STAGES: dict[str, list[tuple[type, str]]] = {
     "seal": [(PayoutTable, "flush"), (PayoutTable, "publish")],
     "emit": [(LocalCommits, "_emit_share"), (PayoutTable, "emit")],
 }
-"""The methods whose calls are the stages."""
+"""The methods whose calls begin each stage."""
 
 
 def say(line: str) -> None:
@@ -35,7 +36,7 @@ def say(line: str) -> None:
 
 
 def announce(stage: str, owner: type, name: str) -> None:
-    """Let a method print a stage each time that it is called."""
+    """Make a method print a stage whenever it is called."""
     method: Callable[..., Any] = getattr(owner, name)
 
     def announced(*args: Any, **options: Any) -> Any:

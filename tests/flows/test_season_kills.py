@@ -52,11 +52,11 @@ BOARD = laurels.Board(
     dedupe="3650d",
 )
 SERVER = {"close": 1, "archive": 2, "payouts": 150, "seal": 2}
-"""The stages of a season at which the server is killed, and after how many of their lines at
-most."""
+"""The stages at which the server is killed. The value is the maximum number of lines of the stage
+before the kill."""
 KINDS = (*SERVER, "emit", "sink", "both")
 MOMENT_SECONDS = 0.004
-"""How long after the line of a stage a kill happens at most."""
+"""The maximum time between the line of a stage and the kill."""
 
 
 class Server:
@@ -118,7 +118,7 @@ class Server:
 
 
 class Season:
-    """Days that end one after another, at each of which a process is killed."""
+    """Days that are played one after another. On each day a process is killed."""
 
     def __init__(self, folder: Path, receiver: MoodyReceiver, random: Random) -> None:
         self.random, self.receiver = random, receiver
@@ -159,7 +159,8 @@ class Season:
             scores[member] += value
 
     def _kill_server(self, stage: str, count: int) -> None:
-        """Close and seal what is due, and kill the server at a stage of that. Start it again."""
+        """Close and seal what is due, and kill the server in a stage of this work. Start it
+        again."""
         before = self.server.lines.count(stage)
         sealing = threading.Thread(target=self._seal, daemon=True)
         sealing.start()
@@ -167,7 +168,7 @@ class Season:
             lambda: self.server.lines.count(stage) >= before + count or not sealing.is_alive(),
             f"the server is at {stage}",
         )
-        time.sleep(self.random.random() * MOMENT_SECONDS)  # the moment of the kill is any
+        time.sleep(self.random.random() * MOMENT_SECONDS)  # so the kill happens at a random moment
         self.server.kill()
         self.kills[stage] += 1
         self.server.start()
@@ -187,7 +188,9 @@ class Season:
         assert [(entry.member, entry.score) for entry in exported] == self._ranked(label)
 
     def _pay(self, kind: str) -> None:
-        """Let the payouts of the day become due, be sent and be confirmed."""
+        """Advance the clock until the payouts of the day are due, let the sink send them, and
+        confirm two of them. Meanwhile the receiver may be down for a week, and processes may be
+        killed."""
         is_down = self.random.random() < 0.15
         if is_down:
             self.receiver.go_down()
@@ -252,8 +255,8 @@ class Season:
             assert labels == sorted(self.days)
 
     def _check_receiver(self, ids: list[str]) -> None:
-        """Check that the receiver has each payout, and the same content whenever it has one
-        again."""
+        """Check that the receiver has each payout, and that repeated messages of a payout had the
+        same content."""
         contents: dict[str, Any] = {}
         for each in self.receiver.taken:
             paid = {"state": None, "reference": None, "confirmed_ms": None}

@@ -143,7 +143,7 @@ def kept() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def own(kept: Served) -> Boards:
-    """Boards of the server with keys; all tests that use it create boards of different names."""
+    """The boards of the server with keys. Each test creates boards with other names."""
     return Boards(kept.url, ADMIN_KEY, signs_in=False)
 
 
@@ -235,7 +235,7 @@ def submission_token(kept: Served, board: str, **fields: object) -> str:
 def test_a_token_of_one_member_submits_on_the_page(
     kept: Served, own: Boards, open_page: Open
 ) -> None:
-    """The member has line breaks, which an input would remove."""
+    """The id of the member has line breaks, which an input element of HTML would remove."""
     board = own.made([("alice", 120), ("abc", 7)])
     watched = open_page(f"{kept.url}/#key={submission_token(kept, board)}")
     page = watched.page

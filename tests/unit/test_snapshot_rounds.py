@@ -24,7 +24,7 @@ from laurels.timeline.clock import ManualClock
 
 @pytest.fixture(params=["a set", "flags"], autouse=True)
 def _touched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the ids of touched members in a set or as flags."""
+    """Run each test twice: with the ids of touched members in a set, and as flags."""
     if request.param == "flags":
         monkeypatch.setattr(touched, "FEW", copying.MAX_LEFT)
         monkeypatch.setattr(touched, "SET_BYTES", 10**9)

@@ -1,4 +1,4 @@
-"""Ids that writes have touched are the same whether they are few or many."""
+"""`TouchedIds` returns the same ids whether it keeps them in a set or as flags."""
 
 from __future__ import annotations
 

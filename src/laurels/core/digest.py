@@ -62,8 +62,8 @@ class Salts:
         return salts
 
     def joined(self, start: int, stop: int) -> bytes:
-        """Return what `slice` returns in one piece, 16 bytes a salt, with zeros for a salt that was
-        forgotten."""
+        """Return the salts that `slice` returns, joined, with 16 bytes for each. A salt that was
+        forgotten is 16 zero bytes."""
         return b"".join([salt or bytes(SALT_BYTES) for salt in self.slice(start, stop)])
 
     def without(self, position: int, total: int = MAX_ENTRIES) -> "Salts":

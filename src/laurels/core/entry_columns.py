@@ -12,8 +12,9 @@ MAX_EXPORTED = 4_096
 
 
 class EntryColumns(Struct, frozen=True):
-    """Entries in ranking order: the members behind each other, the number of bytes of each (one
-    byte a member), and the words column by column, as arrays of int64."""
+    """Entries in ranking order. `members` has the joined members, and `lengths` a byte for each
+    member, the length of its id in bytes. `words` has an array of int64 for each word of an
+    entry."""
 
     members: bytes
     lengths: bytes
@@ -21,7 +22,7 @@ class EntryColumns(Struct, frozen=True):
 
     @classmethod
     def of(cls, members: Sequence[bytes], words: Iterable[Sequence[int]]) -> "EntryColumns":
-        """Return entries as columns. Members have at most 255 bytes."""
+        """Return entries as columns. A member must have at most 255 bytes."""
         return cls(b"".join(members), bytes(map(len, members)), [*map(as_longs, words)])
 
     def __len__(self) -> int:
@@ -41,7 +42,7 @@ class EntryColumns(Struct, frozen=True):
         return EntryColumns(members, lengths, [column[start:stop] for column in self.words])
 
     def followed_by(self, others: "EntryColumns") -> "EntryColumns":
-        """Return these entries and then others, which have as many words."""
+        """Return these entries, followed by others. All must have the same number of words."""
         words = [own + other for own, other in zip(self.words, others.words, strict=True)]
         return EntryColumns(self.members + others.members, self.lengths + others.lengths, words)
 

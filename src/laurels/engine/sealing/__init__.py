@@ -1,1 +1,2 @@
-"""What sealing a large period computes for each entry, without the interpreter lock."""
+"""Functions that sealing a large period calls for all entries at once, without the interpreter
+lock."""

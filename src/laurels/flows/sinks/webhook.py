@@ -117,8 +117,9 @@ class WebhookTarget:
 
     async def _post(self, body: bytes) -> httpx.Response:
         """Send a body, and return the status and headers of the answer. The body of the answer is
-        not read, since it may be of any length. Each request has a connection of its own: if a
-        receiver answered twice, its second answer would otherwise be that of the next request."""
+        not read, since it may be of any length. Each request has a connection of its own. If a
+        receiver answers a request twice, the second answer is then not taken for the answer to the
+        next request."""
         assert self._client is not None
         address = await self._address()
         headers = {

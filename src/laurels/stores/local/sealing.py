@@ -87,9 +87,9 @@ class LocalSealing(LocalUpkeep):
                 pass
 
     def _seal_all(self, pause: Callable[[], None] = lambda: None) -> int:
-        """Complete the erasures and publications that were interrupted, and seal all closed
-        periods; return the number of these periods. `pause` is called between pieces of the
-        work."""
+        """Publish the payouts that are left, complete interrupted erasures, and seal all closed
+        periods. Return the number of periods that were sealed. `pause` is called between pieces of
+        the work."""
         self._publish_rest(pause)
         if self._fold.erasing:
             self.resume_erasures(pause)
@@ -135,7 +135,7 @@ class LocalSealing(LocalUpkeep):
         return len(chosen)
 
     def _publish_rest(self, pause: Callable[[], None]) -> None:
-        """Publish the payouts that are left of sealed periods."""
+        """Publish the payouts of sealed periods that are left to be published."""
         while self.payouts.publish_share():
             pause()
 

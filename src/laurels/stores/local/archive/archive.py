@@ -69,7 +69,7 @@ class Archive:
         self._periods: dict[PeriodKey, _Entry] = {}
         self._sizes: dict[int, int] = {}
         self._wanted: dict[int, int] = {}
-        """The bytes of each segment that belong to periods of the catalogue."""
+        """By segment, the number of bytes that belong to periods of the catalogue."""
         self._opened: OrderedDict[PeriodKey, ArchivedPeriod] = OrderedDict()
         self._newest = 0
         for number in segments.numbers():

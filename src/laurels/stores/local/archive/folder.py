@@ -25,7 +25,7 @@ NAME = re.compile(r"sealed-([0-9]{12})\.laurels")
 _UNFINISHED = "sealed.unfinished"
 _SCRATCH = "sealed.scratch"
 SYNCED_BYTES = 1 << 20
-"""How much of a segment is written before the next sync."""
+"""The number of bytes of a segment that are written between two syncs."""
 _BUFFER = 1 << 18
 _SCRATCH_BUFFER = 1 << 14
 
@@ -45,8 +45,8 @@ class Segments(Protocol):
         StorageFailed."""
 
     def scratch(self) -> BinaryIO:
-        """Return an empty file for what is written only while a segment is written. It has no name,
-        and is gone when it is closed."""
+        """Return an empty temporary file, for use while a segment is written. It has no name, so it
+        disappears when it is closed."""
 
     def remove(self, number: int) -> None:
         """Remove a segment. One that cannot be removed is removed the next time."""
@@ -84,15 +84,15 @@ class FileSegment:
 
 
 class _SteadyFile(FileIO):
-    """A file that is on the disk except for the last `SYNCED_BYTES`. So a large segment is written
-    piece by piece, and its end does not make the log wait for all of it."""
+    """A file that is synced after every `SYNCED_BYTES`. So a sync at the end of a large segment
+    writes little, and the log does not have to wait for a long sync."""
 
     def __init__(self, file: int) -> None:
         super().__init__(file, "w", closefd=False)
         self._written = 0
 
     def write(self, content: "ReadableBuffer") -> int:
-        """Write some bytes, and return how many."""
+        """Write bytes. Return the number of bytes that were written."""
         written = super().write(content)
         self._written += written
         if self._written >= SYNCED_BYTES:
@@ -147,7 +147,7 @@ class FolderSegments:
             raise
 
     def scratch(self) -> BinaryIO:
-        """Return a file without a name; see `Segments.scratch`."""
+        """Return a temporary file; see `Segments.scratch`."""
         path = self._folder / _SCRATCH
         file = create_file(path, os.O_RDWR | os.O_TRUNC | os.O_NOFOLLOW)
         path.unlink()
@@ -207,7 +207,7 @@ class MemorySegments:
         self._segments[number] = MemorySegment(f"segment {number}", file.getvalue())
 
     def scratch(self) -> BinaryIO:
-        """Return a file in memory."""
+        """Return a temporary file in memory."""
         return BytesIO()
 
     def remove(self, number: int) -> None:

@@ -21,14 +21,14 @@ from laurels.engine.sealing.pairs import PairPartitions, page_pairs, sort_pairs
 from .packing import Unpacker, damaged, pack_numbers
 
 Scratch = Callable[[], BinaryIO]
-"""Opens an empty file for what is written only meanwhile, which nobody else sees."""
+"""A function that opens an empty temporary file."""
 PAGE_MEMBERS = 1_024
 """About how many members a page has."""
 PAGES_TOGETHER = 16
-"""The number of pages whose members are sorted in memory together: about 200 KB."""
+"""The number of pages whose members are sorted together, in about 200 KB of memory."""
 _ROOM = 341
-"""The number of members of a partition in memory. What is written to the scratch file at once is
-then nearly 4 KiB."""
+"""The number of members of a partition that are kept in memory. With this number, each write to the
+scratch file has nearly 4 KiB."""
 _HASH_BITS = 63
 _SHORTEST = 12
 _HEAD = Format("<IB")
@@ -37,9 +37,9 @@ _HEAD = Format("<IB")
 class MemberIndex:
     """Collects the members of a ranking, in the order of their blocks, and packs the pages.
 
-    A partition is some consecutive pages. If there are several, memory has the last members of each
-    of them, and a scratch file has the others; so the index of ten million members takes about 4 MB
-    of memory. `close` closes the scratch file.
+    A partition is `PAGES_TOGETHER` consecutive pages. If there are several partitions, only the
+    last members of each are in memory, and the others are in a scratch file. So the index of ten
+    million members takes about 4 MB of memory. `close` closes the scratch file.
     """
 
     def __init__(self, key: bytes, members: int, scratch: Scratch) -> None:
@@ -81,7 +81,7 @@ class MemberIndex:
             self._file.close()
 
     def _taken(self, partition: int) -> bytearray:
-        """Return all pairs of a partition."""
+        """Return all pairs of a partition, from the scratch file and from memory."""
         pairs = bytearray()
         for piece in self._pieces[partition]:
             assert self._file is not None

@@ -37,8 +37,8 @@ def pack_numbers(values: Sequence[int]) -> bytes:
 
 
 def pack_members(members: bytes, lengths: bytes) -> bytes:
-    """Return ids in a compressed form. They are behind each other in `members`, and `lengths` has
-    the number of bytes of each, one byte each."""
+    """Return ids in a compressed form. `members` has the joined ids, and `lengths` a byte for each
+    id, its length in bytes."""
     if len({*lengths}) == 1:
         length = lengths[0]
         planes = b"".join([members[at::length] for at in range(length)])

@@ -228,8 +228,8 @@ class SegmentWriter:
             self._file.write(_VERSION.pack(FORMAT))
 
     def _note(self, record: PeriodRecord) -> None:
-        """Add a period to the catalogue. Of many thousands the garbage collector would have to look
-        at several objects each, so they are kept encoded."""
+        """Add a period to the catalogue. Periods are kept encoded, as one object each, because
+        there may be many thousands and the garbage collector has to visit every object."""
         self._records.append(msgspec.Raw(msgspec.msgpack.encode(record)))
         self._has_erased = self._has_erased or record.erased > 0
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from laurels.engine.roster.roster import set_flags
 
 FEW = 65_536
-"""The greatest number of ids that are always kept in a set."""
+"""The maximum number of ids that are kept in a set in any case."""
 SET_BYTES = 32
-"""The least number of bytes that an id takes in a set."""
+"""The minimum number of bytes that an id takes in a set."""
 
 
 class TouchedIds:
     """A set of ids of members, which only grows.
 
-    A set of Python with millions of ids takes tens of milliseconds each time that it is resized,
-    and when it is freed, while everybody else waits. So many ids are kept as flags instead: a byte
-    for each id of the roster.
+    Resizing or freeing a Python set with millions of ids takes tens of milliseconds, for which all
+    other threads wait. So a large number of ids is kept as flags instead: a byte for each id of the
+    roster.
     """
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class TouchedIds:
 
     @property
     def least(self) -> int:
-        """The number of ids; of more than `FEW` ids a lower bound. O(1)."""
+        """The number of ids; if they are kept as flags, a lower bound of it. O(1)."""
         return len(self._few) if self._flags is None else FEW
 
     def __iter__(self) -> Iterator[int]:
-        """Yield each id once. None may be added meanwhile."""
+        """Yield each id once. No id may be added meanwhile."""
         if self._flags is None:
             yield from self._few
             return

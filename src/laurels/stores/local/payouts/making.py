@@ -27,7 +27,7 @@ PAGE = 512
 STAGED = 100
 """The number of payouts that are written at once. This takes one to three milliseconds."""
 Pause = Callable[[], None]
-"""Called between pieces of the work, to let other threads run."""
+"""A function that is called between pieces of the work, to let other threads run."""
 _json = msgspec.json.Encoder()
 
 

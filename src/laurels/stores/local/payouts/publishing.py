@@ -1,11 +1,11 @@
 """Makes the payouts of a sealed period visible, in shares.
 
-A record of the log publishes all payouts of a revision. Of a large period they are too many to be
-changed while other writes wait. So publishing the first share also stores which shares are left, in
-the same transaction, and the thread that seals publishes these. They belong to one revision, are
-due at one time and are published in the order of their numbers. Until the last one is published,
-nothing is emitted, so the list of due payouts still grows only at its end; and who reads payouts
-publishes what is left first.
+A record of the log publishes all payouts of a revision. If the period is large, changing all of
+them at once would delay other writes. So only the first share is published at once, and the same
+transaction stores which payouts are left. The sealing thread publishes the others, share by share.
+Payouts are published in the order of their numbers. Until all are published, no payout is emitted,
+so the list of due payouts grows only at its end. A query about the payouts of a board first
+publishes all that are left.
 """
 
 from sqlite3 import Connection
@@ -22,8 +22,8 @@ PUBLISHING_SCHEMA = (
     made_ms INTEGER NOT NULL, first_ms INTEGER NOT NULL, tag INTEGER NOT NULL,
     after_serial INTEGER NOT NULL, PRIMARY KEY (uid, window, instance, revision)) WITHOUT ROWID""",
 )
-"""The revisions of which some payouts are not published yet. They are due at `first_ms` or
-later."""
+"""The revisions with payouts that are not published yet. The payouts of a revision are due at its
+`first_ms` or later."""
 _PENDING = {
     "made_ms": "publishing.made_ms",
     "due_ms": "max(publishing.made_ms + wait_ms, publishing.first_ms)",
@@ -33,7 +33,8 @@ FIND_PENDING = (
     "FROM payout JOIN publishing USING (uid, window, instance, revision) "
     "WHERE id = ? AND NOT published"
 )
-"""Selects a payout of a published revision that is not visible yet."""
+"""Selects, by its id, a payout that is not published yet although its revision is being
+published."""
 
 _OF_BOARD = (
     "SELECT 1 FROM publishing WHERE EXISTS (SELECT 1 FROM payout WHERE payout.uid = publishing.uid "
@@ -54,7 +55,8 @@ class Publishing:
 
     @property
     def is_pending(self) -> bool:
-        """Whether payouts of a published revision are not visible yet."""
+        """Whether a revision is being published, so that some of its payouts are not published
+        yet."""
         if self._is_pending is None:
             if not self._file.exists:
                 return False
@@ -64,8 +66,8 @@ class Publishing:
     def begin(
         self, connection: Connection, revision: Revision, made_ms: int, first_ms: int, tag: int
     ) -> None:
-        """Publish the first share of a revision, in a transaction of the caller. A second call
-        changes nothing."""
+        """Publish the first share of a revision, in a transaction of the caller. Repeating the call
+        has no effect."""
         pending = f"SELECT 1 FROM publishing WHERE {PERIOD} AND revision = ?"
         if connection.execute(pending, revision).fetchone() is None:
             self._share(connection, revision, made_ms, first_ms, tag, 0)
@@ -83,14 +85,14 @@ class Publishing:
         return row is not None
 
     def concerns(self, board: str) -> bool:
-        """Return whether payouts of a board with this name are not visible yet."""
+        """Return whether a board of this name has payouts that are still to be published."""
         return self.is_pending and bool(self._file.rows(_OF_BOARD, (board,)))
 
     def forget_after(
         self, connection: Connection, period: tuple[str, str, int], newest: int
     ) -> None:
-        """Publish no more of the revisions of a period after `newest`, in a transaction of the
-        caller."""
+        """Stop publishing the revisions of a period that are newer than `newest`, in a transaction
+        of the caller."""
         connection.execute(
             f"DELETE FROM publishing WHERE {PERIOD} AND revision > ?", (*period, newest)
         )
@@ -105,7 +107,8 @@ class Publishing:
         tag: int,
         after_serial: int,
     ) -> None:
-        """Publish a share from after a number on, and store what is left."""
+        """Publish the next share of a revision, with numbers greater than `after_serial`. Store
+        whether more are left."""
         serials = connection.execute(
             f"SELECT serial FROM payout WHERE {PERIOD} AND revision = ? AND serial > ? "
             "AND NOT published ORDER BY serial LIMIT ?",

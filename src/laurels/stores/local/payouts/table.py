@@ -138,8 +138,9 @@ class PayoutTable:
     def publish(
         self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
     ) -> None:
-        """Publish the first payouts of a revision, and supersede the ones that it replaces. If more
-        are left, `publish_share` publishes them, and whoever reads payouts does so first."""
+        """Publish the first payouts of a revision, and supersede the payouts that it replaces. If
+        more are left, `publish_share` publishes them; a query about the payouts of the board first
+        publishes all of them."""
         if not self._file.exists:
             return
         period = (uid, window, instance, revision)
@@ -155,19 +156,20 @@ class PayoutTable:
 
     @property
     def is_publishing(self) -> bool:
-        """Whether payouts of a published revision are not visible yet."""
+        """Whether a revision is being published, so that some of its payouts are not published
+        yet."""
         return self._publishing.is_pending
 
     def publish_share(self) -> bool:
-        """Publish some of the payouts that are left of published revisions. Return whether there
-        were any. What falls due is emitted once none are left."""
+        """Publish a share of the payouts that are left. Return whether any were left. Due payouts
+        are emitted only when none are left."""
         was_pending = self._publishing.publish_share()
         if was_pending and not self._publishing.is_pending:
             self.emission.refresh()
         return was_pending
 
     def publish_all(self) -> None:
-        """Publish all that is left of published revisions."""
+        """Publish all payouts that are left."""
         while self.publish_share():
             pass
 
