@@ -3,7 +3,7 @@ read and written.
 
     python -m bench.midnight [BOARDS]
 
-Prints how long the store's lock was held at a time, in milliseconds of the processor, and how long
+Prints how long the store's lock was held at a time, in milliseconds of processor time, and how long
 reads and writes of the other board took, before and while the boards were closed.
 """
 
@@ -26,7 +26,7 @@ PAUSE_SECONDS = 0.001
 
 
 class TimedLock:
-    """A lock that keeps the longest times for which it was held, in seconds of the processor."""
+    """A lock that keeps the longest times for which it was held, in seconds of processor time."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock

@@ -451,7 +451,8 @@ class Oracle:
         if reverse:
             places.reverse()
         rows = [place.row for place in places]
-        if after in rows:  # a token is not in the order of members
+        # the order of members does not hold for tokens, so the entry is found by its place
+        if after in rows:
             places = places[rows.index(after) + 1 :]
         elif after is not None:
             key = board.key(after)

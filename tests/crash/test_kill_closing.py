@@ -66,7 +66,8 @@ def _judge_window(
         for hour in range(hours)
     )
     for label, data in seals.items():
-        # each event has an entry in all events and in a room; an event may count without an answer
+        # each event adds two entries: one to the scope of all events, one to a room; each hour may
+        # have one more event, which was counted but not acknowledged
         assert 2 * counted[label] <= data["entries"] <= 2 * (counted[label] + hours)
         key = PeriodKey(store.named("hours").uid, name, window.instance_of(window.period(label)))
         archived = store.archive.open(key)

@@ -41,8 +41,8 @@ def fold_until_sealed(
 
 
 def digest_of(rankings: Iterable[FrozenRanking], archived: ArchivedPeriod) -> bytes:
-    """Return the digest of rankings with the salts of an archived period, and the hashes of those
-    of its entries that were erased."""
+    """Return the digest of rankings, computed with the salts of an archived period. For entries of
+    the period that were erased, the archived hashes are used."""
     kept = {record.scope: (record.salts(), record.erased) for record in archived.rankings()}
     digest = PeriodDigest()
     for ranking in rankings:
