@@ -27,7 +27,7 @@ import psycopg
 import pymysql
 
 import laurels
-from tests.redis.servers import Server, until
+from tests.redis.servers import WITHIN_SECONDS, Server, until
 from tests.serving import ADMIN_KEY
 
 from .databases import MariaDB, Nats, Postgres
@@ -117,7 +117,9 @@ class SinkProcess:
                 self._command, env=self._environment, stdout=log, stderr=log, cwd=self._folder
             )
 
-    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+    def wait_for(
+        self, condition: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS
+    ) -> None:
         """Wait until the running sink has caused a condition. Fail if the sink ends first."""
 
         def holds() -> bool:
@@ -125,7 +127,7 @@ class SinkProcess:
             assert self._child.poll() is None, (self._folder / "sink.log").read_text()[-2_000:]
             return bool(condition())
 
-        until(holds, what)
+        until(holds, what, seconds)
 
     def kill(self) -> None:
         child, self._child = self._child, None

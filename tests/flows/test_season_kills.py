@@ -55,6 +55,8 @@ SERVER = {"close": 1, "archive": 2, "payouts": 150, "seal": 2}
 """The stages at which the server is killed. The value is the maximum number of lines of the stage
 before the kill."""
 KINDS = (*SERVER, "emit", "sink", "both")
+PATIENCE_SECONDS = 3_600
+"""On a busy machine a process may take minutes to start."""
 MOMENT_SECONDS = 0.004
 """The maximum time between the line of a stage and the kill."""
 
@@ -91,7 +93,12 @@ class Server:
             lines.append(line.strip())
 
     def wait_for(self, line: str, count: int = 1) -> None:
-        until(lambda: self.lines.count(line) >= count, f"the server prints {line}")
+        def is_there() -> bool:
+            assert self._process is not None
+            assert self._process.poll() is None, "the server has ended"
+            return self.lines.count(line) >= count
+
+        until(is_there, f"the server prints {line}", PATIENCE_SECONDS)
 
     def advance(self, by_ms: int) -> None:
         """Advance the clock."""
@@ -167,6 +174,7 @@ class Season:
         until(
             lambda: self.server.lines.count(stage) >= before + count or not sealing.is_alive(),
             f"the server is at {stage}",
+            PATIENCE_SECONDS,
         )
         time.sleep(self.random.random() * MOMENT_SECONDS)  # so the kill happens at a random moment
         self.server.kill()
@@ -204,7 +212,9 @@ class Season:
             self.receiver.come_back()
             self._restart_sink()
         if kind in ("sink", "both"):
-            self.sink.wait_for(lambda: self.receiver.requests > before, "the sink sends")
+            self.sink.wait_for(
+                lambda: self.receiver.requests > before, "the sink sends", PATIENCE_SECONDS
+            )
             time.sleep(self.random.random() * MOMENT_SECONDS)
             if kind == "both":
                 self.server.kill()
