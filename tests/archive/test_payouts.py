@@ -16,13 +16,18 @@ import pytest
 import laurels
 from laurels.core.entry_columns import EntryColumns
 from laurels.core.payouts import PayoutFilter, PayoutRow, payout_id, payout_of
+from laurels.core.period_awards import SealedStandings
 from laurels.model.board import Board
 from laurels.stores.local import correcting
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import MemorySegments
 from laurels.stores.local.archive.ranking_form import FrozenRanking
 from laurels.stores.local.archive.segment import PeriodKey
-from laurels.stores.local.payouts.making import SealedStandings, stage_correction, stage_payouts
+from laurels.stores.local.payouts.making import (
+    archived_standings,
+    stage_correction,
+    stage_payouts,
+)
 from laurels.stores.local.payouts.table import PayoutTable
 from tests.conftest import Scaled
 from tests.prizes import Row, balance, random_prizes, winnings
@@ -46,7 +51,7 @@ def sealed(
     archived = archive.open(key)
     assert archived is not None
     prizes = definition.prizes()["month"]
-    return SealedStandings(archived, "b", definition.rules(), prizes, "2026-11", 0)
+    return archived_standings(archived, "b", definition.rules(), prizes, "2026-11", 0)
 
 
 def archive() -> Archive:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import laurels
+from laurels.core.period_awards import SealedStandings
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.segment import SegmentWriter
 from laurels.stores.local.committing import LocalCommits
-from laurels.stores.local.payouts.making import SealedStandings
 from laurels.stores.local.payouts.table import PayoutTable
 from tests.serving import ADMIN_KEY, Served
 

@@ -33,7 +33,7 @@ from laurels.timeline.instants import MIN_MS
 from .archive.ranking import ArchivedRanking
 from .archive.ranking_form import FrozenRanking
 from .archive.segment import ArchivedPeriod, PeriodKey, WrittenPeriod
-from .payouts.making import SealedStandings, stage_correction
+from .payouts.making import archived_standings, stage_correction
 from .verifying import LocalVerifying
 
 
@@ -144,7 +144,7 @@ class LocalCorrections(LocalVerifying):
         the record is folded."""
         with self.reading():
             now_ms = self._fold.time_of(chosen.state)
-        standings = SealedStandings(
+        standings = archived_standings(
             self._opened(new),
             chosen.state.board.name,
             chosen.state.rules,
