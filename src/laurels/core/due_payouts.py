@@ -16,11 +16,13 @@ from laurels.model.answer import Answer
 from laurels.model.board_patterns import reaches
 from laurels.model.validation import integer_within, is_unicode, safe_repr
 
-from .payouts import DuePlace, PayoutPage
+from .payouts import BEFORE_ALL, DuePlace, PayoutPage, PayoutRow
 
 MAX_PAGE = 2_000
 MAX_READER = 4_096
 """The maximum length of the name of a reader, in characters."""
+SCANNED = 10_000
+"""The maximum number of payouts of other boards that are skipped to fill one page."""
 _CURSOR = re.compile(r"(-?[0-9]{1,15})-([0-9]{1,18})-([0-9a-f]{1,16})")
 
 
@@ -80,6 +82,37 @@ class BoardSelection(Struct, frozen=True):
     def has(self, board: str) -> bool:
         """Return whether a board is selected."""
         return reaches(self.patterns, board) and (self.is_visible is None or self.is_visible(board))
+
+
+class DueScan(Struct, frozen=True):
+    """Due payouts of some boards, each with the cursor after it. `cursor` is the place up to which
+    the list was read, None at its beginning, and `more` is whether it goes on there."""
+
+    payouts: list[tuple[DueCursor, PayoutRow]]
+    cursor: DueCursor | None
+    more: bool
+
+
+def scan_due(
+    rows_after: Callable[[DuePlace, int], list[tuple[DueCursor, PayoutRow]]],
+    after: DueCursor | None,
+    limit: int,
+    boards: BoardSelection,
+) -> DueScan:
+    """Return up to `limit` due payouts of some boards after a cursor. `rows_after` returns so many
+    payouts of all boards after a place. At most SCANNED payouts of other boards are skipped."""
+    found: list[tuple[DueCursor, PayoutRow]] = []
+    cursor, scanned, read = after, 0, limit
+    while len(found) < limit and scanned < max(SCANNED, limit) and read == limit:
+        rows = rows_after(BEFORE_ALL if cursor is None else cursor.place, limit)
+        read, scanned = len(rows), scanned + len(rows)
+        for cursor, row in rows:
+            if boards.has(row.board):
+                found.append((cursor, row))
+            if len(found) == limit:
+                break
+    place = BEFORE_ALL if cursor is None else cursor.place
+    return DueScan(found, cursor, bool(rows_after(place, 1)))
 
 
 class WaitingPayouts(Answer, frozen=True):

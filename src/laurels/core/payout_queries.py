@@ -7,7 +7,15 @@ from laurels.errors.payouts import InvalidState
 from laurels.model.validation import is_unicode, safe_repr
 
 from .named_windows import window_named
-from .payouts import STATES, PayoutBook, PayoutFilter, PayoutPage, PayoutState, payout_of
+from .payouts import (
+    STATES,
+    PayoutFilter,
+    PayoutPage,
+    PayoutReads,
+    PayoutRequest,
+    PayoutState,
+    payout_of,
+)
 from .query import Query
 from .query_context import QueryContext
 from .query_members import ensure_member
@@ -78,21 +86,29 @@ class PayoutsOf(Query[PayoutPage], frozen=True, kw_only=True):
         return ReadPlan((), answer)
 
     def without_board(
-        self, payouts: PayoutBook | None, board: str, now_ms: int
+        self, payouts: PayoutReads | None, board: str, now_ms: int
     ) -> PayoutPage | None:
         """Return the answer about a board that no longer exists; None if it never had payouts."""
         if payouts is None or not payouts.knows(board):
             return None
         return self.page(payouts, board, self.window, now_ms)
 
+    def payout_request(self, board: str) -> PayoutRequest:
+        return self._request(board, self.window)
+
+    def _request(self, board: str, window: str | None) -> PayoutRequest:
+        """Return the payouts of a page, and one more, which tells whether there are more."""
+        wanted = PayoutFilter(board, window, self.period, self.member, self.state, self.due_only)
+        return PayoutRequest(wanted, _place(self.after), self.limit + 1)
+
     def page(
-        self, payouts: PayoutBook | None, board: str, window: str | None, now_ms: int
+        self, payouts: PayoutReads | None, board: str, window: str | None, now_ms: int
     ) -> PayoutPage:
-        """Return a page of payouts. A store on an index server has none."""
+        """Return a page of payouts."""
         if payouts is None:
             return PayoutPage([])
-        wanted = PayoutFilter(board, window, self.period, self.member, self.state, self.due_only)
-        found = payouts.page(wanted, now_ms, _place(self.after), self.limit + 1)
+        request = self._request(board, window)
+        found = payouts.page(request.wanted, now_ms, request.after, request.limit)
         page = found[: self.limit]
         cursor = f"{page[-1][1].due_ms}-{page[-1][0]}" if page else self.after
         more = len(found) > self.limit

@@ -175,14 +175,32 @@ class PayoutFilter(Struct, frozen=True):
     due_only: bool = False
 
 
-class PayoutBook(Protocol):
-    """The payouts of a store. Each method is atomic, and may raise StorageFailed."""
+class PayoutRequest(Struct, frozen=True):
+    """The payouts that a query reads: up to `limit` of them, from after a due time and a number
+    on."""
+
+    wanted: PayoutFilter
+    after: tuple[int, int]
+    limit: int
+
+
+class PayoutReads(Protocol):
+    """The payouts of a store, as queries read them. Each method is atomic, and may raise
+    StorageFailed."""
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, PayoutRow]]:
         """Return up to `limit` payouts, each with its number, in the order of their due times and
         numbers, from after this time and number on."""
+
+    def knows(self, board: str, window: str | None = None) -> bool:
+        """Return whether a board of that name has or had payouts, in a window if one is named."""
+
+
+class PayoutBook(PayoutReads, Protocol):
+    """The payouts of a store whose log changes them. Each method is atomic, and may raise
+    StorageFailed."""
 
     def find(self, id: str) -> PayoutRow | None:
         """Return a payout; None if there is none of that id."""
@@ -213,9 +231,6 @@ class PayoutBook(Protocol):
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded, on all
         boards."""
-
-    def knows(self, board: str, window: str | None = None) -> bool:
-        """Return whether a board of that name has or had payouts, in a window if one is named."""
 
 
 def payout_of(row: PayoutRow, now_ms: int) -> Payout:

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from laurels.errors import InvalidRank, LaurelsError
 from laurels.model.labels import LabelPairs
 
-from .payouts import PayoutBook
+from .payouts import PayoutReads, PayoutRequest
 from .query_context import QueryContext
 from .read_plan import ReadPlan, integer_argument
 from .reads import RankingView
@@ -76,8 +76,13 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
     def plan(self, now: QueryContext) -> ReadPlan[T]:
         """Return the plan: the requests to a board, and the function that makes the answer."""
 
-    def without_board(self, payouts: PayoutBook | None, board: str, now_ms: int) -> T | None:
+    def without_board(self, payouts: PayoutReads | None, board: str, now_ms: int) -> T | None:
         """Return the answer about a board that does not exist; None if there is none."""
+        return None
+
+    def payout_request(self, board: str) -> PayoutRequest | None:
+        """Return the payouts that the answer about a board consists of; None if it has none. A
+        store that cannot read payouts while it carries out the plan reads these before."""
         return None
 
     def to_answer(self, result: T) -> Any:

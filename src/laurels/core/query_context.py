@@ -7,7 +7,7 @@ from msgspec import Struct
 from laurels.model.labels import LabelPairs
 
 from .board_state import BoardState
-from .payouts import PayoutBook
+from .payouts import PayoutReads
 from .reads import RankingView, cached_view
 
 
@@ -18,7 +18,7 @@ class QueryContext(Struct, frozen=True, gc=False):
     state: BoardState
     now_ms: int
     positions: Mapping[str, str] = {}
-    payouts: PayoutBook | None = None
+    payouts: PayoutReads | None = None
 
     def view(
         self,

@@ -1,7 +1,8 @@
 """The write that records that a payout was paid."""
 
 from laurels.core import record
-from laurels.core.board_state import Boards
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.payouts import PayoutRow
 from laurels.errors.payouts import InvalidReference, PayoutConfirmed, PayoutNotDue, UnknownPayout
 from laurels.model.validation import is_unicode, quoted, safe_repr
 
@@ -23,26 +24,37 @@ def confirmation(name: str, payout: str, reference: str) -> Single:
             row = boards.payouts.find(payout)
         if row is None or row.board != name:
             boards.named(name)
-            raise UnknownPayout(f"the board {quoted(name)} has no payout {safe_repr(payout)}")
-        if row.reference == reference:
-            return None
-        if row.reference is not None:
-            raise PayoutConfirmed(
-                f"the payout {payout} was confirmed with the reference {quoted(row.reference)}, "
-                f"got {quoted(reference)}"
-            )
+            raise unknown_payout(name, payout)
         state = boards.boards.get(name)
         if state is not None and state.uid != row.uid:
             state = None
         at_ms = now_ms if state is None else boards.accepts_at(state, now_ms)
-        if (status := row.state(at_ms)) != "due":
-            raise PayoutNotDue(f"the payout {payout} is {status}")
-        number, version = (0, 0) if state is None else (state.number, state.version)
-        return record.Confirm(
-            number, version, at_ms, payout, reference, row.member.encode(), new_tag()
-        )
+        return confirm_record(state, row, reference, at_ms)
 
     return Single(propose, exclusive=True)
+
+
+def unknown_payout(board: str, payout: object) -> UnknownPayout:
+    """Return the error of a payout that a board does not have."""
+    return UnknownPayout(f"the board {quoted(board)} has no payout {safe_repr(payout)}")
+
+
+def confirm_record(
+    state: BoardState | None, row: PayoutRow, reference: str, at_ms: int
+) -> record.Confirm | None:
+    """Return the record that a payout was paid; None if that is recorded. `state` is its board,
+    None if it was deleted. Raises PayoutConfirmed, PayoutNotDue."""
+    if row.reference == reference:
+        return None
+    if row.reference is not None:
+        raise PayoutConfirmed(
+            f"the payout {row.id} was confirmed with the reference {quoted(row.reference)}, "
+            f"got {quoted(reference)}"
+        )
+    if (status := row.state(at_ms)) != "due":
+        raise PayoutNotDue(f"the payout {row.id} is {status}")
+    number, version = (0, 0) if state is None else (state.number, state.version)
+    return record.Confirm(number, version, at_ms, row.id, reference, row.member.encode(), new_tag())
 
 
 def ensure_short_text(value: object, name: str) -> None:

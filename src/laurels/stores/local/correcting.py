@@ -13,22 +13,21 @@ from msgspec.structs import replace
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.closing import SealedPeriod, ensure_sealed
+from laurels.core.closing import SealedPeriod
 from laurels.core.commands import DisqualifyMember
+from laurels.core.correcting import corrected_period
 from laurels.core.entry_columns import EntryColumns
-from laurels.core.named_windows import readable, window_named
 from laurels.core.payouts import Revision
 from laurels.errors import PeriodsUnsealed
 from laurels.errors.service import MemberNotRanked
 from laurels.model.event import member_bytes
-from laurels.model.labels import is_by, scope_named
+from laurels.model.labels import is_by
 from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
 from laurels.stores.intake.confirming import ensure_short_text
 from laurels.stores.intake.tags import new_tag
 from laurels.stores.intake.writes import Single
 from laurels.timeline.calendar import Period
-from laurels.timeline.instants import MIN_MS
 
 from .archive.ranking import ArchivedRanking
 from .archive.ranking_form import FrozenRanking
@@ -95,16 +94,9 @@ class LocalCorrections(LocalVerifying):
         """Return the period that a command names. Raises NotSealed."""
         with self.reading():
             state = self._advanced(command.board)
-            window = window_named(state.rules, command.window)
-            closing = state.closing.get(window.name)
-            floor_ms = state.floors.get(window.name, MIN_MS)
-            seen_ms = state.seen_ms(window, self._fold.time_of(state))
-            period = readable(window, floor_ms, seen_ms, command.period, closing)
-            instance = window.instance_of(period)
-            sealed = ensure_sealed(state, window, instance)
-            scope = None if command.labels is None else scope_named(state.rules, command.labels)
-            key = PeriodKey(state.uid, window.name, instance, sealed.revision)
-            return _Chosen(state, period, sealed, key, scope)
+            found = corrected_period(state, command, self._fold.time_of(state))
+            key = PeriodKey(state.uid, found.window, found.instance, found.sealed.revision)
+            return _Chosen(state, found.period, found.sealed, key, found.scope)
 
     def _write_without(self, chosen: _Chosen, new: PeriodKey, member: bytes) -> WrittenPeriod:
         """Write the standings of a period without a member to the archive. Raises MemberNotRanked

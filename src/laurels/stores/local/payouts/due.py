@@ -10,8 +10,9 @@ from laurels.core.due_payouts import (
     due_cursor,
     page_limit,
     reader_name,
+    scan_due,
 )
-from laurels.core.payouts import BEFORE_ALL, DuePlace, Payout, PayoutPage, payout_of
+from laurels.core.payouts import BEFORE_ALL, DuePlace, PayoutPage, PayoutRow, payout_of
 from laurels.errors import PositionMoved
 from laurels.errors.payouts import PayoutsDiverged
 from laurels.model.validation import quoted
@@ -21,8 +22,6 @@ from .file import PayoutFile
 from .ranges import groups_between, rows_between
 from .rows import COLUMNS, row_of
 
-SCANNED = 10_000
-"""The maximum number of payouts of other boards that are skipped to fill one page."""
 _NOT_ERASED = " AND NOT erased"
 """The condition that leaves out the payouts of erased members, since their ids have changed: who
 reads them again would take them for new ones. They stay valid places of cursors."""
@@ -37,23 +36,20 @@ class LocalDuePayouts:
         self._emission = emission
 
     def page(self, after: str | None, limit: int, boards: BoardSelection) -> PayoutPage:
-        count = page_limit(limit)
-        place, until = self._place(due_cursor(after)), self._emission.mark
-        payouts: list[Payout] = []
-        cursor, scanned, read = after, 0, count
-        while len(payouts) < count and scanned < max(SCANNED, count) and read == count:
-            rows = self._rows(place, until, count)
-            read, scanned = len(rows), scanned + len(rows)
-            for serial, tag, *values in rows:
+        count, cursor, until = page_limit(limit), due_cursor(after), self._emission.mark
+        self._place(cursor)
+
+        def rows_after(place: DuePlace, limit: int) -> list[tuple[DueCursor, PayoutRow]]:
+            found: list[tuple[DueCursor, PayoutRow]] = []
+            for serial, tag, *values in self._rows(place, until, limit):
                 row = row_of(values)
-                place = DuePlace(row.due_ms, serial)
-                cursor = DueCursor(place, tag or 0).encode()
-                if boards.has(row.board):
-                    payouts.append(payout_of(row, row.due_ms))
-                if len(payouts) == count:
-                    break
-        more = bool(self._rows(place, until, 1))
-        return PayoutPage(payouts, cursor if more else None, cursor)
+                found.append((DueCursor(DuePlace(row.due_ms, serial), tag or 0), row))
+            return found
+
+        scan = scan_due(rows_after, cursor, count, boards)
+        payouts = [payout_of(row, row.due_ms) for _, row in scan.payouts]
+        end = None if scan.cursor is None else scan.cursor.encode()
+        return PayoutPage(payouts, end if scan.more else None, end)
 
     def waiting(self, after: str | None, boards: BoardSelection) -> list[WaitingPayouts]:
         place, until = self._place(due_cursor(after)), self._emission.mark

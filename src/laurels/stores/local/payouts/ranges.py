@@ -1,14 +1,11 @@
-"""Reads payouts between two places in the order of their due times and numbers.
-
-Many payouts are due at the same time, those of one seal, so the number has to be a bound of the
-index as well. SQLite uses only the first column of a comparison of rows as a bound. So the payouts
-between two places are read as up to three ranges of the index, one after another.
-"""
+"""Reads payouts between two places in the order of their due times and numbers; see
+`sql.payout_places`."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from laurels.core.payouts import DuePlace
+from laurels.sql.payout_places import place_ranges
 
 from .file import PayoutFile
 
@@ -50,12 +47,5 @@ def groups_between(
 
 def _ranges(after: DuePlace, until: DuePlace) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield the conditions of the ranges between two places, with their arguments, in order."""
-    if after >= until:
-        return
-    if after.due_ms == until.due_ms:
-        bounds = (after.due_ms, after.serial, until.serial)
-        yield "due_ms = ? AND serial > ? AND serial <= ?", bounds
-        return
-    yield "due_ms = ? AND serial > ?", after.parts
-    yield "due_ms > ? AND due_ms < ?", (after.due_ms, until.due_ms)
-    yield "due_ms = ? AND serial <= ?", until.parts
+    for condition, arguments in place_ranges(after, until, "due_ms", "serial"):
+        yield condition.replace("%s", "?"), arguments
