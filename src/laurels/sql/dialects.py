@@ -48,6 +48,10 @@ class Dialect(Protocol):
         exist, `create` determines whether it is created or NoLedger is raised. Raises
         TargetUnavailable."""
 
+    def lock_schema(self, connection: Any, prefix: str) -> None:
+        """Let no other caller with this prefix go on until the transaction ends, if the database
+        refuses to create a table that another transaction is creating."""
+
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""
 

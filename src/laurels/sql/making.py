@@ -12,6 +12,7 @@ from .tables import VERSION, Tables
 def make_tables(dialect: Dialect, prefix: str, connection: Any) -> None:
     """Create missing tables, and upgrade those of an earlier version, in a transaction of the
     caller. Raises LedgerTooNew."""
+    dialect.lock_schema(connection, prefix)
     tables = Tables(dialect, prefix)
     for statement in tables.statements():
         dialect.execute(connection, statement)

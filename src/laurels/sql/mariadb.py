@@ -83,6 +83,9 @@ class MariaDB:
             self._max_document_bytes = max(1, int(max_packet) - _RESERVED_BYTES)
             return connection
 
+    def lock_schema(self, connection: Any, prefix: str) -> None:
+        """Do nothing: a transaction that creates a table waits for others."""
+
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         cursor = connection.cursor()
         cursor.execute(statement, tuple(row) or None)

@@ -82,6 +82,9 @@ class PostgreSQL:
 
         return type("Connection", (driver.Connection,), {"wait": wait})
 
+    def lock_schema(self, connection: Any, prefix: str) -> None:
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (prefix,))
+
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement, row or None)
 

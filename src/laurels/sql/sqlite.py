@@ -54,6 +54,9 @@ class SQLite:
         except OSError as error:
             raise TargetUnavailable(f"the file {self._path} cannot be created ({error})") from error
 
+    def lock_schema(self, connection: Any, prefix: str) -> None:
+        """Do nothing: only one transaction writes at a time."""
+
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement.replace("%s", "?"), _plain(row))
 
