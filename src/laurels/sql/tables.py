@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from .dialects import Dialect
 from .final_tables import FinalTables
+from .payout_tables import PayoutTables
 from .texts import COLUMNS
 
 VERSION = 3
@@ -107,6 +108,7 @@ class Tables(Struct, frozen=True):
         return [
             *statements,
             *final,
+            *PayoutTables(self.dialect, self.prefix).statements(),
             f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)",
         ]
 

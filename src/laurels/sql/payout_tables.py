@@ -1,0 +1,97 @@
+"""The tables in which a ledger has the payouts of index servers.
+
+A payout of a board on an index server is a row of `payouts`, as every payout in a ledger, and a row
+of `payout_list`, which orders the payouts of a store by the time at which they are due. A ledger
+may have the payouts of several stores; each has a random id. `payout_marks` has a row for each
+store: up to which place its payouts are in the list of due payouts, and the numbers given last.
+`payout_notes` has what is still to be recorded on the index server: changes of boards, and new
+revisions of periods.
+"""
+
+from msgspec import Struct
+
+from .dialects import Dialect
+
+
+class PayoutTables(Struct, frozen=True):
+    """The tables of payouts of one prefix in one database. The properties have the types of the
+    columns of a table, by name."""
+
+    dialect: Dialect
+    prefix: str
+
+    def name(self, table: str) -> str:
+        """Return the full name of a table."""
+        return self.prefix + table
+
+    @property
+    def places(self) -> dict[str, str]:
+        """`payout_list` has a row for each payout. `payout` is its key in `payouts`. `tag` is a
+        random number, the same for all payouts that were made together."""
+        name = f"{self.dialect.key_name} NOT NULL"
+        return {
+            "store": name,
+            "serial": "bigint NOT NULL",
+            "due_at": "bigint NOT NULL",
+            "tag": "bigint NOT NULL",
+            "board": name,
+            "uid": name,
+            "window_name": name,
+            "instance": "bigint NOT NULL",
+            "payout": name,
+        }
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """`payout_marks` has a row for each store. The payouts up to `due_at` and `serial` are in
+        its list of due payouts. `last_serial` and `last_note` are the numbers given last."""
+        return {
+            "store": f"{self.dialect.key_name} NOT NULL",
+            "due_at": "bigint NOT NULL",
+            "serial": "bigint NOT NULL",
+            "last_serial": "bigint NOT NULL",
+            "last_note": "bigint NOT NULL",
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """`payout_notes` has the notes of a store, in the order of their numbers. `block` is what
+        the changes of the board get, in hexadecimal notation. A note with a `revision` says that
+        this revision of a period is valid."""
+        return {
+            "store": f"{self.dialect.key_name} NOT NULL",
+            "number": "bigint NOT NULL",
+            "uid": f"{self.dialect.key_name} NOT NULL",
+            "window_name": self.dialect.key_name,
+            "instance": "bigint",
+            "revision": "integer",
+            "block": f"{self.dialect.long_text} NOT NULL",
+        }
+
+    def statements(self) -> list[str]:
+        """Return the statements that create missing tables."""
+        return [
+            self._create_table(
+                "payout_list",
+                self.places,
+                "store, serial",
+                "payout",
+                "store, due_at, serial",
+                "store, board, due_at, serial",
+                "uid, window_name, instance, serial",
+            ),
+            self._create_table("payout_marks", self.marks, "store"),
+            self._create_table("payout_notes", self.notes, "store, number"),
+        ]
+
+    def _create_table(self, table: str, columns: dict[str, str], key: str, *unique: str) -> str:
+        definitions = ", ".join(
+            [
+                *[f"{name} {kind}" for name, kind in columns.items()],
+                f"PRIMARY KEY ({key})",
+                *[f"UNIQUE ({each})" for each in unique],
+            ]
+        )
+        end = self.dialect.table_end
+        return f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({definitions}) {end}"
