@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.errors import NotReady
 from laurels.model.prizes import Prize, Prizes
 from laurels.model.rules import Rules
 from laurels.model.scale import DecayedScale, Scale, Whole, decayed_scale
@@ -23,6 +24,9 @@ from .index import Offset, Slice
 from .prizes import PrizeSpan, TieGroup, Win, end_of, prize_spans, wins
 from .read_plan import ReadPlan
 from .requests import Anchor, AtBound, ReadRequest, ReadResult, Span, Start
+
+ATTEMPTS = 20
+"""How often the requests are repeated if their results do not fit together."""
 
 T = TypeVar("T")
 _Row = tuple[tuple[int, ...], str, Score]
@@ -94,14 +98,26 @@ def plan_wins(
     reading: PrizeReading, start: int, limit: int, answer: Callable[[WinPage, Offset], T]
 ) -> ReadPlan[T]:
     """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
-    see above for its requests. O(log n + limit)."""
+    see above for its requests. O(log n + limit). If the index changes between the requests, so that
+    their results do not fit together, they are repeated. Raises NotReady if that happens ATTEMPTS
+    times."""
+    return _plan(reading, start, limit, answer, ATTEMPTS)
 
+
+def _plan(
+    reading: PrizeReading,
+    start: int,
+    limit: int,
+    answer: Callable[[WinPage, Offset], T],
+    attempts: int,
+) -> ReadPlan[T]:
     def finish(results: Sequence[ReadResult], offset: Offset) -> "T | ReadPlan[T]":
         total = results[0].total
         spans = prize_spans(reading.prizes, total, results[0].positions)
         if (end := end_of(spans)) == 0:
             return answer(WinPage([], 0, total, None), offset)
-        return _Winners(reading, spans, end, total, start, start + limit, answer).plan()
+        winners = _Winners(reading, spans, end, total, start, start + limit, answer, attempts)
+        return winners.plan()
 
     return ReadPlan((reading.request(reading.bounds),), finish)
 
@@ -117,6 +133,7 @@ class _Winners(Struct, Generic[T], frozen=True):
     start: int
     stop: int
     answer: Callable[[WinPage, Offset], T]
+    attempts: int
 
     def plan(self) -> ReadPlan[T]:
         page = Span(0, self.start, max(self.start, min(self.stop, self.end)))
@@ -126,6 +143,8 @@ class _Winners(Struct, Generic[T], frozen=True):
     def _read(self, results: Sequence[ReadResult], offset: Offset) -> T | ReadPlan[T]:
         page, last = results[0].slices
         rows = self.reading.rows(page)
+        if len(rows) < min(self.stop, self.end) - self.start or not last.members:
+            return self._again()
         if self.reading.prizes.ties == "first":
             groups = [(TieGroup(at, at + 1), [row]) for at, row in enumerate(rows, self.start)]
             return self.answer(self._page(groups, self.end), offset)
@@ -141,12 +160,21 @@ class _Winners(Struct, Generic[T], frozen=True):
             (Span(0, max(self.start, self.end), max(self.start, self.end, self.stop), last=1),),
         )
 
-        def finish(results: Sequence[ReadResult], offset: Offset) -> T:
+        def finish(results: Sequence[ReadResult], offset: Offset) -> "T | ReadPlan[T]":
             _, winners, first, past = results[0].positions
             tied = rows + self.reading.rows(results[0].slices[0])
+            if tied and not (first <= self.start and self.start + len(tied) <= past):
+                return self._again()
             return self.answer(self._page(_groups(tied, self.start, first, past), winners), offset)
 
         return ReadPlan((request,), finish)
+
+    def _again(self) -> ReadPlan[T]:
+        """Return the plan from its beginning, since the index has changed between its requests."""
+        if not self.attempts:
+            raise NotReady("the ranking kept changing while its winners were read")
+        limit = self.stop - self.start
+        return _plan(self.reading, self.start, limit, self.answer, self.attempts - 1)
 
     def _page(self, groups: Iterable[tuple[TieGroup, list[_Row]]], winners: int) -> WinPage:
         found: list[tuple[Win, Score]] = []
