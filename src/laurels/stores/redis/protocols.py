@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import UNSET, UnsetType
 
-from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.core.hidden import Exclusion
 from laurels.core.hiding import Hiding
@@ -143,12 +143,16 @@ class RemoteIndex(Protocol):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: WriteBlock,
+        recorded: Block,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period by that of its seal, or of a new revision. Remove the
         records of the `trimmed` instances. Return False if the period has another record than
         `before`."""
+
+    async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
+        """Add a block to the changes of a board that its ledger has noted under a number. Return
+        False if it, or a later one, was added before."""
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from laurels.core.changes.blocks import MendBlock, WriteBlock
+from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.changes.record_blocks import mend_block
 from laurels.core.lifecycle import Due
 from laurels.core.record import MendRanking
@@ -99,7 +99,7 @@ class BoardWrites(Upkeep):
         positions = await self._command(board, b"HGETALL", b"p")
         return {bytes(source).decode(): bytes(text).decode() for source, text in positions.items()}
 
-    def _recording(self, board: Opened, recorded: WriteBlock | MendBlock | None) -> dict[str, Any]:
+    def _recording(self, board: Opened, recorded: Block | None) -> dict[str, Any]:
         """Return the arguments by which a script records a write, if the board keeps changes."""
         if recorded is None or not board.rules.changes_ms:
             return {}

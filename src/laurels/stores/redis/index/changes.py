@@ -11,7 +11,6 @@ from laurels.core.changes.blocks import (
     Block,
     EventBlock,
     MendBlock,
-    WriteBlock,
     decode_blocks,
     encode_blocks,
 )
@@ -41,9 +40,7 @@ def encode_batch_changes(
     }
 
 
-def encode_write_changes(
-    board: Opened, recorded: WriteBlock | MendBlock, *, expires: bool
-) -> dict[str, Any]:
+def encode_write_changes(board: Opened, recorded: Block, *, expires: bool) -> dict[str, Any]:
     """Encode the block of a write that is not a batch."""
     return _encoded(board.rules, recorded, recorded.tag, expires=expires)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.stores.redis.remote import Opened, StoredClosings
 
@@ -63,7 +63,7 @@ class PeriodClosing(BoardWrites):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: WriteBlock,
+        recorded: Block,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period by that of its seal, or of a new revision. Remove the
@@ -82,6 +82,13 @@ class PeriodClosing(BoardWrites):
                 **more,
             )
         )
+
+    async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
+        """Add a block to the changes of a board that its ledger has noted under a number. Return
+        False if it, or a later one, was added before."""
+        more = self._recording(board, recorded)
+        count = recorded.count
+        return bool(await self._operate("record_note", board, number=number, count=count, **more))
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if

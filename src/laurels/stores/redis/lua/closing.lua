@@ -7,6 +7,7 @@
 --                     encoded it
 --   P m recorded:<w>  the instance up to which the closing of a window is recorded
 --   P m trimmed:<w>   the newest instance whose record has left P cl
+--   P m noted         the number of the last note of the board's ledger that was recorded
 --   P m closings      how often any of these has changed. A caller with another number has an outdated copy
 -- All shards freeze a period before the first one records that it is closed. So what P cl has of a
 -- period is as of its end, and a process that fails in between leaves nothing that differs.
@@ -19,6 +20,8 @@
 --   record_floors (floors)  records that periods up to these instances need no further record
 --   record_seal (name, before, record, trimmed {names}, floors)   replaces the record `before` of a
 --     period; returns 0 if it has another one. Removes the records `trimmed`
+--   record_note (number, count)  adds A.changes, a block of `count` changes, which the board's ledger has
+--     noted under a number; returns 0 if this or a later note was recorded before
 --   take_lease (token, ms)  gives the caller the lease to seal periods of this board for some milliseconds,
 --     or ends its lease if ms is 0; returns 0 if another caller has it. P cs is the token of its owner
 -- `floors` are instances by window.
@@ -96,6 +99,14 @@ end
 function closing.ops.record_floors()
   if closing.raise('recorded:', A.floors) then closing.note_change('') end
   return {'done'}
+end
+
+function closing.ops.record_note()
+  local noted = tonumber(call('HGET', KEYS[1], 'noted') or '0')
+  if A.number <= noted then return {'done', 0} end
+  call('HSET', KEYS[1], 'noted', text(A.number))
+  if A.changes then record(A.count, A.time, '') end
+  return {'done', 1}
 end
 
 function closing.ops.take_lease()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.stores.redis.remote import Opened, StoredClosings
 
@@ -42,7 +42,7 @@ class ShardedClosings(ShardedPositions):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: WriteBlock,
+        recorded: Block,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period; see `RemoteIndex`."""
@@ -50,6 +50,10 @@ class ShardedClosings(ShardedPositions):
         return await self._index.record_seal(
             first, window, instance, before, sealed, recorded, trimmed
         )
+
+    async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
+        """Add a block to the changes of a board; see `RemoteIndex`."""
+        return await self._index.record_note(replace(board, shard=0), number, recorded)
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take, renew or end the lease to seal periods; see `RemoteIndex`."""

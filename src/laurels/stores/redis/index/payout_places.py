@@ -1,0 +1,42 @@
+"""Where the payouts of a store are, and how far their readers have come, in the slot of the
+definitions."""
+
+from typing import Any
+
+import msgspec
+
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.sources import script_of
+
+_MOVE = script_of("payout_position")
+
+
+class RedisPayoutPlaces:
+    """Implementation of `PayoutPlaces`. Keys: `pl` is the set of the ledgers that have payouts of
+    this store, `pl:<board>` that of the ledgers with payouts of boards of this name, and `pp` a
+    hash with the positions of readers."""
+
+    def __init__(self, connection: Connection, prefix: str) -> None:
+        self._connection = connection
+        self._base = f"{prefix}{{boards}}:".encode()
+
+    async def add_ledger(self, board: str, ledger: str) -> None:
+        await self._call(b"SADD", b"pl:" + board.encode(), ledger.encode())
+        await self._call(b"SADD", b"pl", ledger.encode())
+
+    async def ledgers(self, board: str | None = None) -> list[str]:
+        name = b"pl" if board is None else b"pl:" + board.encode()
+        return sorted([bytes(each).decode() for each in await self._call(b"SMEMBERS", name)])
+
+    async def positions(self) -> dict[str, str]:
+        positions: Any = await self._call(b"HGETALL", b"pp")
+        return {bytes(name).decode(): bytes(at).decode() for name, at in positions.items()}
+
+    async def move(self, reader: str, before: str, position: str) -> str | None:
+        argument = msgspec.msgpack.encode([reader, position, before])
+        stored = await self._connection.script(_MOVE, self._base + b"pp", argument)
+        return None if stored is None else bytes(stored).decode()
+
+    async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
+        key = self._base + name
+        return await self._connection.command(command, key, *rest, key=key)
