@@ -21,7 +21,7 @@ import pytest
 import laurels
 from laurels.core.changes.answers import Change
 from laurels.errors import ArchiveDamaged, LaurelsError, UnsafeChange
-from laurels.errors.index_server import LedgerUnavailable, NotOnIndexServer, UnknownLedger
+from laurels.errors.index_server import LedgerUnavailable, UnknownLedger
 from laurels.sql.final_writing import FinalWriter, PeriodWriter
 from laurels.stores.redis import frozen, ledgers
 from laurels.stores.redis.index.closing import PeriodClosing
@@ -399,16 +399,6 @@ def test_the_clock_leaps_and_nothing_is_closed_twice(opened: Open, clock: AnyClo
     lb.seal()
     assert periods(lb, "close") == [("hour", FIRST), ("hour", "2026-11-20T17+00:00")]
     assert sorted(periods(lb, "seal")) == periods(lb, "close")
-
-
-def test_corrections_are_refused_by_name(opened: Open, clock: AnyClock) -> None:
-    lb = opened()
-    create(lb)
-    lb.submit("b", "ann", 1)
-    clock.advance(HOUR)
-    lb.seal()
-    with pytest.raises(NotOnIndexServer, match="corrected"):
-        lb.disqualify("b", "ann", "a bot", window="hour", period=FIRST)
 
 
 def test_the_ledger_of_a_board_stays_once_a_period_is_closed(opened: Open, clock: AnyClock) -> None:

@@ -121,6 +121,7 @@ async def direct_here(
     from laurels.stores.redis.index.definitions import RedisDefinitions  # noqa: PLC0415
     from laurels.stores.redis.index.everywhere import RedisEverywhere  # noqa: PLC0415
     from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
+    from laurels.stores.redis.index.payout_places import RedisPayoutPlaces  # noqa: PLC0415
     from laurels.stores.redis.ledgers import ArchiveSettings  # noqa: PLC0415
     from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from laurels.stores.redis.retry import Calls  # noqa: PLC0415
@@ -166,6 +167,7 @@ async def direct_here(
             archive=ArchiveSettings(
                 ledger_urls(ledgers), secrets.token_hex(8), secrets.token_bytes
             ),
+            payout_places=RedisPayoutPlaces(connection, address.prefix),
         )
     except BaseException:
         await connection.close()

@@ -197,6 +197,10 @@ class PayoutReads(Protocol):
     def knows(self, board: str, window: str | None = None) -> bool:
         """Return whether a board of that name has or had payouts, in a window if one is named."""
 
+    def open_periods(self, uid: str, window: str) -> list[int]:
+        """Return the instances of a window's periods with payouts that are neither confirmed nor
+        superseded."""
+
 
 class PayoutBook(PayoutReads, Protocol):
     """The payouts of a store whose log changes them. Each method is atomic, and may raise
@@ -223,10 +227,6 @@ class PayoutBook(PayoutReads, Protocol):
 
     def open_on(self, uid: str) -> int:
         """Return how many payouts of a board are neither confirmed nor superseded."""
-
-    def open_periods(self, uid: str, window: str) -> list[int]:
-        """Return the instances of a window's periods with payouts that are neither confirmed nor
-        superseded."""
 
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded, on all

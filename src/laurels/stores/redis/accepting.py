@@ -8,7 +8,6 @@ from laurels.core.board_state import BoardState
 from laurels.core.commands import (
     ClearBoard,
     Command,
-    DisqualifyMember,
     EraseMember,
 )
 from laurels.core.named_windows import window_named
@@ -74,7 +73,3 @@ def ensure_possible(command: Command[Any]) -> None:
         raise NotOnIndexServer("its boards cannot erase members")
     if isinstance(command, ClearBoard):
         raise NotOnIndexServer(f"the board {quoted(command.name)} cannot be cleared")
-    if isinstance(command, DisqualifyMember):
-        raise NotOnIndexServer(
-            f"the sealed periods of the board {quoted(command.board)} cannot be corrected"
-        )

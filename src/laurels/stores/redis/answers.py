@@ -27,6 +27,7 @@ from laurels.core.board_version import BoardVersion, later, version_of
 from laurels.core.commands import (
     ChangeBoard,
     Command,
+    DisqualifyMember,
     HideEverywhere,
     HideMember,
     Mend,
@@ -216,7 +217,7 @@ class Answers:
                 case HideEverywhere() | ShowEverywhere():
                     for name in list(self._catalog.boards.boards):
                         self._drop(name)
-                case ChangeBoard(name=name):
+                case ChangeBoard(name=name) | DisqualifyMember(board=name):
                     self._drop(name)
 
     def _drop(self, board: str) -> None:
@@ -257,7 +258,7 @@ class Answers:
         before = None if cached is None else self._seen_state(cached).newest
         reply = await self._queries.reply(board, query)
         state = reply.state
-        if reply.offset is None or not self._keeps(state):
+        if state is None or reply.offset is None or not self._keeps(state):
             return Fetched(reply.result)
         version = version_of(state.uid, reply.offset)
         if cached is None or cached.uid != state.uid:

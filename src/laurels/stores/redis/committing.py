@@ -7,13 +7,16 @@ a call carries it out. If the server refuses the plan as outdated, the write is 
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from laurels.core.commands import (
     Command,
+    ConfirmPayout,
     DefinitionCommand,
+    DisqualifyMember,
     HideMember,
     Mend,
     ModeratingCommand,
@@ -30,6 +33,7 @@ from laurels.stores.intake.commands import is_long, result_of, to_write
 from laurels.stores.intake.deleted_positions import SinkMove, no_receipts, sink_move
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
+from laurels.stores.redis.connection.deadline import ends_in
 
 from .accepting import KnownBoards, ensure_possible, is_newer
 from .reading import RedisReads
@@ -43,6 +47,10 @@ class RedisCommits(RedisReads):
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         ensure_possible(command)
+        if (change := _season_change(command)) is not None:
+            with self.answers.recording(command):
+                changed: T = self.run(self._change_season(change))
+            return changed
         if isinstance(command, ModeratingCommand):
             self.run(self._prepare_hiding(command))
         if (move := sink_move(command)) is not None:
@@ -74,6 +82,11 @@ class RedisCommits(RedisReads):
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
+        if (change := _season_change(command)) is not None:
+            with self.answers.recording(command):
+                changed: Any = await self._change_season(change)
+            answer: T = changed
+            return answer
         if (move := sink_move(command)) is not None:
             receipts: Any = await self._move_position(move, command)
             done: T = receipts
@@ -83,6 +96,14 @@ class RedisCommits(RedisReads):
         if isinstance(command, DefinitionCommand):
             committed = (await self.newest_async(command.defines)).board
         return result_of(command, committed)
+
+    async def _change_season(self, command: ConfirmPayout | DisqualifyMember) -> Any:
+        """Carry out a command that changes payouts or the standings of a sealed period, which are
+        in a ledger."""
+        with ends_in(inf, anew=True):
+            if isinstance(command, ConfirmPayout):
+                return await self._payouts.confirm(command)
+            return await self._corrections.disqualify(command)
 
     async def _move_position(self, move: SinkMove, command: Command[Any]) -> Any:
         """Move the position of a sink in the changes of a board, or of a deleted board."""
@@ -159,3 +180,8 @@ class RedisCommits(RedisReads):
     ) -> None:
         if is_newer(await self.find_board(board), events, options.window, options.scope):
             await self.newest_async(board)
+
+
+def _season_change(command: Command[Any]) -> ConfirmPayout | DisqualifyMember | None:
+    """Return a command that is carried out in a ledger; None for other commands."""
+    return command if isinstance(command, ConfirmPayout | DisqualifyMember) else None

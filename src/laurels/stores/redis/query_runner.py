@@ -8,24 +8,30 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.archived import VerifiedPeriod
-from laurels.core.board_state import BoardState
+from laurels.core.board_state import BoardState, unknown_board
 from laurels.core.index import Offset
 from laurels.core.lifecycle import next_boundary
 from laurels.core.query import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan
 from laurels.core.requests import ReadRequest, ReadResult
-from laurels.errors import NotSealed, PeriodExpired, UnknownRevision
+from laurels.errors import NotSealed, PeriodExpired, UnknownBoard, UnknownRevision
 from laurels.model.labels import is_by
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .ledgers import Ledgers
+from .payout_lists import FetchedPayouts
+from .payouts import ServerPayouts
 from .remote import Opened, Reading, opened_as
 from .retry import read_only
 from .sealed_index import PeriodPlace
 from .sealed_reads import archived_periods, place_of, read_sealed, verify_sealed
+
+RESTARTS = 8
+"""How often a plan with several reads is begun again because events were counted between them.
+After that it goes on, and its plans have to notice that the reads do not fit together."""
 
 T = TypeVar("T")
 
@@ -47,12 +53,12 @@ class _CachedBoard(Struct, frozen=True):
 
 
 class Reply(Struct, Generic[T], frozen=True):
-    """The result of a query about a board with the state `state`. `offset` is the offset that it
-    shows; None if the label replica was read. `until_ms` is the time of the board until which the
-    result can be repeated; MIN_MS if it cannot."""
+    """The result of a query about a board with the state `state`, None if it was deleted. `offset`
+    is the offset that it shows; None if the label replica was read. `until_ms` is the time of the
+    board until which the result can be repeated; MIN_MS if it cannot."""
 
     result: T
-    state: BoardState
+    state: BoardState | None
     offset: Offset | None
     until_ms: int
 
@@ -60,8 +66,9 @@ class Reply(Struct, Generic[T], frozen=True):
 class QueryRunner:
     """Answers queries by reading from the index."""
 
-    def __init__(self, catalog: BoardCatalog, ledgers: Ledgers) -> None:
+    def __init__(self, catalog: BoardCatalog, ledgers: Ledgers, payouts: ServerPayouts) -> None:
         self._catalog = catalog
+        self._payouts = payouts
         self._ledgers = ledgers
         self._cached: dict[int, _CachedBoard] = {}
 
@@ -73,7 +80,12 @@ class QueryRunner:
     async def reply(self, board: str, query: Query[T]) -> Reply[T]:
         """Return the result of a query about a board, with the data needed to cache it."""
         with ends_in(VERB_SECONDS):
-            return await self._catalog.retry_outdated(board, partial(self._answer, query))
+            try:
+                return await self._catalog.retry_outdated(board, partial(self._answer, query))
+            except UnknownBoard:
+                if not query.outlives_board:
+                    raise
+                return await self._reply_without_board(board, query)
 
     async def _answer(self, query: Query[T], state: BoardState) -> Reply[T]:
         now_ms = self._catalog.time_of(state)
@@ -82,7 +94,9 @@ class QueryRunner:
         positions: dict[str, str] = {}
         if query.reads_positions and not self._catalog.event_time:
             positions = await self._catalog.index.positions(cached.opened)
-        plan = await self._plan(query, state, now_ms, positions)
+        first = plan = await self._plan(query, state, now_ms, positions)
+        seen: Offset | None = None
+        restarts = RESTARTS
         while True:
             archived = archived_periods(state, plan.requests, now_ms) if state.closing else {}
             stored = [each for each in plan.requests if place_of(each) not in archived]
@@ -94,6 +108,9 @@ class QueryRunner:
             results = read.results
             if archived:
                 results = await self._with_archived(state, cached, plan.requests, archived, read)
+            if seen is not None and seen != read.offset and restarts:
+                plan, seen, restarts = first, None, restarts - 1  # events were counted meanwhile
+                continue
             result = plan.finish(results, read.offset)
             if not isinstance(result, ReadPlan):
                 until_ms = MIN_MS
@@ -101,14 +118,29 @@ class QueryRunner:
                     until_ms = min(cached.due_ms, _repeatable_until(state, plan.requests, now_ms))
                 is_own = not state.rules.has_label_replica or not _reads_by_label(plan.requests)
                 return Reply(result, state, read.offset if is_own else None, until_ms)
-            plan = result
+            plan, seen = result, read.offset
+
+    async def _reply_without_board(self, board: str, query: Query[T]) -> Reply[T]:
+        """Return the result of a query about a board that was deleted. Raises UnknownBoard."""
+        now_ms = self._catalog.now()
+        payouts = await self._fetched(board, query, now_ms)
+        found = query.without_board(payouts, board, now_ms)
+        if found is None:
+            raise unknown_board(board)
+        return Reply(found, None, None, MIN_MS)
+
+    async def _fetched(self, board: str, query: Query[T], now_ms: int) -> FetchedPayouts | None:
+        """Return the payouts that a query asks for; None if it asks for none."""
+        request = query.payout_request(board)
+        return None if request is None else await self._payouts.fetch(board, request, now_ms)
 
     async def _plan(
         self, query: Query[T], state: BoardState, now_ms: int, positions: Mapping[str, str]
     ) -> ReadPlan[T]:
         """Return the plan of a query. On a board that closes periods, first read which periods are
         closed and, if the query depends on it, which are not closed yet."""
-        context = QueryContext(state, now_ms, positions)
+        payouts = await self._fetched(state.board.name, query, now_ms)
+        context = QueryContext(state, now_ms, positions, payouts)
         if not state.closing:
             return query.plan(context)
         if query.reads_positions:

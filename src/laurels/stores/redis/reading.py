@@ -12,7 +12,7 @@ from laurels.core.board_queries import listed_after
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
-from laurels.core.due_payouts import NoDuePayouts
+from laurels.core.due_payouts import DuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.query import Query
@@ -20,6 +20,7 @@ from laurels.core.stats import BoardStats, Stats
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
 
+from .due_payouts import ServerDuePayouts
 from .remote import opened_as
 from .retry import read_only
 from .state import RedisState
@@ -58,9 +59,9 @@ class RedisReads(RedisState):
         return changed
 
     @property
-    def due_payouts(self) -> NoDuePayouts:
-        """No payouts: boards on an index server award no prizes."""
-        return NoDuePayouts()
+    def due_payouts(self) -> DuePayouts:
+        """The due payouts of all boards."""
+        return ServerDuePayouts(self._payouts, self.run)
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         """Return the deleted boards whose changes are kept, with the positions of a source."""

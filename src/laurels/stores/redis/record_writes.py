@@ -137,6 +137,7 @@ class RecordWrites:
         board = Board.from_json(record.definition)
         rules = board.rules()
         self._sealing.ensure_ledger(board)
+        await self._sealing.payouts.register(board)
         await self._catalog.remove_gone()
         if (earlier := self._catalog.registry.gone.get(board.name)) is not None:
             await self._sealing_tasks.wait_for_removal(earlier)
@@ -169,6 +170,7 @@ class RecordWrites:
         state = self._catalog.boards.by_number(record.board)
         board = Board.from_json(record.definition)
         self._sealing.ensure_ledger(board)
+        await self._sealing.payouts.register(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(
                 "with these windows the board would need another layout on the index server: "

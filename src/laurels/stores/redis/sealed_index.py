@@ -4,8 +4,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 from laurels.core.index import Located, Slice
+from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.ranking_key import RankingKey
 from laurels.errors import ArchiveDamaged
+from laurels.model.prizes import Prizes
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.sql.final_periods import FinalPeriod
@@ -99,3 +101,21 @@ class SealedIndex:
                 )
             self._periods[place] = period
         return self._periods[place]
+
+
+def ledger_standings(
+    reader: FinalReader,
+    place: SealedPlace,
+    board: str,
+    rules: Rules,
+    prizes: Prizes | None,
+    final_ms: int,
+) -> SealedStandings:
+    """Return a revision of a period that is complete in a ledger; see `SealedStandings`. Raises
+    ArchiveDamaged."""
+    revisions = {(place.window, place.instance): place.revision}
+    index = SealedIndex(reader, place.uid, rules, revisions)
+    period = index.period(place.window, place.instance)
+    scopes = [ranking.form.scope for ranking in reader.rankings(period)]
+    label = rules.windows[place.window].period_of(place.instance).label
+    return SealedStandings(place, index, scopes, board, rules, prizes, label, final_ms)

@@ -9,6 +9,7 @@ not needed for correctness, since the ledger completes only one of several write
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.record_blocks import seal_block
 from laurels.core.close_schedule import prizes_in
 from laurels.core.closing import SealedPeriod, final_ms_of
+from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.record import Seal
 from laurels.core.sealed_contents import (
     DigestOfPieces,
@@ -28,9 +30,11 @@ from laurels.errors import LaurelsError, NotReady
 from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
 from laurels.errors.ledger import FinalOvertaken
 from laurels.model.board import Board
+from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
 from laurels.sql.final_reading import FinalReader
 from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.sql.payout_writing import PayoutWriter
 from laurels.stores.intake.tags import new_tag
 from laurels.stores.redis.connection.deadline import ends_in
 
@@ -38,7 +42,9 @@ from .catalog import BoardCatalog
 from .frozen import PeriodToSeal, RankingsToSeal, period_to_seal
 from .ledgers import ArchiveSettings, Ledger, Ledgers
 from .outdated import ClosingsMoved, DefinitionOutdated, PlanExpired, StepNotReady
+from .payouts import ServerPayouts
 from .remote import opened_as
+from .sealed_index import ledger_standings
 
 LEASE_MS = 60_000
 """How long a process that seals a period keeps others from it, unless it renews the lease."""
@@ -58,10 +64,12 @@ class ServerSealing:
         self,
         catalog: BoardCatalog,
         ledgers: Ledgers,
+        payouts: ServerPayouts,
         settings: ArchiveSettings,
     ) -> None:
         self._catalog = catalog
         self._ledgers = ledgers
+        self.payouts = payouts
         self._turns: dict[str, asyncio.Lock] = {}
         """A lock for each ledger: this process has one lease for all its tasks, so it seals one
         period of a ledger after the other."""
@@ -110,8 +118,10 @@ class ServerSealing:
                     f"the window {quoted(window)} has archive or prizes, and the board has no "
                     "ranking of all events"
                 )
-            if board.prizes():
-                raise NotOnIndexServer(f"the window {quoted(window)} has prizes")
+        if board.prizes() and board.retain:
+            raise NotOnIndexServer(
+                "the board has prizes and retain, and would have to stay until all are paid"
+            )
         if board.ledger:
             self._ledgers.named(board.ledger)
 
@@ -142,9 +152,10 @@ class ServerSealing:
 
     async def settle(self, state: BoardState) -> None:
         """Close and seal all periods of a board that are due, before it is deleted. Raises
-        LedgerUnavailable."""
+        PayoutsOpen, LedgerUnavailable."""
         await self._catalog.retry_outdated(state.board.name, self.close)
         await self.seal_board(state.board.name)
+        await self.payouts.ensure_confirmed(state)
 
     async def _seal_next(self, state: BoardState) -> int | None:
         """Seal the next closed period of a board. Return None if there is none, otherwise whether
@@ -192,6 +203,10 @@ class ServerSealing:
         )
         revision = SealedRevision(state.uid, period.window, period.instance, 0, draft)
         write = _LedgerWrite(ledger, revision, period)
+        if prizes is not None and not self._catalog.event_time:
+            await self.payouts.register(period.board)
+            store = await self.payouts.store()
+            write.payouts = partial(self.payouts.writer, ledger, store)
         if (seal := await ledger.write(write.begin)) is not None:
             return seal
         digest = DigestOfPieces()
@@ -256,14 +271,15 @@ class _LedgerWrite:
         self._revision = revision
         self._period = period
         self._writer: PeriodWriter | None = None
-        self._number = 0
+        self.payouts: Callable[[Any], PayoutWriter] | None = None
+        """Returns the writer of the period's payouts over a connection; None if it has none."""
 
     def begin(self, connection: Any) -> SealedPeriod | None:
         """Begin to write the period. If the ledger has it already, return its seal instead."""
         writer = self._locked(connection)
         revision = self._revision
         reader = FinalReader(self._ledger.dialect, self._ledger.prefix, connection)
-        found = reader.period(revision.uid, revision.window, revision.instance, revision.revision)
+        found = reader.period(revision.uid, revision.window, revision.instance)
         if found is not None:
             return found.revision.seal
         period = self._period
@@ -290,16 +306,35 @@ class _LedgerWrite:
     def completing(
         self, pieces: Sequence[SealedRanking | SealedRows], seal: SealedPeriod
     ) -> Callable[[Any], None]:
-        """Return the transaction that writes the last pieces and makes the period visible."""
+        """Return the transaction that writes the last pieces, and makes the period visible together
+        with its payouts."""
 
         def complete(connection: Any) -> None:
             self._locked(connection)
+            payouts = None if self.payouts is None else self.payouts(connection)
+            if payouts is not None:
+                payouts.lock()
             writer = self._bound(connection)
             writer.hold()
             writer.add(pieces)
             writer.complete(seal)
+            if payouts is not None:
+                payouts.make(self._standings(connection, seal), seal.sealed_ms)
 
         return complete
+
+    def _standings(self, connection: Any, seal: SealedPeriod) -> SealedStandings:
+        """Return the standings of the complete period, as the ledger has them."""
+        revision, period = self._revision, self._period
+        prizes = prizes_of(seal.prizes) if seal.prizes else None
+        return ledger_standings(
+            FinalReader(self._ledger.dialect, self._ledger.prefix, connection),
+            SealedPlace(revision.uid, period.window, period.instance, revision.revision),
+            period.board.name,
+            period.rules,
+            prizes,
+            seal.sealed_ms,
+        )
 
     def _locked(self, connection: Any) -> FinalWriter:
         """Return a writer in a transaction in which no other process begins or completes a

@@ -22,11 +22,14 @@ from .answers import Answers
 from .catalog import BoardCatalog
 from .changes import ChangeReader
 from .copies import ServerCopies
+from .correcting import ServerCorrections
 from .deletions import StoredDeletions
 from .follow import Follower
 from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
 from .ledgers import ArchiveSettings, Ledgers
+from .payout_lists import PayoutPlaces
+from .payouts import ServerPayouts
 from .protocols import FollowedIndex
 from .query_runner import QueryRunner
 from .registry import Registry
@@ -66,6 +69,7 @@ class RedisState(Paced):
         is_session: bool,
         deletions: StoredDeletions,
         archive: ArchiveSettings,
+        payout_places: PayoutPlaces,
         moment: Callable[[], int] | None = None,
     ) -> None:
         self.audit_log: AuditStore = (
@@ -77,9 +81,13 @@ class RedisState(Paced):
         self.is_exact = False
         self._catalog = BoardCatalog(index, registry, clock, deletions)
         self._ledgers = Ledgers(archive.urls)
-        self._sealing = ServerSealing(self._catalog, self._ledgers, archive)
+        self._payouts = ServerPayouts(
+            self._catalog, self._ledgers, payout_places, archive, elapsed_ns
+        )
+        self._corrections = ServerCorrections(self._catalog, self._ledgers, self._payouts, archive)
+        self._sealing = ServerSealing(self._catalog, self._ledgers, self._payouts, archive)
         self._sealing_tasks = SealingTasks(self._catalog, self._sealing, elapsed_ns)
-        self._queries = QueryRunner(self._catalog, self._ledgers)
+        self._queries = QueryRunner(self._catalog, self._ledgers, self._payouts)
         self.answers = Answers(
             self._catalog,
             self._queries,
@@ -164,6 +172,7 @@ class RedisState(Paced):
         self._ended = "the store is closed"
         await self._queues.finish()
         await self._sealing_tasks.stop()
+        await self._payouts.stop()
         stop = getattr(self._clock, "stop", None)
         if stop is not None:
             await stop()

@@ -40,9 +40,14 @@ class RedisStore(RedisCommits):
         raise NothingToBackUp("the boards are on an index server, which stores them itself")
 
     def seal(self) -> Sealed:
-        """Close all periods that are due, and seal all that are closed. Raises
-        LedgerUnavailable."""
-        sealed: Sealed = self.run(self._sealing_tasks.seal())
+        """Close all periods that are due, seal all that are closed, and enter all payouts that are
+        due in the list of due payouts. Raises LedgerUnavailable."""
+        sealed: Sealed = self.run(self._seal())
+        return sealed
+
+    async def _seal(self) -> Sealed:
+        sealed = await self._sealing_tasks.seal()
+        await self._payouts.settle()
         return sealed
 
     def work(self, limit: int) -> tuple[int, int]:
@@ -54,6 +59,7 @@ class RedisStore(RedisCommits):
     async def _work(self, limit: int) -> tuple[int, int]:
         done = await self._catalog.work(limit)
         self._sealing_tasks.start()
+        self._payouts.start()
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:

@@ -98,6 +98,8 @@ class Writer(RecordWrites):
                 await self._share(write.board)
                 await self._catalog.remove_gone()
         self._sealing_tasks.start()
+        if write.board.closing:
+            self._sealing.payouts.start()
         if write.batches or write.position_record is not None:
             await self._catalog.refresh_due_windows(paced=self.paced)
 
