@@ -29,7 +29,10 @@ def main(folder: str, start_ms: int, seed: int) -> None:
     clock = laurels.ManualClock(start_ms)
     with laurels.open(folder, clock=clock) as lb:
         window = {"name": "day", "type": "day", "prizes": PRIZES}
-        lb.create(laurels.Board("b", tie="member", windows=[window]), exist_ok=True)
+        lb.create(
+            laurels.Board("b", tie="member", windows=[window], changes="3650d", ledger="main"),
+            exist_ok=True,
+        )
         while True:
             lb.submit_many(
                 "b", [(f"m{random.randrange(9)}", random.randint(1, 4)) for _ in range(9)]

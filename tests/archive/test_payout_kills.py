@@ -20,9 +20,15 @@ from tests.prizes import Row, recounted
 START_MS = 1_795_000_000_000
 
 
-def run_until_killed(folder: Path, start_ms: int, seed: int, lines: int) -> list[str]:
-    """Run the writer until it has printed this many lines, and kill it a moment later."""
-    arguments = [sys.executable, "-m", "tests.archive.payout_writer", str(folder)]
+def run_until_killed(
+    folder: Path | str,
+    start_ms: int,
+    seed: int,
+    lines: int,
+    program: str = "tests.archive.payout_writer",
+) -> list[str]:
+    """Run a writer until it has printed this many lines, and kill it a moment later."""
+    arguments = [sys.executable, "-m", program, str(folder)]
     with subprocess.Popen(
         [*arguments, str(start_ms), str(seed)], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -37,10 +43,10 @@ def run_until_killed(folder: Path, start_ms: int, seed: int, lines: int) -> list
     return printed
 
 
-def check(folder: Path, acknowledged: list[str], now_ms: int) -> None:
+def check(folder: Path | str, acknowledged: list[str], now_ms: int) -> None:
     """Compare all payouts with what was acknowledged, and with the standings of their periods."""
     prizes = prizes_of(PRIZES)
-    with laurels.open(folder, clock=laurels.ManualClock(now_ms)) as lb:
+    with laurels.open(str(folder), clock=laurels.ManualClock(now_ms)) as lb:
         lb.seal()
         payouts: list[laurels.Payout] = []
         after: str | None = None
@@ -73,7 +79,30 @@ def check(folder: Path, acknowledged: list[str], now_ms: int) -> None:
                 won[member, prize] += 1 if amount is None else amount
             assert +sums == won, period
             assert not -sums
+        check_changes(lb, payouts)
         lb.check()
+
+
+def check_changes(lb: laurels.Leaderboards, payouts: list[laurels.Payout]) -> None:
+    """Check that the changes of the board have each confirmation, each due payout and each
+    correction once."""
+    changes: list[Any] = []
+    cursor: str | None = None
+    while page := lb.changes("b", after=cursor, limit=10_000):
+        changes += page
+        cursor = page.cursor
+    by_kind: defaultdict[str, list[Any]] = defaultdict(list)
+    for each in changes:
+        by_kind[each.kind].append(each.data)
+    confirmed = {each.id for each in payouts if each.state == "confirmed"}
+    assert Counter(each["payout"] for each in by_kind["confirm"]) == Counter(confirmed)
+    due = {each.id for each in payouts if each.state in ("due", "confirmed")}
+    assert Counter(each["id"] for each in by_kind["payout"]) == Counter(due)
+    revisions = Counter((each["period"], each["revision"]) for each in by_kind["disqualify"])
+    assert set(revisions.values()) <= {1}
+    for archived in lb.archived("b", limit=1_000):
+        found = [number for period, number in revisions if period == archived.period]
+        assert sorted(found) == list(range(1, archived.revision + 1))
 
 
 def test_nothing_is_owed_twice_and_nothing_is_lost_by_kills(tmp_path: Path, scaled: Scaled) -> None:

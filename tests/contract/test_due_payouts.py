@@ -12,7 +12,7 @@ from laurels.errors import InvalidCursor, InvalidLimit, PositionMoved
 from laurels.errors.payouts import InvalidReader, PayoutsDiverged
 from tests.calendar_by_scanning import HOUR
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import STORES, Implementation
+from tests.contract.deployments import ARCHIVING, Implementation
 
 DAY = 24 * HOUR
 DECEMBER = NOW_MS + 12 * DAY
@@ -25,7 +25,7 @@ PRIZES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Return each store that awards prizes."""
     implementation: Implementation = request.param
@@ -34,7 +34,7 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 
 def create(lb: laurels.Leaderboards, name: str, **fields: Any) -> None:
     month = {"name": "month", "type": "month", "prizes": PRIZES}
-    lb.create(laurels.Board(name, tie="member", windows=["all", month], **fields))
+    lb.create(laurels.Board(name, ledger="main", tie="member", windows=["all", month], **fields))
     lb.submit_many(name, [("ann", 9), ("bob", 8), ("cid", 7)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 
 import laurels
 from laurels.errors import (
-    BoardExists,
     InvalidCursor,
     InvalidLimit,
+    NothingToBackUp,
     NotSealed,
     UnknownBoard,
     UnknownRevision,
@@ -34,7 +35,7 @@ from laurels.model.prizes import prizes_of
 from tests.calendar_by_scanning import HOUR
 from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import STORES, Deployment, Implementation
+from tests.contract.deployments import ARCHIVING, Deployment, Implementation
 from tests.prizes import Row, balance, random_prizes, winnings
 
 DAY = 24 * HOUR
@@ -48,7 +49,7 @@ PRIZES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Return each store that awards prizes."""
     implementation: Implementation = request.param
@@ -60,7 +61,10 @@ def month(prizes: object = PRIZES) -> dict[str, Any]:
 
 
 def board(**fields: Any) -> laurels.Board:
-    return laurels.Board("b", **{"tie": "member", "windows": ["all", month()], **fields})
+    return laurels.Board(
+        "b",
+        **{"tie": "member", "ledger": "main", "windows": ["all", month()], **fields},
+    )
 
 
 @pytest.fixture
@@ -312,7 +316,7 @@ def test_payouts_that_are_due_stay_and_the_differences_are_added(
 def test_everything_is_there_after_a_restart(
     lasting: Deployment, clock: laurels.ManualClock
 ) -> None:
-    if lasting._implementation not in STORES:
+    if lasting._implementation not in ARCHIVING:
         pytest.skip("this store does not close periods")
     lb = lasting.lb
     lb.create(board(changes="30d"))
@@ -327,7 +331,8 @@ def test_everything_is_there_after_a_restart(
     after = every(lb), lb.top("b", window="month", period="2026-11")
     assert after == before
     if lasting.lasting:
-        lb.snapshot()
+        with suppress(NothingToBackUp):
+            lb.snapshot()
         lb = lasting.reopen()
         assert (every(lb), lb.top("b", window="month", period="2026-11")) == before
     lb.check()
@@ -343,7 +348,7 @@ def test_payouts_of_random_boards_add_up_to_what_is_won(
         definition = random_prizes(random)
         rows: list[Row] = [(f"m{i:02}", random.randint(0, 6)) for i in range(random.randint(1, 12))]
         window = {"name": "day", "type": "day", "prizes": definition}
-        lb.create(laurels.Board(name, tie="member", windows=[window]))
+        lb.create(laurels.Board(name, ledger="main", tie="member", windows=[window]))
         lb.submit_many(name, rows)
         period = lb.periods(name)[0].label
         now_ms += DAY + HOUR
@@ -402,7 +407,7 @@ def test_hidden_members_win_nothing(lb: laurels.Leaderboards, clock: laurels.Man
 def test_payouts_of_an_earlier_board_are_found_by_its_windows(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    lb.create(laurels.Board("b", windows=["all", {"type": "day", "prizes": PRIZES}]))
+    lb.create(laurels.Board("b", ledger="main", windows=["all", {"type": "day", "prizes": PRIZES}]))
     lb.submit("b", "ann", 1)
     clock.advance(DAY)
     lb.seal()
@@ -416,109 +421,3 @@ def test_payouts_of_an_earlier_board_are_found_by_its_windows(
     assert not lb.payouts("b", window="all").payouts
     with pytest.raises(UnknownWindow):
         lb.payouts("b", window="week")
-
-
-ENDS = NOW_MS + 8 * DAY
-SPRINT: dict[str, Any] = {"ends": ENDS, "retain": "2d", "changes": "9d"}
-GONE = ENDS + 2 * DAY
-
-
-def names(lb: laurels.Leaderboards) -> list[str]:
-    return [each.name for each in lb.boards()]
-
-
-def waits(lb: laurels.Leaderboards, window: str = "month") -> dict[str, tuple[str, ...]]:
-    """Return the periods of a window that wait, and what they wait for."""
-    return {each.label: each.waits_for for each in lb.periods("b", window) if each.waits_for}
-
-
-def test_a_board_with_open_payouts_stays_after_its_retain(
-    deployment: Deployment, clock: laurels.ManualClock
-) -> None:
-    lb = deployment.lb
-    day = {"type": "day", "prizes": {"list": PRIZES["list"][:1]}}
-    lb.create(board(**SPRINT, windows=["all", month(), day]))
-    lb.create(laurels.Board("other"))
-    lb.submit_many("b", [("ann", 9), ("bob", 8), ("cid", 7)])
-    clock.set(GONE - 1)
-    assert waits(lb) == {}
-    clock.set(GONE)
-    lb.seal()
-    clock.advance(HOUR)
-    for _ in range(2):
-        assert names(lb) == ["b", "other"]
-        assert waits(lb) == {"2026-11": ("payouts",)}
-        # the day with open payouts is not listed any more, so the oldest day stands for it
-        oldest = lb.periods("b", "day")[-1].label
-        assert oldest > "2026-11-20"
-        assert waits(lb, "day") == {oldest: ("payouts",)}
-        assert waits(lb, "all") == {}
-        assert [entry.member for entry in lb.top("b")] == ["ann", "bob", "cid"]
-        with pytest.raises(BoardExists):
-            lb.create(board())
-        with pytest.raises(PayoutsOpen):
-            lb.delete("b")
-        lb.check()
-        if deployment.lasting:
-            lb.snapshot()
-            lb = deployment.reopen()
-        lb.rebuild()
-    cursor = lb.changes("b").cursor
-    *others, last = every(lb, state="due")
-    assert len(others) == 3
-    for each in others:
-        lb.confirm("b", each.id, "paid")
-        assert names(lb) == ["b", "other"]
-    clock.advance(HOUR)
-    assert lb.confirm("b", last.id, "paid").state == "confirmed"
-    assert names(lb) == ["other"]
-    for query in (lb.top, lb.periods, lb.delete):
-        with pytest.raises(UnknownBoard):
-            query("b")
-    assert {each.state for each in every(lb)} == {"confirmed"}
-    assert lb.confirm("b", last.id, "paid").state == "confirmed"
-    ended = list(lb.changes("b", after=cursor))
-    assert [each.kind for each in ended] == ["confirm"] * 4 + ["delete"]
-    assert ended[-1].at_ms == GONE + 2 * HOUR
-    lb.create(board())
-    assert lb.top("b").total == 0
-
-
-def test_a_board_without_winners_is_removed_by_retain(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
-) -> None:
-    lb.create(board(**SPRINT, windows=[month({"list": [{"name": "m", "at_least": 100}]})]))
-    lb.submit("b", "ann", 9)
-    clock.set(GONE)
-    lb.seal()
-    assert names(lb) == []
-
-
-def test_a_correction_that_leaves_nothing_to_pay_ends_the_wait(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
-) -> None:
-    lb.create(board(**SPRINT, windows=[month({**PRIZES, "pay_after": "5d"})]))
-    lb.submit("b", "ann", 9)
-    clock.set(GONE)
-    lb.seal()
-    assert names(lb) == ["b"]
-    lb.disqualify("b", "ann", "a bot", period="2026-11")
-    assert names(lb) == []
-    assert {each.state for each in every(lb)} == {"superseded"}
-
-
-def test_the_retention_of_a_board_that_waits_for_its_payouts_can_change(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
-) -> None:
-    lb.create(board(**SPRINT))
-    lb.submit("b", "ann", 9)
-    clock.set(GONE)
-    lb.seal()
-    clock.advance(HOUR)
-    lb.change("b", retain="5d")
-    assert waits(lb) == {}
-    for each in every(lb, state="due"):
-        lb.confirm("b", each.id, "paid")
-    assert names(lb) == ["b"]
-    clock.set(ENDS + 5 * DAY)
-    assert names(lb) == []

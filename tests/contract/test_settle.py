@@ -15,14 +15,14 @@ from laurels.model.prizes import prizes_of
 from tests.calendar_by_scanning import HOUR
 from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import STORES, Implementation
+from tests.contract.deployments import ARCHIVING, Implementation
 from tests.prizes import Award, Row, at_least, recounted
 
 DAY = 24 * HOUR
 GOLD = {"list": [{"name": "gold", "ranks": [1, 1]}, {"name": "ten", "ranks": [1, 10]}]}
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     """Return each store that awards prizes."""
     implementation: Implementation = request.param
@@ -87,6 +87,7 @@ def test_awards_are_those_of_a_recount_of_the_whole_list(
         lb.create(
             laurels.Board(
                 name,
+                ledger="main",
                 columns=[laurels.Column(op="last", order=order, scale=scale)],
                 tie="member",
                 rank=rank,
@@ -122,7 +123,7 @@ def test_awards_are_those_of_a_recount_of_the_whole_list(
 
 
 def test_a_period_is_settled_at_any_time(lb: laurels.Leaderboards) -> None:
-    lb.create(laurels.Board("b", windows=["all", month(GOLD)]))
+    lb.create(laurels.Board("b", ledger="main", windows=["all", month(GOLD)]))
     lb.submit("b", "ann", 5)
     preview = lb.settle("b", window="month")
     assert [(a.member, a.prize) for a in preview.awards] == [("ann", "gold"), ("ann", "ten")]
@@ -137,7 +138,7 @@ def test_a_period_is_settled_at_any_time(lb: laurels.Leaderboards) -> None:
 def test_a_past_period_is_final_after_its_grace(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    lb.create(laurels.Board("b", windows=[month(GOLD)], keep=2))
+    lb.create(laurels.Board("b", ledger="main", windows=[month(GOLD)], keep=2))
     lb.submit("b", "ann", 5)
     clock.set(NOW_MS + 11 * DAY)
     lb.submit("b", "bob", 1)
@@ -149,7 +150,7 @@ def test_a_past_period_is_final_after_its_grace(
 
 def test_prizes_are_awarded_in_each_scope(lb: laurels.Leaderboards) -> None:
     prizes = {**GOLD, "scopes": [["room"]]}
-    lb.create(laurels.Board("b", scopes=[[], ["room"]], windows=[month(prizes)]))
+    lb.create(laurels.Board("b", ledger="main", scopes=[[], ["room"]], windows=[month(prizes)]))
     events = [("ann", 5, None, None, {"room": "1"}), ("bob", 6, None, None, {"room": "2"})]
     lb.submit_many("b", events)
     settlement = lb.settle("b", labels={"room": "1"})
@@ -164,7 +165,9 @@ def test_prizes_are_awarded_in_each_scope(lb: laurels.Leaderboards) -> None:
 def test_the_data_of_a_prize_and_the_score_are_in_the_award(lb: laurels.Leaderboards) -> None:
     prize = {"name": "p", "at_least": [5, 2], "data": {"badge": 7}}
     columns = [laurels.Column("points"), laurels.Column("seconds", order="asc")]
-    lb.create(laurels.Board("b", columns=columns, windows=[month({"list": [prize]})]))
+    lb.create(
+        laurels.Board("b", ledger="main", columns=columns, windows=[month({"list": [prize]})])
+    )
     lb.submit_many("b", [("ann", (5, 2)), ("bob", (5, 3)), ("cid", (6, 9))])
     assert lb.settle("b").to_dict()["awards"] == [
         {"member": "cid", "position": 1, "score": [6, 9], "prize": "p", "data": {"badge": 7}},
@@ -173,7 +176,7 @@ def test_the_data_of_a_prize_and_the_score_are_in_the_award(lb: laurels.Leaderbo
 
 
 def test_a_window_without_prizes_cannot_be_settled(lb: laurels.Leaderboards) -> None:
-    lb.create(laurels.Board("b", windows=["all", month(GOLD)]))
+    lb.create(laurels.Board("b", ledger="main", windows=["all", month(GOLD)]))
     with pytest.raises(NoPrizes, match=r"the window .all. has no prizes"):
         lb.settle("b")
     with pytest.raises(InvalidLimit):
@@ -183,7 +186,7 @@ def test_a_window_without_prizes_cannot_be_settled(lb: laurels.Leaderboards) -> 
 
 
 def test_members_that_share_the_columns_of_the_last_winner_win(lb: laurels.Leaderboards) -> None:
-    lb.create(laurels.Board("b", tie="member", windows=[month(GOLD)]))
+    lb.create(laurels.Board("b", ledger="main", tie="member", windows=[month(GOLD)]))
     lb.submit_many("b", [(f"m{i:04}", 5_000 - i // 3) for i in range(5_000)])
     settlement = lb.settle("b")
     assert (settlement.winners, settlement.total) == (12, 5_000)
