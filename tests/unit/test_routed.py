@@ -73,6 +73,33 @@ def test_routes_are_read_back() -> None:
         again.ensure_in(["folder"])
 
 
+def test_storing_a_route_writes_a_small_part_of_all_routes() -> None:
+    notes = Notes()
+    routes = BoardRoutes(notes)
+    routes.load()
+    for number in range(3_000):
+        routes.store(f"board-{number}", BoardRoute("folder"))
+    assert max(map(len, notes.stored.values())) < sum(map(len, notes.stored.values())) / 30
+    again = BoardRoutes(notes)
+    again.load()
+    assert again.all == routes.all
+    assert len(again.all) == 3_000
+
+
+def test_routes_that_an_earlier_version_stored_in_one_note_are_read() -> None:
+    notes = Notes()
+    notes.stored["routes"] = '{"a":{"store":"folder"},"b":{"store":"redis://two"}}'
+    for _ in range(2):
+        routes = BoardRoutes(notes)
+        routes.load()
+        assert routes.all == {"a": BoardRoute("folder"), "b": BoardRoute("redis://two")}
+    assert notes.stored["routes"] == ""
+    routes.store("a", None)
+    again = BoardRoutes(notes)
+    again.load()
+    assert list(again.all) == ["b"]
+
+
 # The gate of writes
 
 
