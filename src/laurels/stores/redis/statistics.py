@@ -34,7 +34,7 @@ BOARDS_SHOWN = 1_000
 """The maximum number of boards whose lost and unsent changes are in the metrics of a service."""
 
 AT_ONCE = 16
-"""The number of boards whose unsent changes are counted at the same time."""
+"""The number of boards whose statistics are computed at the same time."""
 
 NAMED = 5
 """The maximum number of boards that one sentence in the report of a check names."""
@@ -167,10 +167,10 @@ class BoardStatistics:
     async def of_all(self) -> Stats:
         """Return the statistics of all boards."""
         await self._catalog.load()
-        boards = [
-            await self._catalog.retry_outdated(name, self._board_stats)
-            for name in self._board_names()
-        ]
+        names, boards = self._board_names(), list[BoardStats]()
+        for first in range(0, len(names), AT_ONCE):
+            some = await asyncio.gather(*map(self._stats_of, names[first : first + AT_ONCE]))
+            boards += [each for each in some if each is not None]
         return Stats(
             boards=len(boards),
             members=sum(max((w.members for w in each.windows), default=0) for each in boards),
@@ -181,6 +181,12 @@ class BoardStatistics:
             kept=Kept(log_from=1),
             clock=clock_status(self._catalog.clock, self._catalog.latest_ms),
         )
+
+    async def _stats_of(self, board: str) -> BoardStats | None:
+        """Return the statistics of a board; None if it was deleted meanwhile."""
+        with suppress(UnknownBoard):
+            return await self._catalog.retry_outdated(board, self._board_stats)
+        return None
 
     @read_only
     async def check(self) -> CheckReport:
