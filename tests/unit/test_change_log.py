@@ -45,7 +45,7 @@ def ids(lb: laurels.Leaderboards, after: str | None = None, limit: int = 3) -> l
 
 def write_behind(lb: laurels.Leaderboards) -> None:
     store = local(lb)
-    store._changes.write(store._lock, store._times)
+    store._changes.write(store._lock, store._times, lambda: None)
 
 
 def test_pages_continue_from_the_file_into_memory(tmp_path: Path) -> None:

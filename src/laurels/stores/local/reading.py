@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -339,12 +338,22 @@ class LocalReads(LocalState):
         """Read a page of changes in another thread; see `changes`."""
         return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
 
-    def _times(self) -> list[tuple[BoardState, int]]:
-        """Return all boards, and the deleted boards whose changes are kept, with their current
-        times. Called under the lock."""
-        deleted = [deletion.state for deletion in self._fold.deletions]
-        states = chain(self._fold.boards.values(), deleted)
-        return [(state, self._fold.time_of(state)) for state in states]
+    def _times(self, numbers: Sequence[int]) -> dict[int, tuple[BoardState, int]]:
+        """Return boards by their numbers, each with its current time. Deleted boards whose changes
+        are kept are among them. Called under the lock."""
+        fold = self._fold
+        found = {number: fold.find_by_number(number) for number in numbers}
+        if None in found.values():
+            found |= {
+                deletion.state.number: deletion.state
+                for deletion in fold.deletions
+                if deletion.state.number in found
+            }
+        return {
+            number: (state, fold.time_of(state))
+            for number, state in found.items()
+            if state is not None
+        }
 
     def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
         """Advance the scopes that `requests` read, by one share of work. Return whether all of them

@@ -256,7 +256,7 @@ class Service(LocalErasing):
         if self._files is not None and self._snapshot_scheduler.is_due():
             self._snapshot_scheduler.start(self._snapshot_and_trim)
         if self._changes.is_due():
-            self._changes.start(self._lock, self._times)
+            self._changes.start(self._lock, self._times, self._rest)
         if not self.paced:
             self.work_share(MIN_SHARE + 2 * weight)
             closings = self._fold.closings

@@ -62,7 +62,7 @@ class LocalUpkeep(LocalCommits):
     def _write_beside(self) -> None:
         """Make the changes and the payouts durable before the snapshot becomes valid: they are
         stored beside it, and come from the same entries of the log."""
-        self._changes.write(self._lock, self._times)
+        self._changes.write(self._lock, self._times, self._rest)
         self.payouts.flush()
 
     def _snapshot_on_close(self) -> None:

@@ -8,9 +8,10 @@ which of them had been written to the file.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from laurels.core.board_state import BoardState
+from laurels.core.changes.blocks import Block
 from laurels.core.changes.confirmed import least_confirmed
 from laurels.core.changes.cursor import NOW, UNKNOWN_TAG, BlockPlace, decode_cursor
 from laurels.core.changes.deleted import Deletion, removal_tag
@@ -27,6 +28,8 @@ WRITE_BEHIND = 100_000
 """Blocks in memory are written to the file when their total cost reaches this. The cost of a block
 is the number of its changes plus `BLOCK_COST`, since even a block with a single event takes some 3
 KB."""
+SHARE = 50
+"""The number of boards that are visited in succession under the lock."""
 WARNED_AT = 0.5
 """A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
 
@@ -173,15 +176,16 @@ class ChangeLog:
         """Return whether enough blocks are in memory to write them to the file."""
         return self._unwritten >= self._due_at and not self._writing.locked()
 
-    def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+    def start(self, lock: "threading.RLock", times: "Times", rest: Callable[[], None]) -> None:
         """Start a thread that writes the blocks in memory to the file. Do nothing while such a
-        thread is running."""
+        thread is running. `rest` lets other threads run, and is called after each share of the
+        work under the lock."""
         if not self._writing.acquire(blocking=False):
             return
 
         def run() -> None:
             try:
-                self._write(lock, states)
+                self._write(lock, times, rest)
             except LaurelsError as error:
                 _log.warning("changes stay in memory: %s", error)
                 self._due_at = self._unwritten + WRITE_BEHIND
@@ -193,52 +197,64 @@ class ChangeLog:
         except RuntimeError:
             self._writing.release()
 
-    def write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+    def write(self, lock: "threading.RLock", times: "Times", rest: Callable[[], None]) -> None:
         """Write all recorded blocks durably to the file, and remove expired blocks. Raises
         StorageFailed."""
         with self._writing:
-            self._write(lock, states, durable=True)
+            self._write(lock, times, rest, durable=True)
 
     def _write(
         self,
         lock: "threading.RLock",
-        states: Callable[[], "States"],
+        times: "Times",
+        rest: Callable[[], None],
         *,
         durable: bool = False,
     ) -> None:
         with lock:
             forgotten, self._forgotten = self._forgotten, []
-            now_of = {state.number: (state, now_ms) for state, now_ms in states()}
-            pending = {
-                number: kept.recent[max(0, kept.written.sequence + 1 - kept.first_recent) :]
-                for number, kept in self._boards.items()
-                if kept.unwritten
-            }
+            numbers = list(self._boards)
         for number in forgotten:
             self._file.forget(number)
-        made = {number: list(rows_of(blocks)) for number, blocks in pending.items()}
-        with lock:
-            floors = {
-                number: self._new_floor(kept, *now_of[number])
-                for number, kept in self._boards.items()
-                if number in now_of
-            }
-            moved = {
-                number: floor
-                for number, floor in floors.items()
-                if floor != self._boards[number].stored
-            }
+        pending: dict[int, list[RecordedBlock]] = {}
+        made: dict[int, list[tuple[StoredRow, list[Block]]]] = {}
+        floors: dict[int, BlockPlace] = {}
+        moved: dict[int, BlockPlace] = {}
+        for share in _shares(numbers):
+            with lock:
+                some = self._unwritten_blocks(share)
+            pending |= some
+            made |= {number: list(rows_of(blocks)) for number, blocks in some.items()}
+            with lock:
+                for number, (state, now_ms) in times(share).items():
+                    if (kept := self._boards.get(number)) is not None:
+                        floors[number] = floor = self._new_floor(kept, state, now_ms)
+                        if floor != kept.stored:
+                            moved[number] = floor
+            rest()
         if made or moved or (durable and self._file.exists):
-            rows = ((number, *row) for number, some in made.items() for row in some)
-            self._file.write(rows, moved.items(), durable=durable)
+            added = ((number, *row) for number, some in made.items() for row in some)
+            self._file.write(added, moved.items(), durable=durable)
         self._due_at = WRITE_BEHIND
-        with lock:
-            for number, blocks in pending.items():
-                self._note_written(number, blocks, [row for row, _ in made[number]])
-            for number, floor in floors.items():
-                if number in self._boards:
-                    self._boards[number].stored = floor
-                    trim(self._boards[number], floor)
+        for share in _shares(numbers):
+            with lock:
+                for number in share:
+                    if number in pending:
+                        rows = [row for row, _ in made[number]]
+                        self._note_written(number, pending[number], rows)
+                    if number in floors and number in self._boards:
+                        self._boards[number].stored = floors[number]
+                        trim(self._boards[number], floors[number])
+            rest()
+
+    def _unwritten_blocks(self, numbers: Iterable[int]) -> dict[int, list[RecordedBlock]]:
+        """Return the blocks of some boards that are not written to the file yet."""
+        boards = [(number, self._boards.get(number)) for number in numbers]
+        return {
+            number: kept.recent[max(0, kept.written.sequence + 1 - kept.first_recent) :]
+            for number, kept in boards
+            if kept is not None and kept.unwritten
+        }
 
     def _note_written(
         self, number: int, blocks: Sequence[RecordedBlock], rows: list[StoredRow]
@@ -331,5 +347,11 @@ class ChangeLog:
             self._file.close()
 
 
-States = Iterable[tuple[BoardState, int]]
-"""The boards of a store, each with its current time."""
+Times = Callable[[Sequence[int]], Mapping[int, tuple[BoardState, int]]]
+"""A function that returns boards by their numbers, each with its current time."""
+
+
+def _shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Divide boards into shares that can be visited under the lock."""
+    for first in range(0, len(numbers), SHARE):
+        yield numbers[first : first + SHARE]
