@@ -72,11 +72,11 @@ class Late(threading.Thread):
         has already arrived."""
         self.service.order("hold")
         self.start()
-        return self.service.events.get(timeout=60) == "held"
+        return self.service.events.get() == "held"
 
     def delivered(self) -> httpx.Response:
         self.service.order("release")
-        self.join(60)
+        self.join()
         assert self.answer is not None
         return self.answer
 

@@ -81,7 +81,7 @@ class World:
             base_url=service.url,
             headers={**JSON, "Authorization": f"Bearer {key}"},
             limits=httpx.Limits(max_connections=1, keepalive_expiry=None),
-            timeout=60,
+            timeout=None,  # on a busy machine an answer may be held back for minutes
         )
         return self._stack.enter_context(client)
 
