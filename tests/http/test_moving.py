@@ -414,7 +414,7 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
             [{"member": f"m{i}", "value": 1_000_000 + i, "labels": ROOM} for i in range(2_000)],
         )
         server.end()
-    for _ in range(scaled(20, 200)):
+    for _ in range(scaled(3, 200)):
         with serve() as server:
             writers = Writers(server.url, counted, labels=ROOM)
             answered = threading.Event()
