@@ -183,6 +183,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run only the tests that have more cases in `make torture`, with all of them",
     )
+    parser.addoption(
+        "--all-stores",
+        action="store_true",
+        help="run each case on every store, not only on one of each group",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

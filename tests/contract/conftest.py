@@ -27,10 +27,11 @@ def patient_calls() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the items of `make test` before the conftest of all tests selects the items to run."""
-    here = Path(__file__).parent
-    mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.5)
+    if not config.getoption("all_stores"):
+        here = Path(__file__).parent
+        mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.5)
 
 
 def _member_of(_name: str, value: object) -> Member | None:

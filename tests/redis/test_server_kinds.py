@@ -87,8 +87,9 @@ def test_boards_work_on_a_server_of_any_kind(kind: Kind) -> None:
 def test_tests_that_depend_on_the_kind_of_server_pass_on_each_kind(kind: Kind, what: str) -> None:
     if kind.needed() == need_server():
         pytest.skip(f"{kind.name} is the server of all tests")
+    options = ("-p", "no:cacheprovider", "--all-stores", *DEPENDING[what])
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DEPENDING[what]],
+        [sys.executable, "-m", "pytest", *options],
         cwd=ROOT,
         env=_environment() | chosen(kind),
         capture_output=True,
