@@ -125,7 +125,7 @@ def test_published_events_count_once_despite_kills(
     rng, expected = Random(SEED), {name: Counter[str]() for name in "abcd"}
     options = ("source", "--from", address, "--at", boards, "--map", FOUR_FIELDS, "--json")
     publish_events(events_of(rng, FIRST, expected))
-    for _ in range(scaled(4, 100)):
+    for _ in range(scaled(2, 100)):
         batch = rng.choice([3, 17, 60])
         with SourceProcess(tmp_path, *options, "--batch", str(batch), prelude=TELLING) as source:
             source.wait_for_batches(1)
