@@ -57,9 +57,11 @@ class SharedServer:
             self._server.close()
 
     def _delete_keys(self) -> None:
+        """Delete all keys with the prefix. A sink writes it in the middle of the key that has its
+        positions."""
         cursor = b"0"
         while True:
-            cursor, keys = self.call("SCAN", cursor, "MATCH", f"{self.prefix}*", "COUNT", 1_000)
+            cursor, keys = self.call("SCAN", cursor, "MATCH", f"*{self.prefix}*", "COUNT", 1_000)
             if keys:
                 self.call("UNLINK", *keys)
             if cursor == b"0":
