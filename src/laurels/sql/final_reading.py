@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from laurels.core.index import Located, Neighbourhood, Slice
 from laurels.core.sealed_contents import SealedRanking, SealedRows, sealed_rows
@@ -26,7 +27,12 @@ AT_ONCE = 1_000
 PROBES = 256
 """The number of entries that are read at once in the search for a score."""
 CHUNK = 4_096
-_RANKING = "ranking, full_scope, total, style, score_words, order_words, salts"
+_RANKING = ", ".join(
+    [
+        *("r.ranking", "r.full_scope", "r.total", "r.style", "r.score_words", "r.order_words"),
+        *("r.salts", "h.members"),
+    ]
+)
 _WORDS = ", ".join([f"word_{i + 1}" for i in range(WORDS)])
 _ENTRY = f"position, member, rank_number, {_WORDS}"
 _secrets = msgspec.json.Decoder(list[tuple[int, int, str]])
@@ -76,8 +82,8 @@ class FinalReader:
     def ranking(self, period: FinalPeriod, scope: str) -> "FinalRanking | None":
         """Return the ranking of a scope; None if nobody is ranked there."""
         rows = self._rows(
-            f"SELECT {_RANKING} FROM {self._tables.name('final_rankings')} "
-            "WHERE number = %s AND scope = %s AND full_scope = %s",
+            f"SELECT {_RANKING} FROM {self._with_heads} "
+            "WHERE r.number = %s AND r.scope = %s AND r.full_scope = %s",
             (period.number, ledger_scope(scope), escape(scope)),
         )
         return self._ranking(rows[0]) if rows else None
@@ -85,7 +91,7 @@ class FinalReader:
     def rankings(self, period: FinalPeriod) -> list["FinalRanking"]:
         """Return all rankings of a period, in the order of their scopes."""
         rows = self._rows(
-            f"SELECT {_RANKING} FROM {self._tables.name('final_rankings')} WHERE number = %s",
+            f"SELECT {_RANKING} FROM {self._with_heads} WHERE r.number = %s",
             (period.number,),
         )
         return sorted(map(self._ranking, rows), key=lambda each: each.form.scope)
@@ -96,14 +102,21 @@ class FinalReader:
             yield ranking.form
             yield from ranking.pieces()
 
+    @property
+    def _with_heads(self) -> str:
+        rankings, heads = self._tables.name("final_rankings"), self._tables.name("final_heads")
+        return f"{rankings} r LEFT JOIN {heads} h ON h.ranking = r.ranking"
+
     def _ranking(self, row: Row) -> "FinalRanking":
-        number, scope, total, style, columns, ordered, salts = row
+        number, scope, total, style, columns, ordered, salts, members = row
         secrets = [
             (level, node, bytes.fromhex(secret)) for level, node, secret in _secrets.decode(salts)
         ]
         form = SealedRanking(
             unescape(scope), style, int(columns), int(ordered), int(total), secrets
         )
+        if members is not None:
+            form = replace(form, members=int(members))
         return FinalRanking(self, int(number), form)
 
     def entries(self, ranking: int, where: str, row: Sequence[Any]) -> list[Row]:

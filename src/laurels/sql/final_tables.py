@@ -86,6 +86,16 @@ class FinalTables(Struct, frozen=True):
         }
 
     @property
+    def heads(self) -> dict[str, str]:
+        """`final_heads` has a row for each ranking of which a period has only the first entries.
+        `members` is how many members were ranked."""
+        return {
+            "ranking": "bigint NOT NULL",
+            "number": "bigint NOT NULL",
+            "members": "bigint NOT NULL",
+        }
+
+    @property
     def payouts(self) -> dict[str, str]:
         """`payouts` has a row for each payout. `payout` is the SHA-256 of the id, since an id may
         be longer than a key. `units` is the exact amount in units of 10^-scale."""
@@ -158,6 +168,7 @@ class FinalTables(Struct, frozen=True):
             self._create_table(
                 "final_entries", self.entries, "ranking, position", "ranking, member"
             ),
+            self._create_table("final_heads", self.heads, "ranking", "number, ranking"),
             self._create_table("payouts", self.payouts, "payout"),
             self._create_table("closed_periods", self.closed, "board, window_name, period"),
             self._create_table("hidden", self.hidden, "board, member"),

@@ -121,7 +121,7 @@ class FinalWriter:
             self.execute(
                 f"DELETE FROM {name('final_entries')} WHERE ranking IN ({placeholders})", *chosen
             )
-        for table in ("final_rankings", "final_periods"):
+        for table in ("final_heads", "final_rankings", "final_periods"):
             self.execute(f"DELETE FROM {name(table)} WHERE number = %s", number)
 
     def hold(self, number: int, revision: SealedRevision) -> None:
@@ -142,9 +142,10 @@ class FinalWriter:
         taken = self.execute(f"SELECT max(taken) FROM {table}").fetchone()[0]
         return int(taken) - count + 1
 
-    def add(self, rankings: list[Row], entries: list[Row]) -> None:
-        """Add rankings and entries."""
+    def add(self, rankings: list[Row], heads: list[Row], entries: list[Row]) -> None:
+        """Add rankings, those of which there is only a head once more, and entries."""
         self._insert("final_rankings", self._tables.rankings, rankings)
+        self._insert("final_heads", self._tables.heads, heads)
         self._insert("final_entries", self._tables.entries, entries)
 
     def _insert(self, table: str, types: dict[str, str], rows: list[Row]) -> None:
@@ -185,6 +186,7 @@ class PeriodWriter:
     def add(self, pieces: Sequence[SealedRanking | SealedRows]) -> None:
         """Write the next pieces."""
         rankings: list[Row] = []
+        heads: list[Row] = []
         entries: list[Row] = []
         count = sum(isinstance(piece, SealedRanking) for piece in pieces)
         next_number = self._writer.take_numbers(count) if count else 0
@@ -192,12 +194,14 @@ class PeriodWriter:
             if isinstance(piece, SealedRanking):
                 number, next_number = next_number, next_number + 1
                 rankings.append(_row_of_ranking(number, self._period.number, piece))
+                if piece.members is not None:
+                    heads.append((number, self._period.number, piece.members))
                 scale = scale_of(self._rules, self._period.revision.window, MAX_MS)
                 self._ranking = _Entries(number, piece, self._rules, scale)
                 continue
             assert self._ranking is not None, "entries come after their ranking"
             entries += self._ranking.rows(piece)
-        self._writer.add(rankings, entries)
+        self._writer.add(rankings, heads, entries)
 
     def use(self, writer: FinalWriter) -> None:
         """Continue with another writer of the same tables."""

@@ -323,7 +323,11 @@ class _RevisionWrite:
         total = len(ranking) - (left_out is not None)
         if not self._position and total:
             secrets = [(0, 0, self._secret(16))]
-            pieces.append(replace(ranking.form, total=total, secrets=secrets, erased=[]))
+            ranked = ranking.form.members
+            if ranked is not None:
+                ranked -= left_out is not None
+            form = replace(ranking.form, total=total, secrets=secrets, erased=[], members=ranked)
+            pieces.append(form)
         part = ranking.slice(self._position, self._position + limit)
         self._position += len(part.members)
         if rows := _without(part.members, part.words, left_out):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from laurels.core.board_state import BoardState
 from laurels.core.closing import ClosedPeriod
+from laurels.core.hidden import Exclusion
 from laurels.core.index import Slice
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import RankingKey
@@ -17,6 +18,7 @@ from laurels.model.board import Board
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
+from laurels.stores.intake.shares import MAX_MEMBERS
 
 from .catalog import BoardCatalog
 from .outdated import PlanExpired
@@ -43,6 +45,18 @@ class PeriodToSeal(NamedTuple):
         return RankingKey(number, self.window, self.instance, scope)
 
 
+class RankedSize(NamedTuple):
+    """The number of members of a ranking, and of the entries that are archived."""
+
+    members: int
+    entries: int
+
+
+def _is_certain(head: int, result: ReadResult) -> bool:
+    """Return whether an index knows all positions of the head of a ranking."""
+    return result.certain is None or result.certain >= min(head, result.total)
+
+
 def period_to_seal(window: str, instance: int, closed: ClosedPeriod) -> PeriodToSeal:
     """Return a closed period with the definition at its closing."""
     board = Board.from_json(closed.definition)
@@ -64,6 +78,10 @@ class RankingsToSeal:
         self._period = period
         self._secret = secret
         self._hidden = frozenset(period.closed.hidden)
+        self._exclusion: Exclusion | None = None
+        """The members that the index leaves out of a head, so that others take their places."""
+        if period.rules.head and self._hidden:
+            self._exclusion = Exclusion(self._hidden, is_dense=False)
         self._zeros = zeros_of(period.rules, period.window, period.closed.closed_ms)
 
     async def pieces(self) -> AsyncIterator[SealedRanking | SealedRows]:
@@ -72,16 +90,17 @@ class RankingsToSeal:
         rules, window = self._period.rules, self._period.window
         scopes = await self._scopes()
         for some in _alike(scopes):
-            for scope, total in zip(some, await self._totals(some), strict=True):
-                if not total:
+            for scope, size in zip(some, await self._sizes(some), strict=True):
+                if not size.entries:
                     continue
                 yield SealedRanking(
                     scope,
                     rules.rank,
                     rules.score_words(window),
                     rules.order_words(window),
-                    total,
+                    size.entries,
                     [(0, 0, self._secret(16))],
+                    members=size.members if size.entries < size.members else None,
                 )
                 async for rows in self._rows(scope):
                     yield rows
@@ -97,6 +116,28 @@ class RankingsToSeal:
                 page = await index.scopes(opened_as(self._state), form, page[-1], SCOPES)
         by_label = [spec.name for spec in rules.specs if spec.by]
         return sorted(dict.fromkeys([*scopes, *by_label]))
+
+    async def _sizes(self, scopes: Sequence[str]) -> list[RankedSize]:
+        """Return the size of the ranking of each of these scopes. On a board with a head, wait
+        until the positions of the head are certain. Raises NotReady."""
+        head = self._period.rules.head
+        if not head:
+            totals = await self._totals(scopes)
+            return [RankedSize(total, total) for total in totals]
+        for _ in range(ATTEMPTS):
+            results = await self._read([self._request(scope) for scope in scopes])
+            if all(_is_certain(head, result) for result in results):
+                return [
+                    RankedSize(
+                        result.total, result.total if is_by(scope) else min(head, result.total)
+                    )
+                    for scope, result in zip(scopes, results, strict=True)
+                ]
+            self._catalog.note_passes_due(self._state)
+            await self._catalog.advance_head(self._state, MAX_MEMBERS)
+        raise NotReady(
+            f"the head of the board {quoted(self._state.board.name)} is still being prepared"
+        )
 
     async def _totals(self, scopes: Sequence[str]) -> list[int]:
         """Return the number of entries that are ranked in each of these scopes."""
@@ -128,7 +169,7 @@ class RankingsToSeal:
             last = tuple([int(column[-1]) for column in part.words[:width]])
             anchor = AtBound(last, part.members[-1].encode(), right=True)
             members = [member.encode() for member in part.members]
-            if self._hidden and not is_by(scope):
+            if self._hidden and self._exclusion is None and not is_by(scope):
                 kept = [i for i, member in enumerate(members) if member not in self._hidden]
                 members = [members[i] for i in kept]
                 words = [[column[i] for i in kept] for column in words]
@@ -156,7 +197,16 @@ class RankingsToSeal:
     ) -> ReadRequest:
         key = self._period.key(self._state.number, scope)
         zeros = None if is_by(scope) else self._zeros
-        return ReadRequest(key, anchors, spans, members, whole=whole, zeros=zeros)
+        return ReadRequest(
+            key,
+            anchors,
+            spans,
+            members,
+            whole=whole,
+            head=0 if is_by(scope) else self._period.rules.head,
+            zeros=zeros,
+            hidden=None if is_by(scope) else self._exclusion,
+        )
 
     async def _read(self, requests: Sequence[ReadRequest]) -> Sequence[ReadResult]:
         """Answer requests from the index; boundaries that pass meanwhile do not matter."""

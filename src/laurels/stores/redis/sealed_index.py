@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from laurels.core.index import Located, Slice
 from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.ranking_key import RankingKey
-from laurels.errors import ArchiveDamaged
+from laurels.errors import ArchiveDamaged, BeyondHead
 from laurels.model.prizes import Prizes
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
@@ -34,12 +34,19 @@ class SealedIndex:
     def size(self, key: RankingKey) -> int:
         """Return the number of members in a ranking; 0 if it does not exist."""
         ranking = self._ranking(key)
-        return 0 if ranking is None else len(ranking)
+        if ranking is None:
+            return 0
+        return len(ranking) if ranking.form.members is None else ranking.form.members
+
+    def certain(self, key: RankingKey) -> int | None:
+        """Return the number of leading entries that the ledger has of a ranking; None if it has
+        all."""
+        ranking = self._ranking(key)
+        return None if ranking is None or ranking.form.members is None else len(ranking)
 
     def position(self, key: RankingKey, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked."""
-        ranking = self._ranking(key)
-        return -1 if ranking is None else ranking.position(member)
+        return self.positions(key, [member])[0]
 
     def positions(self, key: RankingKey, members: Sequence[bytes]) -> list[int]:
         """Return the positions of members, -1 for those that are not ranked."""
@@ -54,7 +61,13 @@ class SealedIndex:
         """Return positions, ranks and words of members."""
         ranking = self._ranking(key)
         if ranking is not None:
-            return ranking.locate(members, whole=whole)
+            located = ranking.locate(members, whole=whole)
+            if ranking.form.members is not None and min(located.positions, default=0) < 0:
+                raise BeyondHead(
+                    f"expected members among the first {len(ranking):,} of "
+                    f"{ranking.form.members:,}, of which the archive has the standings, got others"
+                )
+            return located
         width = self._rules.order_words(key.window) + (whole and self._rules.is_stamped)
         absent = [-1] * len(members)
         words = [array("q", bytes(8 * len(members))) for _ in range(width)]

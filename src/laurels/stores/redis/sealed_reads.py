@@ -73,7 +73,9 @@ async def read_sealed(
 
 def _answer(reader: FinalReader, index: SealedIndex, request: ReadRequest) -> ReadResult:
     if request.sealed is None:
-        return find_in(index, request)
+        found = find_in(index, request)
+        certain = index.certain(request.key)
+        return found if certain is None else replace(found, certain=certain)
     period = index.period(*place_of(request))
     return ReadResult(0, [], [], None, None, sealed=_part(reader, period, request.sealed))
 

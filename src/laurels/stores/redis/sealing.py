@@ -96,8 +96,8 @@ class ServerSealing:
     def ensure_ledger(self, board: Board) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
         ledger, UnknownLedger if this process does not know its ledger. Raise NotOnIndexServer for a
-        window that cannot be archived, such as a rolling window, or any window of a board with a
-        head, whose standings are certain only in part."""
+        window that cannot be archived, such as a rolling window, and for prizes on a board with a
+        head, since a tie may reach below it."""
         rules = board.rules()
         for window in rules.closing:
             if rules.windows[window].steps:
@@ -109,9 +109,9 @@ class ServerSealing:
                     f"the window {quoted(window)} has archive or prizes: on an index server they "
                     "need a ledger"
                 )
-            if board.head:
+            if board.head and window in board.prizes():
                 raise NotOnIndexServer(
-                    f"the window {quoted(window)} has archive or prizes, and the board has a head"
+                    f"the window {quoted(window)} has prizes, and the board has a head"
                 )
             if all(spec.name for spec in rules.specs):
                 raise NotOnIndexServer(
