@@ -63,6 +63,8 @@ class BoardState(Struct):
     - `closings`: on an index server, the number of changes of the closed periods that this process
       knows; negative if it has not read them.
     - `hidden`: the hidden members.
+    - `everywhere_seen`: the number of changes of the members hidden on all boards that the board
+      has recorded.
     - `excluded`: a cache of the members that are hidden in closed periods.
     """
 
@@ -88,6 +90,7 @@ class BoardState(Struct):
     closing: dict[str, WindowClosing] = {}
     final_ms: int = MAX_MS
     closings: int = -1
+    everywhere_seen: int = 0
     excluded: dict[tuple[str, int], Exclusion] = {}
     hidden: HiddenMembers = field(default_factory=HiddenMembers)
 
@@ -157,6 +160,8 @@ class Boards:
         self.drafted_ms: dict[int, int] = {}
         self.everywhere = HiddenMembers()
         """The members that are hidden on all boards."""
+        self.everywhere_changes = 0
+        """The number of changes of `everywhere` that this process has folded."""
         self.boards: dict[str, BoardState] = {}
         self.next_number = 1
         self.offset = 0
@@ -255,6 +260,7 @@ class Boards:
         """Make a board known by its name and number."""
         self.boards[state.board.name] = self._by_number[state.number] = state
         state.hidden.share(self.everywhere)
+        state.everywhere_seen = self.everywhere_changes
         self.watch_removal(state)
 
     def watch_removal(self, state: BoardState) -> None:

@@ -25,9 +25,8 @@ class ErasingBoards(HidingBoards):
         return the numbers of the boards that had it. `found` has all boards that have the member in
         memory."""
         self.now_ms = max(self.now_ms, record.now_ms)
-        if self.everywhere.show(record.member):
-            for state in self._by_number.values():
-                state.views.clear()
+        self.take_up_all()  # no board may record the hiding of the member after its erasure
+        self.everywhere.show(record.member)
         archived = [each for each in record.archived if each in self._by_number]
         numbers = sorted({*found, *archived})
         for number in numbers:

@@ -193,6 +193,7 @@ class Fold(WholeBoards):
         self, state: BoardState, batch: Batch, plan: Plan, outcomes: Outcomes
     ) -> None:
         """Record the changes of a batch."""
+        self.take_up(state)
         state.sequence, state.tag = state.sequence + 1, batch.tag
         if self.recorder is not None:
             block = CountedBatch(state.rules, state.sequence, batch, plan, outcomes)
@@ -211,6 +212,7 @@ class Fold(WholeBoards):
         else:
             while state.number in self._stale_from:
                 self._advance_stale(state, SCOPES)
+        self.take_up(state)
         self.refreshes.refreshed(state, record.window, record.now_ms, self.entry)
         state.hidden.forget()
 
@@ -266,6 +268,7 @@ class Fold(WholeBoards):
     def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)
         self.advance(state)
+        self.take_up(state)
         kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
         closing, definition = state.rules.closing, state.board.to_json()
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))

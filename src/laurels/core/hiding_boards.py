@@ -1,4 +1,11 @@
-"""Boards with members that are hidden, on one board or on all."""
+"""Boards with members that are hidden, on one board or on all.
+
+A member that is hidden on all boards is left out of all of them at once, since boards share the
+list of these members. Boards that keep changes, and those with refreshed windows, also have to
+record it. As there may be very many of them, they do so in shares of due work (`work`), and a board
+does so at the latest before anything else of it is recorded. So the order of its changes does not
+depend on the shares, and folding the log again makes the same changes.
+"""
 
 from laurels.core.changes.record_blocks import hiding_block
 from laurels.core.changes.recorder import ChangeRecorder
@@ -9,6 +16,9 @@ from .hiding import EVERYWHERE, Hiding, HidingEnds
 from .index import Index
 from .recorded_boards import RecordedBoards
 
+TAKE_UP_WORK = 40
+"""The cost of recording a change in the changes of a board, in visited members."""
+
 
 class HidingBoards(RecordedBoards):
     """Boards and their rankings, with hidden members. `ended_hidings` lists the hidings that have
@@ -17,10 +27,16 @@ class HidingBoards(RecordedBoards):
     def __init__(self, index: Index, recorder: ChangeRecorder | None = None) -> None:
         super().__init__(index, recorder)
         self.hiding_ends = HidingEnds()
+        self._untaken: list[tuple[records.HideOnAll | records.ShowOnAll, int]] = []
+        """The last changes of `everywhere`, each with the offset of its entry. Some boards have not
+        recorded all of them yet."""
+        self._taking_up: list[int] = []
+        """The numbers of the boards that may not have recorded them."""
 
     def _hide(self, state: BoardState, record: records.Hide) -> None:
         """Hide a member, or replace its hiding."""
         self.advance(state)
+        self.take_up(state)
         hiding = Hiding(record.reason, record.since_ms, record.until_ms)
         state.hidden.hide(record.member, hiding)
         self.hiding_ends.add(state.number, record.member, hiding)
@@ -29,15 +45,15 @@ class HidingBoards(RecordedBoards):
     def _show(self, state: BoardState, record: records.Show) -> bool:
         """Remove the hiding of a member; return whether it had one."""
         self.advance(state)
+        self.take_up(state)
         if not state.hidden.show(record.member):
             return False
         self._hidden_changed(state, record)
         return True
 
     def _change_everywhere(self, record: records.HideOnAll | records.ShowOnAll) -> bool:
-        """Hide a member on all boards, or remove this hiding; return whether anything changed. The
-        cached views of all boards are dropped; boards with refreshed windows, and those that keep
-        changes, record the change."""
+        """Hide a member on all boards, or remove this hiding; return whether anything changed.
+        Boards with refreshed windows, and those that keep changes, record it later."""
         self.now_ms = max(self.now_ms, record.now_ms)
         if isinstance(record, records.HideOnAll):
             hiding = Hiding(record.reason, record.since_ms, record.until_ms)
@@ -45,12 +61,72 @@ class HidingBoards(RecordedBoards):
             self.hiding_ends.add(EVERYWHERE, record.member, hiding)
         elif not self.everywhere.show(record.member):
             return False
-        for state in self._by_number.values():
-            state.views.clear()
-            if state.rules.refreshed or state.rules.changes_ms:
-                self.advance(state)
-                self._hidden_changed(state, record)
+        self.everywhere_changes += 1
+        self._untaken.append((record, self.entry))
+        self._taking_up = list(self._by_number)
         return True
+
+    def take_up(self, state: BoardState) -> None:
+        """Record the changes of the members hidden on all boards that a board has not recorded
+        yet."""
+        missing = self.everywhere_changes - state.everywhere_seen
+        if not missing:
+            return
+        state.everywhere_seen = self.everywhere_changes
+        if not state.rules.refreshed and not state.rules.changes_ms:
+            return
+        for record, entry in self._untaken[-missing:]:
+            self.refreshes.changed(state, entry)
+            hiding = state.hidden.hiding(record.member, record.now_ms)
+            if hiding is None and isinstance(record, records.HideOnAll):
+                hiding = Hiding(record.reason, record.since_ms, record.until_ms)
+            self._record(state, hiding_block(record, hiding))
+
+    def take_up_all(self) -> None:
+        """Let all boards record the changes of the members hidden on all boards."""
+        while self._taking_up:
+            self.take_up_share(TAKE_UP_WORK)
+
+    def take_up_share(self, limit: int) -> int:
+        """Let boards record these changes until the cost reaches `limit`; return the cost."""
+        cost = 0
+        while self._taking_up and cost < limit:
+            state = self._by_number.get(self._taking_up.pop())
+            cost += 1
+            if state is not None and state.everywhere_seen != self.everywhere_changes:
+                has_work = state.rules.refreshed or state.rules.changes_ms
+                cost += TAKE_UP_WORK if has_work else 0
+                self.take_up(state)
+        if not self._taking_up:
+            self._untaken.clear()
+        return cost
+
+    def advance_all(self) -> None:
+        """Advance every board with all its scopes."""
+        self.take_up_all()
+        super().advance_all()
+
+    def work(self, limit: int) -> int:
+        """Do due work at a cost of about `limit` visited members, and return the amount of work
+        left."""
+        if self._taking_up:
+            limit -= self.take_up_share(limit)
+        return super().work(limit)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether any work is due."""
+        return bool(self._taking_up) or super().has_work
+
+    @property
+    def has_untaken(self) -> bool:
+        """Whether some boards have not recorded all changes of the members hidden on all boards."""
+        return bool(self._taking_up)
+
+    def work_left(self) -> int:
+        """Return about how many members the passes of all boards still have to visit, and how many
+        boards have to record which members are hidden on all boards."""
+        return super().work_left() + len(self._taking_up)
 
     def _hidden_changed(self, state: BoardState, record: records.Hide | records.Show) -> None:
         """Record that a member was hidden on a board or is no longer hidden there."""

@@ -136,10 +136,15 @@ class RankingView(MemberReads):
 def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
     """Return the cached view of a window's running period, in the scope of all events; None if no
     view is cached, or if the cached view is outdated. No valid view is cached while the board hides
-    members."""
+    members, and none is used while members are hidden on all boards."""
     view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)
-    if view is None or now_ms >= view.until_ms or view.rules is not state.rules:
+    if (
+        view is None
+        or now_ms >= view.until_ms
+        or view.rules is not state.rules
+        or state.hidden.shared
+    ):
         return None
     return view

@@ -33,9 +33,14 @@ class RecordedBoards(AdvancedBoards):
         """Record the changes of a write other than events, if the board keeps changes."""
         if not state.rules.changes_ms:
             return
+        self.take_up(state)
         state.sequence, state.tag = state.sequence + 1, block.tag
         if self.recorder is not None:
             self.recorder.record(state, replace(block, sequence=state.sequence))
+
+    def take_up(self, state: BoardState) -> None:
+        """Record the changes of the members hidden on all boards that a board has not recorded
+        yet. They come before every later block of the board."""
 
     def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
         """Return the deleted board with this name and unique id; None if there is none, or if its

@@ -90,7 +90,8 @@ class Refreshes:
         """Record that the log entry at this offset changed the lists that refreshed windows show:
         it removed a member or changed a member's data."""
         for name, current in state.refreshed.items():
-            if current.now_ms is not None:
+            is_later = isinstance(current.offset, int) and current.offset > offset
+            if current.now_ms is not None and not is_later:
                 state.refreshed[name] = replace(current, offset=offset)
         self._index.touch(state.number)
 

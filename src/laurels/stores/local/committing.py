@@ -87,6 +87,13 @@ class LocalCommits(LocalReads):
             self.commit(Task(self._emit_share))
         return max(left, int(ready or closes or emits)), until_ms
 
+    def take_up(self) -> None:
+        """Let all boards record which members are hidden on all boards, in shares between which
+        other threads run."""
+        while self._fold.has_untaken:
+            self.work_share(SHARE)
+            self._rest()
+
     @abstractmethod
     def has_erasures(self) -> bool:
         """Return whether erasures wait for their completion."""

@@ -56,6 +56,7 @@ class LocalCopies:
             fold = self._store.advanced_fold()
             state = fold.named(board)
             fold.advance_whole(state)
+            fold.take_up(state)
             return origin_of(
                 state,
                 fold.time_of(state),

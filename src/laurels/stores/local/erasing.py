@@ -35,6 +35,7 @@ class LocalErasing(LocalCorrections):
         completed by the next one, or when the store is opened."""
         ensure_short_text(command.reason, "reason")
         member = member_bytes(command.member)
+        self.take_up()
         with self._sealing.exclusive():
             numbers = self._erase_from_boards(command, member)
             periods, payouts, entries = self._erase_from_files(member, command.token, self._rest)

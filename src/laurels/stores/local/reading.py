@@ -286,6 +286,8 @@ class LocalReads(LocalState):
         ensure_not_ended(board, after)
         with self.reading():
             state, deletion = self._followed(board, after)
+            if deletion is None:
+                self._fold.take_up(state)
             read = self._changes.read(state, after, limit, deletion)
         return read.page()
 
@@ -409,6 +411,7 @@ class LocalReads(LocalState):
             raise unknown_board(board)
         if not self._fold.advance(state, SHARE):
             raise _not_ready(board)
+        self._fold.take_up(state)
         if state.final_ms < MAX_MS:  # periods that are due and empty count as closed from here on
             self._fold.closings.due(state, self._fold.time_of(state))
         return state

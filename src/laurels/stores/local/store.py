@@ -190,10 +190,13 @@ class Service(LocalErasing):
     ) -> Any:
         """Delete or clear a board, or create one whose name may be that of a board that is no
         longer retained, after the closed periods of the old board were sealed. Hide or show a
-        member on all boards, after the due periods of all boards were closed."""
+        member on all boards, after the due periods of all boards were closed, and return when all
+        boards have recorded it."""
         if isinstance(command, HidingCommand):
             self.close_due()
-            return self.commit(to_write(self, command))
+            committed = self.commit(to_write(self, command))
+            self.take_up()
+            return committed
         name = board_of(command)
         if isinstance(command, CreateBoard) and not self.is_gone(name):
             return self.commit(to_write(self, command))

@@ -113,6 +113,7 @@ def _follow(
         if not offset % _REPORT_EVERY:
             report("reading the log", offset - start, log.offset - start)
     report("reading the log", log.offset - start, log.offset - start)
+    fold.take_up_all()
     if recorder is not None:
         recorder.settle(_with_changes(fold))
     return nbytes

@@ -11,6 +11,7 @@ from laurels.core.board_record import HEAD, Head, encode, head
 from laurels.core.fold import Fold
 from laurels.core.index import Index, Load, Section
 from laurels.errors import LogDamaged, SnapshotDamaged
+from laurels.stores.intake.shares import SHARE
 from laurels.stores.local.recovery.progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
@@ -70,7 +71,9 @@ def take(
     def sections() -> Iterator[Section]:
         while True:
             with still():
-                piece = copy.step(described)
+                # The head of a snapshot does not say which boards have recorded what.
+                fold.take_up_share(SHARE)
+                piece = [] if fold.has_untaken else copy.step(described)
                 if piece is None:
                     piece = copy.finish(described)
                     heads.append(fold.head())
