@@ -177,7 +177,11 @@ class ClearedRows(Struct, frozen=True, array_like=True, tag="cleared"):
         return sum(map(len, self.members))
 
 
-Piece = RankingRows | EventIds | MemberValues
+IndexPiece = RankingRows | EventIds | MemberValues
+"""A piece that an index has."""
+ChangedIndexPiece = IndexPiece | ClearedRows
+"""A piece of an index that is written while it is copied."""
+Piece = IndexPiece
 ChangedPiece = Piece | ClearedRows
 """A piece of a board that is written while it is copied."""
 
@@ -188,7 +192,7 @@ class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
     origin: Origin
 
 
-LoggedPiece = ChangedPiece | Renewed
+LoggedPiece = ChangedIndexPiece | Renewed
 """What a store logs of an unfinished copy."""
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from laurels.model.batch import Batch
 from laurels.model.rules import Rules
 
-from .contents import ChangedPiece, Piece
+from .contents import ChangedIndexPiece, IndexPiece
 from .entry_columns import EntryColumns
 from .lifecycle import RollingState
 from .plan import Plan
@@ -387,7 +387,7 @@ class Index(Protocol):
     def load(self) -> "Load":
         """Begin to load a copy into this index, which has to be empty."""
 
-    def contents(self, board: int) -> Iterator[Piece]:
+    def contents(self, board: int) -> Iterator[IndexPiece]:
         """Yield the whole state of a board. The board and all its scopes must have been advanced,
         and must not change meanwhile."""
 
@@ -401,16 +401,16 @@ class Index(Protocol):
     def tracking_owner(self, board: int) -> str | None:
         """Return the owner that tracks a board; None if it is not tracked."""
 
-    def scan(self, board: int) -> Iterator[Piece]:
+    def scan(self, board: int) -> Iterator[IndexPiece]:
         """Yield the whole state of a board like `contents`. The board may change meanwhile; the
         pieces have all rows that do not change."""
 
-    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedPiece]:
+    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedIndexPiece]:
         """Yield the current rows and data of the members whose changes were tracked since the last
         call, and the event ids accepted from `from_ms` on. Raises BoardChanging if the owner does
         not track the board."""
 
-    def restore(self, board: int, piece: ChangedPiece) -> None:
+    def restore(self, board: int, piece: ChangedIndexPiece) -> None:
         """Write a piece of the state of a board that has no readers and counts no events yet. A
         piece that is written again has no effect."""
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from math import inf
 from typing import Any, Protocol, TypeVar
 
-from laurels.core.contents import ChangedPiece, Origin, Piece, PieceT
+from laurels.core.contents import ChangedIndexPiece, IndexPiece, Origin, PieceT
 from laurels.errors.copies import BoardChanging
 from laurels.stores.redis.connection.deadline import ends_in
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 class ServerContents(Protocol):
     """Reads and writes whole boards: see `sharding.contents.ShardedContents`."""
 
-    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
+    def pieces(self, board: Opened) -> AsyncIterator[IndexPiece]: ...
 
     async def ends(self, board: Opened) -> list[tuple[int, int]]: ...
 
-    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None: ...
+    async def restore(self, board: Opened, piece: ChangedIndexPiece, now_ms: int) -> None: ...
 
-    def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
+    def scan(self, board: Opened) -> AsyncIterator[IndexPiece]: ...
 
     async def track(self, board: Opened, owner: str) -> list[Tracking]: ...
 
@@ -38,7 +38,7 @@ class ServerContents(Protocol):
 
     def changed_pieces(
         self, board: Opened, copies: Sequence[Tracking]
-    ) -> AsyncIterator[ChangedPiece]: ...
+    ) -> AsyncIterator[ChangedIndexPiece]: ...
 
     async def restore_state(self, board: Opened, origin: Origin) -> None: ...
 
@@ -63,11 +63,11 @@ class TrackedServerBoard:
         self._opened = opened
         self._copies = copies
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[IndexPiece]:
         """Yield the pieces of the board, which may change meanwhile."""
         return pulled(self._run, self._contents.scan(self._opened))
 
-    def changed_pieces(self) -> Iterator[ChangedPiece]:
+    def changed_pieces(self) -> Iterator[ChangedIndexPiece]:
         """Yield the current rows of the members that were changed since the last call."""
         return pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
 

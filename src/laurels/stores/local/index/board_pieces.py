@@ -4,11 +4,11 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from laurels.core.contents import (
-    ChangedPiece,
+    ChangedIndexPiece,
     ClearedRows,
     EventIds,
+    IndexPiece,
     MemberValues,
-    Piece,
     RankingRows,
 )
 from laurels.errors.copies import BoardChanging
@@ -78,7 +78,7 @@ class BoardPieces(RankedReads):
         """Begin loading a copy into this index, which has to be empty."""
         return Loading(self._boards, self._roster)
 
-    def contents(self, board: int) -> Iterator[Piece]:
+    def contents(self, board: int) -> Iterator[IndexPiece]:
         """Yield the whole state of a board. The board must not change meanwhile."""
         store = self._boards[board]
         yield from shared_pieces(store)
@@ -107,7 +107,7 @@ class BoardPieces(RankedReads):
         tracked = self._tracked.get(board)
         return None if tracked is None else tracked.owner
 
-    def scan(self, board: int) -> Iterator[Piece]:
+    def scan(self, board: int) -> Iterator[IndexPiece]:
         """Yield the whole state of a board. The board may change meanwhile; the pieces have all
         rows that do not change."""
         store = self._boards[board]
@@ -116,7 +116,7 @@ class BoardPieces(RankedReads):
             if (part := self._followed(board, scope)) is not None:
                 yield from scanned_scope_pieces(scope, part, self._roster)
 
-    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedPiece]:
+    def changed_pieces(self, board: int, owner: str, from_ms: int) -> Iterator[ChangedIndexPiece]:
         """Yield the current rows and data of the members whose changes were tracked since the last
         call, and the event ids accepted from `from_ms` on."""
         store, tracked = self._boards[board], self._tracked.get(board)
@@ -133,7 +133,7 @@ class BoardPieces(RankedReads):
                 yield from pieces_of_members(store, part, self._roster, scope, some)
         yield from id_pieces(store.remembered.between(from_ms, _ALL))
 
-    def restore(self, board: int, piece: ChangedPiece) -> None:
+    def restore(self, board: int, piece: ChangedIndexPiece) -> None:
         """Write a piece of a board's state. After the last piece, `restored` has to be called."""
         store = self._boards[board]
         match piece:

@@ -7,11 +7,11 @@ from operator import itemgetter
 
 from laurels.core.contents import (
     PIECE_ROWS,
-    ChangedPiece,
+    ChangedIndexPiece,
     ClearedRows,
     EventIds,
+    IndexPiece,
     MemberValues,
-    Piece,
     RankingRows,
     rows_of,
 )
@@ -28,7 +28,7 @@ from .copying import CHUNK, SCATTERED
 from .sections import Structure
 
 
-def shared_pieces(store: BoardStore) -> Iterator[Piece]:
+def shared_pieces(store: BoardStore) -> Iterator[IndexPiece]:
     """Yield the data of a board that belongs to no scope: member data and remembered ids."""
     members = sorted(store.data)
     for first in range(0, len(members), PIECE_ROWS):
@@ -43,7 +43,7 @@ def shared_pieces(store: BoardStore) -> Iterator[Piece]:
         yield EventIds(groups)
 
 
-def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece]:
+def scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[IndexPiece]:
     """Yield the rows of a scope: tallies in the order of their steps, then the rankings."""
     for window, rolling in sorted(part.rolling.items()):
         running = rolling.running
@@ -66,7 +66,7 @@ def _periods(part: ScopeStore) -> list[tuple[tuple[str, int], RankedSet]]:
     )
 
 
-def scanned_shared_pieces(store: BoardStore) -> Iterator[Piece]:
+def scanned_shared_pieces(store: BoardStore) -> Iterator[IndexPiece]:
     """Yield the data of a board that belongs to no scope, while it changes."""
     members = sorted(store.data)
     for first in range(0, len(members), PIECE_ROWS):
@@ -75,7 +75,7 @@ def scanned_shared_pieces(store: BoardStore) -> Iterator[Piece]:
     yield from id_pieces(store.remembered.between(MIN_MS, MAX_MS))
 
 
-def scanned_scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[Piece]:
+def scanned_scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[IndexPiece]:
     """Yield the rows of a scope while they change. A ranking is read in its own order, each time
     from the key of the last entry on, and a tally in the order of its hash. So an entry that does
     not change is never left out."""
@@ -112,7 +112,7 @@ def chunks(ids: Iterable[int]) -> Iterator["array[int]"]:
 
 def unranked_data(
     store: BoardStore, roster: Roster, members: Iterable[bytes]
-) -> Iterator[ChangedPiece]:
+) -> Iterator[ChangedIndexPiece]:
     """Yield the current data of those members that are in no ranking of any board."""
     some = [member for member in members if roster.find(member) < 0]
     if some:
@@ -122,7 +122,7 @@ def unranked_data(
 
 def pieces_of_members(
     store: BoardStore, part: ScopeStore | None, roster: Roster, scope: str, ids: "array[int]"
-) -> Iterator[ChangedPiece]:
+) -> Iterator[ChangedIndexPiece]:
     """Yield the current rows of some members in a scope; in the scope of all events, also their
     data."""
     members = [member.encode() for member in roster.names(ids)]

@@ -6,12 +6,12 @@ from typing import Any
 
 from laurels.core.contents import (
     PIECE_ROWS,
-    ChangedPiece,
+    ChangedIndexPiece,
     ClearedRows,
     EventIds,
+    IndexPiece,
     MemberValues,
     Origin,
-    Piece,
     RankingRows,
     rows_of,
 )
@@ -40,7 +40,7 @@ class ShardContents(ShardCalls):
 
     # Reading
 
-    async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
+    async def pieces(self, board: Opened) -> AsyncIterator[IndexPiece]:
         """Yield all pieces of a shard."""
         async for members, values in self._scan(board, b"x"):
             yield MemberValues(list(zip(members, values, strict=True)))
@@ -72,7 +72,7 @@ class ShardContents(ShardCalls):
         keys = [key_of(board.number, name) for name in all_names]
         return sorted(keys, key=lambda key: (key.scope, key.window, key.instance))
 
-    async def _ids(self, board: Opened) -> AsyncIterator[Piece]:
+    async def _ids(self, board: Opened) -> AsyncIterator[IndexPiece]:
         start = 0
         while rows := await self._range(board, b"q", start, PIECE_ROWS):
             groups: list[tuple[int, list[bytes]]] = []
@@ -205,7 +205,7 @@ class ShardContents(ShardCalls):
 
     # Writing
 
-    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None:
+    async def restore(self, board: Opened, piece: ChangedIndexPiece, now_ms: int) -> None:
         """Write a piece of a shard. Writing it again has no effect."""
         match piece:
             case RankingRows():

@@ -7,11 +7,11 @@ from typing import Any
 
 from laurels.core.contents import (
     PIECE_ROWS,
-    ChangedPiece,
+    ChangedIndexPiece,
     ClearedRows,
     EventIds,
+    IndexPiece,
     MemberValues,
-    Piece,
     RankingRows,
     rows_of,
 )
@@ -62,7 +62,7 @@ class ShardTracking(ShardContents):
 
     # The scan
 
-    async def scan(self, board: Opened) -> AsyncIterator[Piece]:
+    async def scan(self, board: Opened) -> AsyncIterator[IndexPiece]:
         """Yield all pieces of a shard that is written meanwhile. Rows that do not change are in the
         pieces at least once."""
         async for members, values in self._scan(board, b"x"):
@@ -77,7 +77,7 @@ class ShardTracking(ShardContents):
             async for rows in self._scanned_entries(board, key):
                 yield rows
 
-    async def _scanned_ids(self, board: Opened) -> AsyncIterator[Piece]:
+    async def _scanned_ids(self, board: Opened) -> AsyncIterator[IndexPiece]:
         """Yield the event ids in the order of their times. Ids may expire meanwhile, so the next
         ids are those from the last time on."""
         last, seen = b"-inf", 0
@@ -156,7 +156,9 @@ class ShardTracking(ShardContents):
 
     # Changes
 
-    async def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedPiece]:
+    async def changed_pieces(
+        self, board: Opened, copy: Tracking
+    ) -> AsyncIterator[ChangedIndexPiece]:
         """Yield the current rows of the members whose changes have been tracked so far, and the
         event ids that were added."""
         changes, ids = await self.tracked(board, copy)
@@ -197,8 +199,8 @@ class ShardTracking(ShardContents):
 
     async def _rows_of_members(
         self, board: Opened, parts: Sequence[tuple[str, list[str]]]
-    ) -> list[ChangedPiece]:
-        pieces: list[ChangedPiece] = [
+    ) -> list[ChangedIndexPiece]:
+        pieces: list[ChangedIndexPiece] = [
             ClearedRows(scope, [member.encode() for member in members]) for scope, members in parts
         ]
         found = await self._operate("rows_of_members", board, parts=parts)

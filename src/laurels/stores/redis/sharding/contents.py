@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Protocol
 
 from laurels.core.contents import (
-    ChangedPiece,
+    ChangedIndexPiece,
     ClearedRows,
     EventIds,
+    IndexPiece,
     MemberValues,
     Origin,
-    Piece,
     RankingRows,
     rows_of,
 )
@@ -25,13 +25,13 @@ from .shards import label_replica, parts_of, shard_of, shards
 class PartContents(Protocol):
     """The protocol of the calls that read and write one shard of a board; see `ShardTracking`."""
 
-    def pieces(self, board: Opened) -> AsyncIterator[Piece]: ...
+    def pieces(self, board: Opened) -> AsyncIterator[IndexPiece]: ...
 
     async def end(self, board: Opened) -> tuple[int, int]: ...
 
-    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None: ...
+    async def restore(self, board: Opened, piece: ChangedIndexPiece, now_ms: int) -> None: ...
 
-    def scan(self, board: Opened) -> AsyncIterator[Piece]: ...
+    def scan(self, board: Opened) -> AsyncIterator[IndexPiece]: ...
 
     async def track(self, board: Opened, owner: str) -> str: ...
 
@@ -43,7 +43,7 @@ class PartContents(Protocol):
 
     async def block(self, board: Opened, copy: Tracking) -> None: ...
 
-    def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedPiece]: ...
+    def changed_pieces(self, board: Opened, copy: Tracking) -> AsyncIterator[ChangedIndexPiece]: ...
 
     async def restore_state(
         self,
@@ -60,7 +60,7 @@ class ShardedContents:
     def __init__(self, parts: PartContents) -> None:
         self._parts = parts
 
-    async def pieces(self, board: Opened) -> AsyncIterator[Piece]:
+    async def pieces(self, board: Opened) -> AsyncIterator[IndexPiece]:
         """Yield the pieces of all shards, and the pieces of the rankings by a label from the label
         replica."""
         for shard in shards(board):
@@ -110,7 +110,7 @@ class ShardedContents:
         for shard, copy in zip(shards(board), copies, strict=False):
             await self._parts.block(shard, copy)
 
-    async def scan(self, board: Opened) -> AsyncIterator[Piece]:
+    async def scan(self, board: Opened) -> AsyncIterator[IndexPiece]:
         """Yield the pieces of all parts, which may change meanwhile."""
         for part in parts_of(board):
             async for piece in self._parts.scan(part):
@@ -119,7 +119,7 @@ class ShardedContents:
 
     async def changed_pieces(
         self, board: Opened, copies: Sequence[Tracking]
-    ) -> AsyncIterator[ChangedPiece]:
+    ) -> AsyncIterator[ChangedIndexPiece]:
         """Yield the current rows of members that were changed in any part."""
         for part, copy in zip(parts_of(board), copies, strict=True):
             async for piece in self._parts.changed_pieces(part, copy):
@@ -128,7 +128,7 @@ class ShardedContents:
 
     # Writing
 
-    async def restore(self, board: Opened, piece: ChangedPiece, now_ms: int) -> None:
+    async def restore(self, board: Opened, piece: ChangedIndexPiece, now_ms: int) -> None:
         """Divide a piece among the shards of its members, and write the parts."""
         if board.rules.has_label_replica:
             if _is_of_replica(piece):
@@ -157,17 +157,17 @@ class ShardedContents:
             await self._parts.restore_state(part, origin, positions, block)
 
 
-def _is_of_replica(piece: ChangedPiece) -> bool:
+def _is_of_replica(piece: ChangedIndexPiece) -> bool:
     """Return whether a piece belongs to the rankings by a label."""
     return isinstance(piece, RankingRows | ClearedRows) and is_by(piece.scope)
 
 
-def _is_of_data(piece: ChangedPiece) -> bool:
+def _is_of_data(piece: ChangedIndexPiece) -> bool:
     """Return whether a piece removes the data of members."""
     return isinstance(piece, ClearedRows) and piece.scope == ALL
 
 
-def _part(piece: ChangedPiece, shard: int, count: int) -> Iterator[ChangedPiece]:
+def _part(piece: ChangedIndexPiece, shard: int, count: int) -> Iterator[ChangedIndexPiece]:
     """Yield the part of a piece that belongs to a shard. If that part is empty, yield nothing."""
     match piece:
         case RankingRows():
