@@ -109,11 +109,13 @@ def test_a_table_of_an_earlier_version_is_used(tmp_path: Path) -> None:
     lb.close()
     with closing(sqlite3.connect(tmp_path / "data" / "payouts.db")) as database:
         for statement in (
-            "DROP INDEX in_order",
+            "DROP INDEX in_list",
             "DROP TABLE emitted",
             "DROP TABLE reader",
             "ALTER TABLE payout DROP COLUMN tag",
             "ALTER TABLE payout DROP COLUMN erased",
+            "ALTER TABLE payout DROP COLUMN list_ms",
+            "ALTER TABLE payout DROP COLUMN number",
         ):
             database.execute(statement)
         database.commit()

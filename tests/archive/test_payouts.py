@@ -59,7 +59,7 @@ def archive() -> Archive:
 
 
 def publish(table: PayoutTable, revision: int, now_ms: int) -> None:
-    table.publish("uid", "month", 0, revision, now_ms, tag=7)
+    table.publish(1, "uid", "month", 0, revision, now_ms, tag=7)
 
 
 def every(table: PayoutTable, now_ms: int = 0, **wanted: Any) -> list[PayoutRow]:

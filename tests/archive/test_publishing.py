@@ -44,7 +44,7 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
     table = PayoutTable(folder)
     staged(table)
     assert not table.publish_share()
-    table.publish(*KEY, 0, 7_000, 5)
+    table.publish(1, *KEY, 0, 7_000, 5)
     assert table.is_publishing
     assert table.emission.next_ms == MAX_MS  # no payout is emitted before all are published
     assert table.emission.share(10**9, 10) is None
@@ -69,38 +69,38 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
 def test_publishing_goes_on_after_a_kill(tmp_path: Path) -> None:
     table = PayoutTable(tmp_path)
     staged(table)
-    table.publish(*KEY, 0, 7_000, 5)
+    table.publish(1, *KEY, 0, 7_000, 5)
     table.publish_share()
     table.close()
     opened = PayoutTable(tmp_path)
-    opened.publish(*KEY, 0, 7_000, 5)  # the log is folded once more
+    opened.publish(1, *KEY, 0, 7_000, 5)  # the log is folded once more
     assert opened.is_publishing
     opened.undo_after(lambda *_: 0, 7_000, lambda: 9)
     assert not opened.publish_share()
     assert opened.emission.next_ms == 8_000
     assert len(listed(opened)) == COUNT
-    opened.publish(*KEY, 0, 7_000, 5)
+    opened.publish(1, *KEY, 0, 7_000, 5)
     assert not opened.publish_share()
 
 
 def test_what_a_lost_record_published_is_taken_back(tmp_path: Path) -> None:
     table = PayoutTable(tmp_path)
     staged(table)
-    table.publish(*KEY, 0, 7_000, 5)
+    table.publish(1, *KEY, 0, 7_000, 5)
     table.close()
     opened = PayoutTable(tmp_path)
     opened.undo_after(lambda *_: -1, 7_000, lambda: 9)
     assert not opened.is_publishing
     assert listed(opened) == []
     staged(opened)
-    opened.publish(*KEY, 0, 9_000, 6)
+    opened.publish(1, *KEY, 0, 9_000, 6)
     assert {row.made_ms for row in listed(opened)} == {9_000}
 
 
 def test_emission_of_a_replayed_log_publishes_first(tmp_path: Path) -> None:
     table = PayoutTable(tmp_path)
     staged(table)
-    table.publish(*KEY, 0, 7_000, 5)
+    table.publish(1, *KEY, 0, 7_000, 5)
     until = DuePlace(8_000, 10**9)
     table.emit(until)
     [rows] = table.emitted(DuePlace(0, 0), until).values()

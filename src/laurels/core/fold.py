@@ -220,6 +220,7 @@ class Fold(WholeBoards):
         """Make the payouts of a period's revision visible."""
         if self.payouts is not None:
             self.payouts.publish(
+                state.number,
                 *(state.uid, record.window, record.instance, record.revision),
                 record.now_ms,
                 record.tag,

@@ -210,10 +210,30 @@ class PayoutBook(PayoutReads, Protocol):
         """Return a payout; None if there is none of that id."""
 
     def publish(
-        self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
+        self,
+        number: int,
+        uid: str,
+        window: str,
+        instance: int,
+        revision: int,
+        now_ms: int,
+        tag: int,
     ) -> None:
         """Make the payouts of a revision visible. The time until they are due begins at `now_ms`.
-        `tag` is the random tag of the record that does this."""
+        `number` is the number of the board, and `tag` the random tag of the record that does
+        this."""
+
+    def adopt(self, number: int, tag: int) -> None:
+        """Make the payouts visible that came with the copy of a board, which has this number.
+        Those that are due and not confirmed enter the list of due payouts at its end. A second call
+        changes nothing."""
+
+    def discard(self, number: int) -> None:
+        """Remove the payouts that came with a copy that was given up."""
+
+    def forget(self, number: int, uid: str) -> None:
+        """Remove the payouts of a board that continues in another store. Those that came with later
+        copies of the board, which have greater numbers, stay."""
 
     def emit(self, until: DuePlace) -> None:
         """Enter the payouts up to a place in the list of due payouts. A second call changes

@@ -205,6 +205,8 @@ class Content(_Header, frozen=True, array_like=True, tag="content"):
 class Adopted(_Header, frozen=True, array_like=True, tag="adopted"):
     """A record that ends the copying of a board, which is complete from here on."""
 
+    tag: int = 0
+
 
 class Close(_OfPeriod, frozen=True, array_like=True, tag="close"):
     """The closing of a period, which was final from `final_ms` on. From here on the rankings of the

@@ -59,6 +59,8 @@ class RecordedBoards(AdvancedBoards):
 
     def _delete(self, state: BoardState, record: records.Delete) -> None:
         """Delete a board."""
+        if not record.tag and self.payouts is not None:
+            self.payouts.forget(state.number, state.uid)
         if not record.tag or not state.rules.changes_ms:
             self.remove_board(state.number)
             return

@@ -100,6 +100,8 @@ class WholeBoards(ClearingBoards):
                 self.unfinished.restore(record)
             case records.Adopted():
                 state = self.unfinished.finish(record, self.entry)
+                if self.payouts is not None:
+                    self.payouts.adopt(record.board, record.tag)
                 self._free_name(state.board.name, record.now_ms)
                 self.register(state)
                 self._opened(state)
@@ -112,3 +114,5 @@ class WholeBoards(ClearingBoards):
                 self._remove_gone()
             case records.Delete():
                 self.unfinished.give_up(record.board)
+                if self.payouts is not None:
+                    self.payouts.discard(record.board)

@@ -19,7 +19,7 @@ from laurels.model.validation import quoted
 
 from .emission import Emission
 from .file import PayoutFile
-from .ranges import groups_between, rows_between
+from .ranges import PLACE, groups_between, rows_between
 from .rows import COLUMNS, row_of
 
 _NOT_ERASED = " AND NOT erased"
@@ -41,9 +41,9 @@ class LocalDuePayouts:
 
         def rows_after(place: DuePlace, limit: int) -> list[tuple[DueCursor, PayoutRow]]:
             found: list[tuple[DueCursor, PayoutRow]] = []
-            for serial, tag, *values in self._rows(place, until, limit):
+            for at_ms, serial, tag, *values in self._rows(place, until, limit):
                 row = row_of(values)
-                found.append((DueCursor(DuePlace(row.due_ms, serial), tag or 0), row))
+                found.append((DueCursor(DuePlace(at_ms, serial), tag or 0), row))
             return found
 
         scan = scan_due(rows_after, cursor, count, boards)
@@ -58,7 +58,7 @@ class LocalDuePayouts:
         groups = groups_between(self._file, columns, place, until, "board", _NOT_ERASED)
         for board, count, oldest_ms in groups:
             counts[board] += count
-            oldest.setdefault(board, oldest_ms)  # the ranges are in the order of due times
+            oldest[board] = min(oldest.get(board, oldest_ms), oldest_ms)
         return [
             WaitingPayouts(board, counts[board], oldest[board])
             for board in sorted(counts)
@@ -96,7 +96,7 @@ class LocalDuePayouts:
         if cursor is None:
             return BEFORE_ALL
         rows = self._file.rows(
-            "SELECT tag FROM payout WHERE serial = ? AND due_ms = ? AND published",
+            f"SELECT tag FROM payout WHERE serial = ? AND {PLACE} = ? AND published",
             (cursor.place.serial, cursor.place.due_ms),
         )
         if not rows or (rows[0][0] or 0) != cursor.tag:
@@ -104,6 +104,7 @@ class LocalDuePayouts:
         return cursor.place
 
     def _rows(self, after: DuePlace, until: DuePlace, limit: int) -> list[Any]:
-        """Return payouts between two places, each with its number and tag."""
-        columns = f"serial, tag, {COLUMNS}"
+        """Return payouts between two places, each with the time of its place, its number and its
+        tag."""
+        columns = f"{PLACE}, serial, tag, {COLUMNS}"
         return rows_between(self._file, columns, after, until, limit, _NOT_ERASED)

@@ -14,11 +14,12 @@ from laurels.timeline.instants import MAX_MS
 
 from .file import PayoutFile
 from .publishing import Publishing
-from .ranges import LAST_SERIAL, VALID, rows_between
+from .ranges import LAST_SERIAL, PLACE, VALID, rows_between
 from .rows import COLUMNS, row_of
 
 DUE_SCHEMA = (
-    f"CREATE INDEX IF NOT EXISTS in_order ON payout (due_ms, serial) WHERE {VALID}",
+    "DROP INDEX IF EXISTS in_order",  # of an earlier version
+    f"CREATE INDEX IF NOT EXISTS in_list ON payout ({PLACE}, serial) WHERE {VALID}",
     "CREATE TABLE IF NOT EXISTS emitted "
     "(id INTEGER PRIMARY KEY CHECK (id = 1), due_ms INTEGER NOT NULL, serial INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS reader (name TEXT PRIMARY KEY, position TEXT NOT NULL)",
@@ -52,7 +53,7 @@ class Emission:
         if self._file.is_missing or self._publishing.is_pending:
             self.next_ms = MAX_MS
             return
-        rows = rows_between(self._file, "due_ms", self.mark, DuePlace(MAX_MS, LAST_SERIAL), 1)
+        rows = rows_between(self._file, PLACE, self.mark, DuePlace(MAX_MS, LAST_SERIAL), 1)
         self.next_ms = rows[0][0] if rows else MAX_MS
 
     def share(self, now_ms: int, limit: int) -> PayoutShare | None:
@@ -62,7 +63,7 @@ class Emission:
             return None
         after = self.mark
         end = DuePlace(now_ms, LAST_SERIAL)
-        rows = rows_between(self._file, "due_ms, serial, board, uid", after, end, limit)
+        rows = rows_between(self._file, f"{PLACE}, serial, board, uid", after, end, limit)
         until = DuePlace(*rows[-1][:2])
         return PayoutShare(after, until, Counter([(board, uid) for _, _, board, uid in rows]))
 

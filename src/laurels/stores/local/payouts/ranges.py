@@ -1,5 +1,8 @@
-"""Reads payouts between two places in the order of their due times and numbers; see
-`sql.payout_places`."""
+"""Reads payouts between two places in the list of due payouts; see `sql.payout_places`.
+
+The list is in the order of due times and numbers. A payout of a copied board that was due before
+the copy may have a later place, so that it comes after what was in the list already.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +13,13 @@ from laurels.sql.payout_places import place_ranges
 from .file import PayoutFile
 
 VALID = "published AND superseded IS NULL"
-"""The condition of the index `in_order`."""
+"""The condition of the index `in_list`."""
+PLACE = "ifnull(list_ms, due_ms)"
+"""The time that orders the list."""
 LAST_SERIAL = 2**62
+NEVER_MS = 2**62
+"""The place of a payout of a copied board that was confirmed before the copy: it is never in the
+list."""
 
 
 def rows_between(
@@ -24,7 +32,7 @@ def rows_between(
         if len(found) < limit:
             found += file.rows(
                 f"SELECT {columns} FROM payout WHERE {VALID} AND {condition}{where} "
-                "ORDER BY due_ms, serial LIMIT ?",
+                f"ORDER BY {PLACE}, serial LIMIT ?",
                 (*arguments, limit - len(found)),
             )
     return found
@@ -38,7 +46,7 @@ def groups_between(
     found: list[Any] = []
     for condition, arguments in _ranges(after, until):
         found += file.rows(
-            f"SELECT {columns} FROM payout INDEXED BY in_order "
+            f"SELECT {columns} FROM payout INDEXED BY in_list "
             f"WHERE {VALID} AND {condition}{where} GROUP BY {group}",
             arguments,
         )
@@ -47,5 +55,5 @@ def groups_between(
 
 def _ranges(after: DuePlace, until: DuePlace) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield the conditions of the ranges between two places, with their arguments, in order."""
-    for condition, arguments in place_ranges(after, until, "due_ms", "serial"):
+    for condition, arguments in place_ranges(after, until, PLACE, "serial"):
         yield condition.replace("%s", "?"), arguments

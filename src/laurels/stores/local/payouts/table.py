@@ -14,6 +14,7 @@ from typing import Any
 
 from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow, payout_id
 
+from .copied import COPY_SCHEMA, CopiedPayouts
 from .due import LocalDuePayouts
 from .emission import DUE_SCHEMA, Emission
 from .file import PayoutFile
@@ -25,7 +26,7 @@ _SCHEMA = (
     f"""CREATE TABLE IF NOT EXISTS payout (
     serial INTEGER PRIMARY KEY AUTOINCREMENT, {COLUMNS.replace('"id"', '"id" TEXT UNIQUE')},
     wait_ms INTEGER, published INTEGER NOT NULL DEFAULT 0, replaced_by INTEGER, tag INTEGER,
-    erased INTEGER NOT NULL DEFAULT 0)""",
+    erased INTEGER NOT NULL DEFAULT 0, list_ms INTEGER, number INTEGER NOT NULL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS of_board ON payout (board, due_ms, serial)",
     "CREATE INDEX IF NOT EXISTS of_period ON payout (uid, window, instance, revision)",
     f"CREATE INDEX IF NOT EXISTS open_of_board ON payout (uid, window, instance) WHERE {_OPEN}",
@@ -33,10 +34,20 @@ _SCHEMA = (
     "WHERE replaced_by IS NOT NULL",
     *DUE_SCHEMA,
     *PUBLISHING_SCHEMA,
+    *COPY_SCHEMA,
 )
-_ADDED = {"payout": {"tag": "INTEGER", "erased": "INTEGER NOT NULL DEFAULT 0"}}
+_ADDED = {
+    "payout": {
+        "tag": "INTEGER",
+        "erased": "INTEGER NOT NULL DEFAULT 0",
+        "list_ms": "INTEGER",
+        "number": "INTEGER NOT NULL DEFAULT 0",
+    }
+}
 """Columns that earlier versions did not create. `tag` is the random tag of the record that made the
-payout visible. `erased` is 1 for a payout whose member was erased."""
+payout visible. `erased` is 1 for a payout whose member was erased. Of a payout that came with a
+copy of its board, `number` is the number of the copy, and `list_ms` the place in the list of due
+payouts (see `ranges`)."""
 _INSERT = (
     f"INSERT OR IGNORE INTO payout ({COLUMNS}, wait_ms) "
     f"VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
@@ -61,6 +72,7 @@ class PayoutTable:
         self._publishing = Publishing(self._file)
         self.emission = Emission(self._file, self._publishing)
         self.due = LocalDuePayouts(self._file, self.emission)
+        self.copied = CopiedPayouts(self._file, self.emission)
 
     # Making payouts
 
@@ -136,7 +148,14 @@ class PayoutTable:
         return None if due_ms is None else int(due_ms)
 
     def publish(
-        self, uid: str, window: str, instance: int, revision: int, now_ms: int, tag: int
+        self,
+        number: int,
+        uid: str,
+        window: str,
+        instance: int,
+        revision: int,
+        now_ms: int,
+        tag: int,
     ) -> None:
         """Publish the first payouts of a revision, and supersede the payouts that it replaces. If
         more are left, `publish_share` publishes them; a query about the payouts of the board first
@@ -147,6 +166,7 @@ class PayoutTable:
         first_ms = self.emission.mark.due_ms + 1  # later than all emitted payouts
         with self._file.transaction() as connection:
             self._publishing.begin(connection, period, now_ms, first_ms, tag)
+            self.copied.note_number(connection, period, number)
             connection.execute(
                 f"UPDATE payout SET superseded = replaced_by WHERE {_PERIOD} AND replaced_by = ? "
                 "AND superseded IS NULL AND reference IS NULL",
@@ -206,6 +226,15 @@ class PayoutTable:
 
     def emit(self, until: DuePlace) -> None:
         self.emission.emit(until)
+
+    def adopt(self, number: int, tag: int) -> None:
+        self.copied.publish(number, tag)
+
+    def discard(self, number: int) -> None:
+        self.copied.discard(number)
+
+    def forget(self, number: int, uid: str) -> None:
+        self.copied.forget(number, uid)
 
     # Reading
 
