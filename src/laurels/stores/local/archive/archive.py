@@ -22,6 +22,7 @@ from .folder import Segments
 from .ranking_form import FrozenRanking
 from .segment import (
     ArchivedPeriod,
+    KeptRanking,
     PeriodKey,
     PeriodRecord,
     SegmentWriter,
@@ -72,6 +73,8 @@ class Archive:
         """By segment, the number of bytes that belong to periods of the catalogue."""
         self._opened: OrderedDict[PeriodKey, ArchivedPeriod] = OrderedDict()
         self._newest = 0
+        self.erasures = 0
+        """How many times members were erased since the archive was opened."""
         for number in segments.numbers():
             self._newest = number
             try:
@@ -97,6 +100,28 @@ class Archive:
             self._add(write, pause)
             self._tidy(pause)
         return written
+
+    def write_kept(
+        self, periods: Iterable[tuple[PeriodKey, Iterable[KeptRanking]]]
+    ) -> list[WrittenPeriod]:
+        """Write periods of another archive into one segment, with the salts that they have there;
+        see `write`. Raises ValueError for rankings that have other numbers of entries than they
+        say."""
+        written: list[WrittenPeriod] = []
+
+        def write(writer: SegmentWriter) -> None:
+            for key, rankings in periods:
+                written.append(writer.add_kept(key, self._secret(8), rankings))
+
+        with self._writing:
+            self._add(write, lambda: None)
+            self._tidy(lambda: None)
+        return written
+
+    def spool(self) -> BinaryIO:
+        """Return an empty file for periods that are not complete yet. It is removed when it is
+        closed, or when the process ends. Raises StorageFailed."""
+        return self._segments.spool()
 
     def open(self, key: PeriodKey) -> ArchivedPeriod | None:
         """Return a period, None if it is not in the archive. Its segment is opened without the
@@ -138,6 +163,16 @@ class Archive:
                 self._forget(key)
                 self._opened.pop(key, None)
 
+    def of_board(self, uid: str) -> list[PeriodKey]:
+        """Return the keys of all periods of a board, sorted. O(periods)."""
+        return [key for key in self.periods() if key.uid == uid]
+
+    def digest(self, key: PeriodKey) -> bytes | None:
+        """Return the digest of a period as its catalogue has it, None if it is not in the
+        archive."""
+        entry = self._periods.get(key)
+        return None if entry is None else entry.record.digest
+
     def find(self, member: bytes) -> list[PeriodKey]:
         """Return the periods that have a member, including periods that are no longer in the
         catalogue but still in a segment. O(rankings). Raises ArchiveDamaged if a segment cannot be
@@ -159,6 +194,7 @@ class Archive:
         was erased from all others; StorageFailed.
         """
         erased, damaged = 0, None
+        self.erasures += 1
         with self._writing:
             for number in self._segments.numbers():
                 try:

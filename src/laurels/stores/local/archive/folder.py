@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedWriter, BytesIO, FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from laurels.errors import ArchiveDamaged, StorageFailed
 from laurels.stores.local.files.private_files import create_file, make_folder, written_file
@@ -47,6 +48,9 @@ class Segments(Protocol):
     def scratch(self) -> BinaryIO:
         """Return an empty temporary file, for use while a segment is written. It has no name, so it
         disappears when it is closed."""
+
+    def spool(self) -> BinaryIO:
+        """Return an empty file that no name refers to. Raises StorageFailed."""
 
     def remove(self, number: int) -> None:
         """Remove a segment. One that cannot be removed is removed the next time."""
@@ -129,9 +133,7 @@ class FolderSegments:
         """Add a segment; see `Segments.write`."""
         unfinished = self._folder / _UNFINISHED
         try:
-            if not self._folder.is_dir():
-                make_folder(self._folder)
-                sync_folder(self._folder.parent)
+            self._make_folder()
             with written_file(unfinished) as opened, _SteadyFile(opened.fileno()) as raw:
                 file = BufferedWriter(raw, _BUFFER)
                 write(file)
@@ -152,6 +154,19 @@ class FolderSegments:
         file = create_file(path, os.O_RDWR | os.O_TRUNC | os.O_NOFOLLOW)
         path.unlink()
         return os.fdopen(file, "w+b", _SCRATCH_BUFFER)
+
+    def spool(self) -> BinaryIO:
+        """Return an empty file in the folder that no name refers to. Raises StorageFailed."""
+        try:
+            self._make_folder()
+            return cast("BinaryIO", TemporaryFile(dir=self._folder))
+        except OSError as error:
+            raise StorageFailed(f"the archive could not be written ({error})") from error
+
+    def _make_folder(self) -> None:
+        if not self._folder.is_dir():
+            make_folder(self._folder)
+            sync_folder(self._folder.parent)
 
     def remove(self, number: int) -> None:
         """Remove a segment."""
@@ -208,6 +223,10 @@ class MemorySegments:
 
     def scratch(self) -> BinaryIO:
         """Return a temporary file in memory."""
+        return BytesIO()
+
+    def spool(self) -> BytesIO:
+        """Return an empty file in memory."""
         return BytesIO()
 
     def remove(self, number: int) -> None:
