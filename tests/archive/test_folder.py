@@ -15,7 +15,6 @@ from msgspec.structs import replace
 import laurels
 from laurels.config.portable import portable
 from laurels.errors import ArchiveDamaged, StorageFailed
-from laurels.errors.copies import ArchiveNotCopied
 from laurels.flows.copying.copying import copy_board
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import SYNCED_BYTES, FolderSegments
@@ -152,13 +151,14 @@ def test_what_was_written_but_not_sealed_is_dropped_when_the_folder_is_opened(
     assert {*sealed, foreign} <= {*kept}
 
 
-def test_a_board_with_sealed_periods_is_not_copied_without_them(
+def test_a_damaged_period_is_an_error_of_a_copy_and_not_left_out(
     folder: Path, clock: laurels.ManualClock
 ) -> None:
+    segments(folder)[0].unlink()
     with (
         closing(portable(folder, clock, create=False)) as source,
         closing(portable("memory:", clock, create=True)) as target,
-        pytest.raises(ArchiveNotCopied, match="'day' has 2 sealed periods in the archive"),
+        pytest.raises(ArchiveDamaged, match="which a copy of the board needs"),
     ):
         copy_board(source.copies, target.copies, "b")
 

@@ -1,14 +1,10 @@
-"""A board whose rolling window is archived at boundaries can be copied only until the first
-boundary: a later copy would lack the ranking that the window showed there."""
+"""A board whose rolling window is archived at boundaries is copied with what the window showed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import laurels
-from laurels.errors.copies import ArchiveNotCopied
 from laurels.flows.copying.copying import copy_board
 from tests.internals import copies_of
 
@@ -42,7 +38,7 @@ def test_a_copy_archives_later_boundaries_as_the_board_does(tmp_path: Path) -> N
             lb.check()
 
 
-def test_from_the_first_boundary_on_a_board_is_not_copied() -> None:
+def test_a_boundary_that_is_not_sealed_yet_is_sealed_before_the_copy() -> None:
     clock = laurels.ManualClock(NOW_MS)
     with (
         laurels.open("memory:", clock=clock) as source,
@@ -51,8 +47,6 @@ def test_from_the_first_boundary_on_a_board_is_not_copied() -> None:
         source.create(BOARD)
         source.submit("b", "ann", 3, labels={"room": "1"})
         clock.advance(DAY)
-        with pytest.raises(ArchiveNotCopied, match="about to be sealed"):
-            copy_board(copies_of(source), copies_of(target), "b")
-        source.seal()
-        with pytest.raises(ArchiveNotCopied, match="1 sealed periods"):
-            copy_board(copies_of(source), copies_of(target), "b")
+        assert copy_board(copies_of(source), copies_of(target), "b").compared.sealed == 1
+        assert target.archived("b") == source.archived("b")
+        assert [each.member for each in target.top("b", period=FIRST)] == ["ann"]

@@ -184,6 +184,9 @@ class Written:
         self._copies = copies_of(lb)
         self._times = times
 
+    def settle(self, board: str) -> None:
+        self._copies.settle(board)
+
     def origin(self, board: str) -> Origin:
         return self._copies.origin(board)
 

@@ -199,5 +199,6 @@ def _counts_text(compared: CopyCheck) -> str:
     return (
         f"{compared.rankings:,} rankings with {compared.entries:,} entries, "
         f"{compared.tallies:,} tallies, {compared.ids:,} event ids, "
-        f"data of {compared.data:,} members, {compared.positions:,} positions"
+        f"data of {compared.data:,} members, {compared.positions:,} positions, "
+        f"{compared.sealed:,} sealed periods, {compared.payouts:,} payouts"
     )

@@ -3,8 +3,8 @@
 A copy is an `Origin` and then pieces. The origin has the state that is not in rankings: definition,
 time, positions. The pieces have the data of members, the remembered event ids, and rows of rankings
 and tallies, as words (`model.score`). For each rolling window of a scope, the tallies come first,
-in the order of their steps, and then the ranking. Writing a piece twice has the effect of writing
-it once.
+in the order of their steps, and then the ranking. The sealed periods and the payouts come last
+(`season_pieces`). Writing a piece twice has the effect of writing it once.
 
 Derived data is left out, such as the ranking prepared for the next step of a rolling window.
 """
@@ -22,6 +22,7 @@ from laurels.engine.batch.packing import pack, split_texts, unpack
 from .closing import WindowClosing
 from .hiding import Hiding
 from .lifecycle import Floors
+from .season_pieces import SeasonPiece
 
 PIECE_ROWS = 4_096
 """The number of rows in a piece."""
@@ -80,6 +81,17 @@ class Origin(Struct, frozen=True, array_like=True):
     def board_name(self) -> str:
         """The name in the definition."""
         return _names.decode(self.definition).name
+
+    def unsealed(self) -> str | None:
+        """Return the name of a window with closed periods that are not sealed; None if there is
+        none. The same holds for what a rolling window has shown at a boundary."""
+        for window, closing in self.closing.items():
+            running = self.running.get(window)
+            if closing.closed or (
+                running is not None and any(instance < running for instance in closing.open)
+            ):
+                return window
+        return None
 
     def equals_except_time(self, other: "Origin") -> bool:
         """Return whether `other` is equal except for the time."""
@@ -181,7 +193,7 @@ IndexPiece = RankingRows | EventIds | MemberValues
 """A piece that an index has."""
 ChangedIndexPiece = IndexPiece | ClearedRows
 """A piece of an index that is written while it is copied."""
-Piece = IndexPiece
+Piece = IndexPiece | SeasonPiece
 ChangedPiece = Piece | ClearedRows
 """A piece of a board that is written while it is copied."""
 
@@ -196,7 +208,7 @@ LoggedPiece = ChangedIndexPiece | Renewed
 """What a store logs of an unfinished copy."""
 
 
-PieceT = TypeVar("PieceT", Piece, ChangedPiece)
+PieceT = TypeVar("PieceT", Piece, ChangedPiece, IndexPiece, ChangedIndexPiece)
 
 
 class _Named(Struct):

@@ -22,6 +22,8 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .contents import EventIds, MemberValues, Origin, Piece, RankingRows
+from .season_checks import ensure_closing, ensure_payout, ensure_share
+from .season_pieces import PayoutRows, SealedShare
 
 MAX_UID = 64
 MAX_TEXT = 8_192
@@ -50,10 +52,12 @@ def ensure_origin(origin: Origin, name: str) -> None:
     for text in (*origin.positions, *origin.positions.values()):
         _ensure(len(text) <= MAX_TEXT and is_unicode(text), "sources and positions as short texts")
     _ensure(all(0 <= word < _MOST for end in origin.ends for word in end), "ends of changes")
+    ensure_closing(origin.closing, rules)
 
 
-def ensure_piece(piece: Piece, rules: Rules) -> None:
-    """Raise InvalidCopy for a piece that no board with these rules can have. O(its size)."""
+def ensure_piece(piece: Piece, uid: str, rules: Rules) -> None:
+    """Raise InvalidCopy for a piece that no board with this uid and these rules can have. O(its
+    size)."""
     try:
         match piece:
             case RankingRows():
@@ -66,6 +70,12 @@ def ensure_piece(piece: Piece, rules: Rules) -> None:
                 for _, value in items:
                     _ensure(len(value) <= MAX_DATA_BYTES, "data of at most 1 KiB")
                     msgspec.json.decode(value)
+            case SealedShare():
+                ensure_share(piece, uid, rules)
+            case PayoutRows(items):
+                for each in items:
+                    _ensure(0 < each.serial < _MOST, "the number of a payout from 1")
+                    ensure_payout(each.row, uid, rules)
     # raised by the functions that decode the piece's bytes
     except (ValueError, LookupError) as error:
         raise InvalidCopy(f"a piece of the board is malformed ({error})") from error

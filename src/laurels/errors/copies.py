@@ -4,10 +4,10 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class ArchiveNotCopied(Conflict):
-    """The board has sealed periods, and copies do not include the archive yet."""
+    """The board has sealed periods, which copies from and to index servers do not include yet."""
 
     code = "archive_not_copied"
-    advice = "back up the folder and restore it elsewhere, which includes the archive"
+    advice = "keep the board on its store; a ledger has its sealed periods and payouts"
 
 
 class CopyRefused(Conflict):

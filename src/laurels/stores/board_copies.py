@@ -9,6 +9,10 @@ from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, Unfini
 class BoardContents(Protocol):
     """Whole boards of a store, read as pieces."""
 
+    def settle(self, board: str) -> None:
+        """Close the periods of a board that are due, and seal the closed ones, so that the pieces
+        have them. Raises UnknownBoard, and the errors of sealing."""
+
     def origin(self, board: str) -> Origin:
         """Advance the rankings of a board to the current time, then return the state of the board
         without its rankings. Raises UnknownBoard."""

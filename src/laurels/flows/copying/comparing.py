@@ -6,8 +6,11 @@ from msgspec import Struct
 
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.contents import EventIds, MemberValues, Origin, Piece, RankingRows
+from laurels.core.season_pieces import PayoutRows, SealedShare
 from laurels.model.board import Board
 from laurels.stores.board_copies import BoardContents
+
+from .comparing_seasons import SeasonContents, SeasonSide, season_differences
 
 ATTEMPTS = 3
 """The maximum number of comparisons. A difference is checked again, since a period or step may have
@@ -27,6 +30,8 @@ class CopyCheck(Struct, frozen=True):
     ids: int
     data: int
     positions: int
+    sealed: int = 0
+    payouts: int = 0
     differences: list[str] = []
     not_compared: list[str] = []
 
@@ -39,6 +44,7 @@ class _Contents(Struct):
     rows: dict[Name, tuple[int, int]]
     ids: dict[bytes, int]
     data: dict[bytes, bytes]
+    seasons: SeasonContents
 
 
 def compare(source: BoardContents, target: BoardContents, board: str) -> CopyCheck:
@@ -51,7 +57,7 @@ def compare(source: BoardContents, target: BoardContents, board: str) -> CopyChe
 
 
 def _contents(store: BoardContents, board: str) -> _Contents:
-    contents = _Contents(store.origin(board), {}, {}, {})
+    contents = _Contents(store.origin(board), {}, {}, {}, SeasonContents())
     for piece in store.pieces(board):
         _add(contents, piece)
     return contents
@@ -73,6 +79,8 @@ def _add(contents: _Contents, piece: Piece) -> None:
             contents.ids |= {key: accepted_ms for accepted_ms, keys in groups for key in keys}
         case MemberValues(items):
             contents.data |= items
+        case SealedShare() | PayoutRows():
+            contents.seasons.add(piece)
 
 
 def _compare_contents(source: _Contents, target: _Contents) -> CopyCheck:
@@ -90,6 +98,10 @@ def _compare_contents(source: _Contents, target: _Contents) -> CopyCheck:
         *_row_differences(source, target, changed),
         *_count_difference("event ids", ids[0], ids[1]),
         *_count_difference("member data", source.data, target.data),
+        *season_differences(
+            SeasonSide("source", source.origin, source.seasons),
+            SeasonSide("copy", target.origin, target.seasons),
+        ),
     ]
     return CopyCheck(
         rankings=len(rankings),
@@ -98,6 +110,8 @@ def _compare_contents(source: _Contents, target: _Contents) -> CopyCheck:
         ids=len(ids[0]),
         data=len(source.data),
         positions=len(source.origin.positions),
+        sealed=len(source.seasons.periods),
+        payouts=len(source.seasons.payouts),
         differences=differences,
         not_compared=[
             f"the ranking shown for the window {window}: only one side was refreshed after the copy"

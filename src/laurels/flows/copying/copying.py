@@ -46,11 +46,22 @@ def copy_board(
     """Copy a board and compare the copy; `report` is called with the current stage and the number
     of rows written so far. Raises NameTaken, CopyRefused, BoardChanging."""
     copied, rows, end = False, 0, None
-    if not is_copied(target, source.origin(board)):
+    if not is_copied(target, settled_origin(source, board)):
         rows = write_copy(source, target, board, report)
         copied, end = True, end_of_changes(target.origin(board))
     report("comparing", rows)
     return CopiedBoard(board, copied, rows, compare(source, target, board), end)
+
+
+def settled_origin(source: BoardContents, board: str) -> Origin:
+    """Return the origin of a board whose closed periods are sealed. Raises BoardChanging if further
+    periods are closed each time."""
+    for _ in range(ATTEMPTS):
+        source.settle(board)
+        origin = source.origin(board)
+        if origin.unsealed() is None:
+            return origin
+    raise BoardChanging(f"periods of the board {board!r} were closed while it was copied")
 
 
 def end_of_changes(origin: Origin) -> str:
@@ -78,7 +89,7 @@ def write_copy(
     """Copy a board that the target does not have, without a comparison; return the number of rows
     written. Raises NameTaken, CopyRefused, BoardChanging."""
     for _ in range(ATTEMPTS):
-        origin = source.origin(board)
+        origin = settled_origin(source, board)
         if (unfinished := target.unfinished(board)) is not None:
             if unfinished.uid != origin.uid:
                 raise NameTaken(f"the target has an unfinished copy of another board {board!r}")

@@ -68,6 +68,9 @@ class LedgerContents:
         """Return the rules of a board."""
         return self._board(board).rules
 
+    def settle(self, board: str) -> None:
+        """Do nothing: a ledger has no periods that are due."""
+
     def origin(self, board: str) -> Origin:
         """Return the state of a board, without its rankings. Raises NoLedger, LedgerIncomplete."""
         ledger_board = self._board(board)

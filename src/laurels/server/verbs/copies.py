@@ -36,8 +36,9 @@ async def copies(context: RequestContext, _: NoQuery) -> object:
 @ROUTES.row("GET", "/v1/boards/{board}/copy/origin", "admin", returns=Origin, store_wide=True)
 async def copy_origin(context: RequestContext, _: NoQuery) -> object:
     """The state of a board without its rankings, after the rankings were advanced to the current
-    time. A copy begins with this state. Two equal states mean that the board has not changed
-    between them."""
+    time, the periods that are due were closed, and the closed ones sealed. A copy begins with this
+    state. Two equal states mean that the board has not changed between them."""
+    await asyncio.to_thread(context.store.copies.settle, context.board)
     return await asyncio.to_thread(context.store.copies.origin, context.board)
 
 
@@ -119,7 +120,7 @@ def _put(copies: BoardCopies, board: str, body: bytes) -> None:
         raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
     rules = Board.from_json(unfinished.definition).rules()
     for piece in pieces:
-        ensure_piece(piece, rules)
+        ensure_piece(piece, unfinished.uid, rules)
     copies.put(board, pieces)
 
 

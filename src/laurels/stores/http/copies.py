@@ -26,6 +26,9 @@ class RemoteCopies:
         clock: CopyClock = self._wire.answer(Call("GET", "/v1/copies", _clock))
         return clock
 
+    def settle(self, board: str) -> None:
+        """Do nothing: the service closes and seals what is due before it returns an origin."""
+
     def origin(self, board: str) -> Origin:
         """Advance a board's rankings to the current time, then return the board's state without its
         rankings."""

@@ -104,11 +104,12 @@ def ensure_settled(boards: Boards, state: BoardState) -> None:
 
 def deletion(name: str, *, is_moved: bool = False) -> Single:
     """Return a write that deletes a board with all its data. With `is_moved` the board continues in
-    another store, so no change records the deletion."""
+    another store, with its periods and payouts, so no change records the deletion."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
-        ensure_settled(boards, state)
+        if not is_moved:
+            ensure_settled(boards, state)
         tag = 0 if is_moved else new_tag()
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from laurels.core.board_state import BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
-from laurels.errors.copies import ArchiveNotCopied, CopyRefused, NameTaken
+from laurels.errors.copies import ArchiveNotCopied, BoardChanging, CopyRefused, NameTaken
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 
@@ -51,29 +51,28 @@ def origin_of(
 
 
 def ensure_unsealed(origin: Origin) -> None:
-    """Raise ArchiveNotCopied for a board with sealed periods: copies do not have the archive. They
-    also lack the rankings of rolling windows at boundaries that are not sealed yet, so such boards
-    are refused, too."""
+    """Raise ArchiveNotCopied for a board with sealed periods, which copies from an index server do
+    not have."""
     for window, closing in origin.closing.items():
         if closing.sealed:
             raise ArchiveNotCopied(
                 f"the window {quoted(window)} has {len(closing.sealed):,} sealed periods in the "
                 "archive"
             )
-        if (running := origin.running.get(window)) is None:
-            continue
-        if closing.closed or any(instance < running for instance in closing.open):
-            raise ArchiveNotCopied(
-                f"the window {quoted(window)} has periods that are about to be sealed in the "
-                "archive"
-            )
+
+
+def ensure_sealed(origin: Origin) -> None:
+    """Raise BoardChanging for a board with closed periods that are not sealed: they are copied from
+    the archive."""
+    if (window := origin.unsealed()) is not None:
+        raise BoardChanging(f"the window {quoted(window)} has closed periods that are not sealed")
 
 
 def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
     """Raise CopyRefused if a copy in this store would give other answers than the original board.
     `now_ms` is the time of this store, and `event_time` whether it uses event time. Raise
-    ArchiveNotCopied for a board with sealed periods."""
-    ensure_unsealed(origin)
+    BoardChanging if closed periods of the board are not sealed."""
+    ensure_sealed(origin)
     if origin.event_time != event_time:
         clocks = ["the clock", "event time"]
         raise CopyRefused(

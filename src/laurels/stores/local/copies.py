@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from laurels.core import record as records
-from laurels.core.board_state import Boards
+from laurels.core.board_state import Boards, BoardState
 from laurels.core.contents import (
+    ChangedIndexPiece,
     ChangedPiece,
     CopyClock,
     Origin,
@@ -19,19 +20,31 @@ from laurels.core.contents import (
 )
 from laurels.core.fold import Fold
 from laurels.core.index import Index
-from laurels.errors.copies import CopyLost
+from laurels.core.season_pieces import PayoutRows, SealedShare
+from laurels.errors.copies import BoardChanging, CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_copyable, ensure_unsealed, name_taken, origin_of
+from laurels.stores.intake.copies import ensure_copyable, ensure_sealed, name_taken, origin_of
+from laurels.stores.intake.tags import new_tag
 from laurels.stores.intake.writes import Several, Single
 
+from . import season_pieces
+from .season_pieces import SeasonStore
 
-class Committing(Protocol):
+
+class Committing(SeasonStore, Protocol):
     """The methods of the local store that copies use."""
 
     def reading(self) -> threading.RLock: ...
 
     def commit(self, write: Any) -> Any: ...
+
+    def settle_board(self, name: str) -> None:
+        """Close the due periods of a board, and seal all its closed ones."""
+
+    def ensure_erased(self) -> None:
+        """Complete the erasures that were interrupted. Raises PeriodsUnsealed if one stays
+        incomplete."""
 
     def advanced_fold(self) -> Fold:
         """Advance the fold's clock to now, and return the fold. Must be called under the lock of
@@ -49,6 +62,10 @@ class LocalCopies:
         with self._store.reading():
             fold = self._store.advanced_fold()
             return CopyClock(fold.event_time, fold.now_ms)
+
+    def settle(self, board: str) -> None:
+        """Close the due periods of a board, and seal the closed ones."""
+        self._store.settle_board(board)
 
     def origin(self, board: str) -> Origin:
         """Advance the rankings of a board, and return the board's state without its rankings."""
@@ -68,7 +85,8 @@ class LocalCopies:
 
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board."""
-        return _read(self._store, board, lambda index, number: index.contents(number))
+        yield from _read(self._store, board, lambda index, number: index.contents(number))
+        yield from _season_pieces(self._store, board)
 
     def track(self, board: str, owner: str) -> "TrackedLocalBoard":
         """Begin to track the changes of a board."""
@@ -108,33 +126,52 @@ class LocalCopies:
             ensure_copyable(origin, now_ms, event_time=boards.event_time)
             return records.Adopt(boards.next_number, origin.version, now_ms, encode(origin))
 
+        season_pieces.begin(self._store, origin.uid)
         self._store.commit(Single(propose, exclusive=True))
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
-        """Write pieces of an unfinished copy, in one commit."""
-        encoded = list(map(encode, pieces))
+        """Write pieces of an unfinished copy. Those of the index are written in one commit."""
+        seasons = [piece for piece in pieces if isinstance(piece, SealedShare | PayoutRows)]
+        encoded = [
+            encode(piece) for piece in pieces if not isinstance(piece, SealedShare | PayoutRows)
+        ]
 
         def propose(boards: Boards, now_ms: int) -> list[records.Record]:
             number = _number_of(boards, board)
             return [records.Content(number, 1, now_ms, piece) for piece in encoded]
 
-        self._store.commit(Several(propose))
+        if encoded:
+            self._store.commit(Several(propose))
+        if seasons:
+            state = self._unfinished(board)
+            season_pieces.receive(self._store, state.number, state.uid, seasons)
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""
-        ensure_unsealed(origin)
+        ensure_sealed(origin)
         piece = encode(Renewed(origin))
         self._write(
             origin.board_name, lambda number, now_ms: records.Content(number, 1, now_ms, piece)
         )
 
     def finish(self, board: str) -> None:
-        """Make a complete copy visible to readers and writers."""
-        self._write(board, lambda number, now_ms: records.Adopted(number, 1, now_ms))
+        """Make a complete copy visible to readers and writers. Raises CopyLost if a sealed period
+        is missing."""
+        state = self._unfinished(board)
+        season_pieces.complete(self._store, state)
+        self._write(board, lambda number, now_ms: records.Adopted(number, 1, now_ms, new_tag()))
+        season_pieces.end(self._store, state.number, state.uid)
 
     def give_up(self, board: str) -> None:
         """Remove an unfinished copy."""
+        state = self._unfinished(board)
         self._write(board, lambda number, now_ms: records.Delete(number, 1, now_ms))
+        season_pieces.give_up(self._store, state.number, state.uid)
+
+    def _unfinished(self, board: str) -> BoardState:
+        """Return the state of an unfinished copy. Raises CopyLost."""
+        with self._store.reading():
+            return _state_of(self._store.advanced_fold(), board)
 
     def _write(self, board: str, make: Callable[[int, int], records.Record]) -> None:
         def propose(boards: Boards, now_ms: int) -> records.Record:
@@ -146,9 +183,25 @@ class LocalCopies:
 def _number_of(boards: Boards, name: str) -> int:
     """Return the number of an unfinished copy. Raises CopyLost."""
     assert isinstance(boards, Fold)
-    if (state := boards.unfinished.named(name)) is None:
+    return _state_of(boards, name).number
+
+
+def _state_of(fold: Fold, name: str) -> BoardState:
+    """Return the state of an unfinished copy. Raises CopyLost."""
+    if (state := fold.unfinished.named(name)) is None:
         raise CopyLost(f"there is no unfinished copy of {quoted(name)}")
-    return state.number
+    return state
+
+
+def _season_pieces(store: Committing, board: str) -> Iterator[Piece]:
+    """Yield the sealed periods and the payouts of a board."""
+    with store.reading():
+        state = store.advanced_fold().named(board)
+        uid, keys = state.uid, list(season_pieces.period_keys(state.uid, state.closing))
+    if keys:
+        store.ensure_erased()
+    yield from season_pieces.sealed_shares(store.archive, keys)
+    yield from season_pieces.payout_rows(store.payouts, uid)
 
 
 class TrackedLocalBoard:
@@ -162,23 +215,31 @@ class TrackedLocalBoard:
             fold = store.advanced_fold()
             state = fold.named(board)
             self._index, self._number = fold.index, state.number
+            self._uid = state.uid
             self._from_ms = fold.time_of(state)
+            self._erasures = store.archive.erasures
             self._index.track(self._number, owner)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the board, which may change meanwhile."""
-        return _read(self._store, self._board, lambda index, number: index.scan(number))
+        yield from _read(self._store, self._board, lambda index, number: index.scan(number))
+        yield from _season_pieces(self._store, self._board)
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
-        """Yield the current rows of the members that were changed since the last call."""
+        """Yield the current rows of the members that were changed since the last call, and the
+        payouts that were confirmed since then. Raises BoardChanging if a member was erased, since
+        the copy may have the member in its sealed periods."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             from_ms, self._from_ms = self._from_ms, fold.time_of(fold.named(self._board))
+            if fold.erasing or self._store.archive.erasures != self._erasures:
+                raise BoardChanging("a member was erased while the board was copied")
 
-        def read(index: Index, number: int) -> Iterator[ChangedPiece]:
+        def read(index: Index, number: int) -> Iterator[ChangedIndexPiece]:
             return index.changed_pieces(number, self._owner, from_ms)
 
-        return _read(self._store, self._board, read)
+        yield from _read(self._store, self._board, read)
+        yield from season_pieces.payout_rows(self._store.payouts, self._uid, from_ms)
 
     def block(self) -> None:
         """Do nothing. Only this process writes to the store, and it holds its writes itself."""

@@ -60,7 +60,7 @@ class LocalCorrections(LocalVerifying):
         ensure_short_text(command.reason, "reason")
         member = member_bytes(command.member)
         with self._sealing.exclusive():
-            self._ensure_erased()
+            self.ensure_erased()
             while True:
                 chosen = self._sealed_period(command)
                 new = replace(chosen.key, revision=chosen.key.revision + 1)
@@ -81,10 +81,10 @@ class LocalCorrections(LocalVerifying):
                     written.digest.hex(),
                 )
 
-    def _ensure_erased(self) -> None:
+    def ensure_erased(self) -> None:
         """Complete the erasures that were interrupted. Raises PeriodsUnsealed if one stays
         incomplete: its payouts already name the token and the archive still names the member, so a
-        correction would pay the member once more."""
+        correction would pay the member once more, and a copy would have the member."""
         if self._fold.erasing:
             self.resume_erasures(self._rest)
         if self._fold.erasing:

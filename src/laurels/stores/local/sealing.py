@@ -116,7 +116,7 @@ class LocalSealing(LocalUpkeep):
         for prepare in self.before_seal:
             prepare(drafts, pause)
         if self.payouts.file.exists and not self.payouts.file.is_expected:
-            self.commit(Task(partial(self._log.set_note, PAYOUTS_MADE, "yes")))
+            self.set_note(PAYOUTS_MADE, "yes")
             self.payouts.file.is_expected = True
         for start in range(0, len(chosen), SEALS):
             part = slice(start, start + SEALS)

@@ -36,6 +36,7 @@ from laurels.wire.audit_page import AuditPage, about, page_of
 
 from .archive.archive import Archive
 from .archive.folder import MemorySegments
+from .archive.receiving import ReceivedPeriods
 from .archive.unwanted import newest_revision, unwanted
 from .payouts.table import PayoutTable
 from .seal_draft import SealDraft
@@ -100,6 +101,7 @@ class LocalState(Paced):
         self._on_close.append(self.audit_log.close)
         self.archive = Archive(MemorySegments(), new_secret) if archive is None else archive
         self._on_close.append(self.archive.close)
+        self.received = ReceivedPeriods(self.archive)
         self.before_seal: list[Callable[[Sequence[SealDraft], Callable[[], None]], None]] = []
         self._sealing = SealingThread(stopwatch, rest)
         self._blocked_erasures: set[bytes] = set()

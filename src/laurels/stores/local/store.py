@@ -198,6 +198,8 @@ class Service(LocalErasing):
             self.take_up()
             return committed
         name = board_of(command)
+        if isinstance(command, DeleteBoard) and command.is_moved:
+            return self._remove_moved(command)
         if isinstance(command, CreateBoard) and not self.is_gone(name):
             return self.commit(to_write(self, command))
         for _ in range(SETTLING_ATTEMPTS):
@@ -205,6 +207,13 @@ class Service(LocalErasing):
             with suppress(PeriodsUnsealed):  # another period was closed meanwhile
                 return self._commit_settled(command)
         return self._commit_settled(command)
+
+    def _remove_moved(self, command: DeleteBoard) -> Any:
+        """Remove a board that continues in another store, which has its periods and payouts."""
+        uid = self.named(command.name).uid
+        committed = self.commit(to_write(self, command))
+        self.archive.drop(self.archive.of_board(uid))
+        return committed
 
     def _commit_settled(self, command: DeleteBoard | ClearBoard | CreateBoard) -> Any:
         """Carry out a command on a board whose closed periods are sealed. A board is not cleared

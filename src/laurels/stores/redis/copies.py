@@ -25,10 +25,17 @@ from laurels.core.contents import (
     encode,
 )
 from laurels.core.lifecycle import next_boundary
-from laurels.errors.copies import CopyLost
+from laurels.core.season_pieces import PayoutRows, SealedShare
+from laurels.errors.copies import CopyLost, CopyRefused
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_copyable, ensure_unarchived, name_taken, origin_of
+from laurels.stores.intake.copies import (
+    ensure_copyable,
+    ensure_unarchived,
+    ensure_unsealed,
+    name_taken,
+    origin_of,
+)
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.instants import MIN_MS
@@ -65,6 +72,9 @@ class ServerCopies:
     def clock(self) -> CopyClock:
         """Return the time of the store."""
         return CopyClock(self._catalog.event_time, self._catalog.now())
+
+    def settle(self, board: str) -> None:
+        """Do nothing: boards with sealed periods cannot be copied from here yet."""
 
     def origin(self, board: str) -> Origin:
         """Advance the rankings of a board, and return the board's state without its rankings."""
@@ -162,6 +172,7 @@ class ServerCopies:
         )
 
     async def _pieces(self, board: str) -> AsyncIterator[Piece]:
+        ensure_unsealed(await self._origin(board))
         return self._contents.pieces(opened_as(await self._catalog.find_board(board)))
 
     async def _find_unfinished(self, board: str) -> _Unfinished | None:
@@ -181,6 +192,7 @@ class ServerCopies:
         with ends_in(inf, anew=True):
             await self._catalog.load()
             ensure_unarchived(Board.from_json(origin.definition))
+            ensure_unsealed(origin)
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
@@ -232,6 +244,8 @@ class ServerCopies:
         with ends_in(inf, anew=True), _lost(board):
             unfinished = await self._require_unfinished(board)
             for piece in pieces:
+                if isinstance(piece, SealedShare | PayoutRows):
+                    raise CopyRefused("an index server has no archive for this board")
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
 
     async def _renew(self, origin: Origin) -> None:

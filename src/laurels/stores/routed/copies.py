@@ -20,6 +20,10 @@ class RoutedCopies:
         """Return the time of the default store."""
         return self._default().clock()
 
+    def settle(self, board: str) -> None:
+        """Close the due periods of a board, and seal the closed ones."""
+        self._copies_of(board).settle(board)
+
     def origin(self, board: str) -> Origin:
         """Advance the rankings of a board, and return its state without its rankings."""
         return self._copies_of(board).origin(board)

@@ -60,7 +60,11 @@ def ensure_unchanged(before: Origin, now: Origin) -> None:
 
 
 def _untracked(origin: Origin) -> tuple[object, ...]:
-    return origin.version, origin.hidden, origin.closing, origin.running, origin.shown
+    closed = {
+        window: (each.since_ms, each.closed, each.sealed, each.trimmed)
+        for window, each in origin.closing.items()
+    }
+    return origin.version, origin.hidden, closed, origin.running, origin.shown
 
 
 def put_pieces(

@@ -179,6 +179,7 @@ class Mover:
     ) -> _Copy:
         """Copy a board while it is written, then the rows that were changed meanwhile, until a
         round is short."""
+        source.copies.settle(board)
         origin = source.copies.origin(board)
         if (unfinished := target.copies.unfinished(board)) is not None:
             if unfinished.uid != origin.uid:
