@@ -32,6 +32,36 @@ SEASONS = Board(
 MEMBERS = [*(f"m{i}" for i in range(9)), "é ∑", "a/b", "q\"u'o", "x" * 128, "\x1f:\n"]
 
 
+ARCHIVED = Board(
+    "seasons",
+    windows=["all", "hour:keep=1,archive=40", "day:keep=1,archive=forever"],
+    scopes=[[], ["room"]],
+    rank_by=["room"],
+    tie="member",
+    grace="0s",
+    changes="30d",
+    ledger="main",
+)
+"""A board that index servers can have as well."""
+
+
+def play_archive(lb: Leaderboards, clock: ManualClock, board: Board = ARCHIVED) -> None:
+    """Create the board, and submit the events of four days; hide and remove members."""
+    random = Random(9)
+    lb.create(board)
+    for day in range(4):
+        events = [
+            (member, random.randrange(30), None, None, {"room": str(random.randrange(3))})
+            for member in MEMBERS
+        ]
+        lb.submit_many(board.name, events, position=("feed", str(day)))
+        if day == 1:
+            lb.hide(board.name, "m3", "a bot")
+        clock.advance(DAY)
+        lb.seal()
+        lb.remove(board.name, f"m{day}")
+
+
 def play_seasons(lb: Leaderboards, clock: ManualClock, board: Board = SEASONS) -> None:
     """Create the board, and submit the events of six days; hide, disqualify and erase members, and
     confirm some payouts."""
@@ -87,7 +117,17 @@ def pieces(lb: Leaderboards, board: str, window: str, period: str, revision: int
 
 def seasons(lb: Leaderboards, board: str) -> dict[Any, Any]:
     """Return everything that a board answers about its sealed periods and payouts."""
-    answered: dict[Any, Any] = {"archived": lb.archived(board), "payouts": payouts(lb, board)}
+    answered = archive(lb, board) | {"payouts": payouts(lb, board)}
+    answered["settled"] = {
+        info.period: lb.settle(board, window="day", period=info.period).awards
+        for info in lb.archived(board, window="day")
+    }
+    return answered
+
+
+def archive(lb: Leaderboards, board: str) -> dict[Any, Any]:
+    """Return everything that a board answers about its sealed periods."""
+    answered: dict[Any, Any] = {"archived": lb.archived(board)}
     for info in lb.archived(board):
         key = info.window, info.period
         answered[key, "digest"] = lb.verify(board, window=info.window, period=info.period).archive
@@ -106,8 +146,4 @@ def seasons(lb: Leaderboards, board: str) -> dict[Any, Any]:
                 )
             ]
             answered[key, revision, "salts"] = list(pieces(lb, board, *key, revision))
-    answered["settled"] = {
-        info.period: lb.settle(board, window="day", period=info.period).awards
-        for info in lb.archived(board, window="day")
-    }
     return answered

@@ -1,9 +1,10 @@
 """The pieces of a copied board that have its sealed periods and its payouts. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from .closing import WindowClosing
 from .payouts import PayoutRow
 from .sealed_contents import (
     SealedPiece,
@@ -85,6 +86,14 @@ def shares_of(
         pending.append(piece)
         size, nbytes = size + _size(piece), nbytes + _nbytes(piece)
     yield SealedShare(*place, number, True, pending)
+
+
+def revisions_of(closing: Mapping[str, WindowClosing]) -> Iterator[tuple[str, int, int]]:
+    """Yield all revisions of the sealed periods of a board: window, instance and revision."""
+    for window in sorted(closing):
+        for instance, sealed in sorted(closing[window].sealed.items()):
+            for revision in range(sealed.revision + 1):
+                yield window, instance, revision
 
 
 def payout_pieces(payouts: Iterable[CopiedPayout]) -> Iterator[PayoutRows]:

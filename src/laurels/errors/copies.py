@@ -3,13 +3,6 @@
 from . import Conflict, InvalidInput, Unavailable
 
 
-class ArchiveNotCopied(Conflict):
-    """The board has sealed periods, which copies from and to index servers do not include yet."""
-
-    code = "archive_not_copied"
-    advice = "keep the board on its store; a ledger has its sealed periods and payouts"
-
-
 class CopyRefused(Conflict):
     """The target's clock does not allow a copy of this board."""
 

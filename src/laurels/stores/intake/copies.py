@@ -6,8 +6,7 @@ from copy import deepcopy
 from laurels.core.board_state import BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
-from laurels.errors.copies import ArchiveNotCopied, BoardChanging, CopyRefused, NameTaken
-from laurels.model.board import Board
+from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
 from laurels.model.validation import quoted
 
 AHEAD_MS = 60_000
@@ -50,17 +49,6 @@ def origin_of(
     )
 
 
-def ensure_unsealed(origin: Origin) -> None:
-    """Raise ArchiveNotCopied for a board with sealed periods, which copies from an index server do
-    not have."""
-    for window, closing in origin.closing.items():
-        if closing.sealed:
-            raise ArchiveNotCopied(
-                f"the window {quoted(window)} has {len(closing.sealed):,} sealed periods in the "
-                "archive"
-            )
-
-
 def ensure_sealed(origin: Origin) -> None:
     """Raise BoardChanging for a board with closed periods that are not sealed: they are copied from
     the archive."""
@@ -82,16 +70,6 @@ def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
     if not event_time and origin.now_ms > now_ms + AHEAD_MS:
         raise CopyRefused(
             f"the time of the board is {origin.now_ms - now_ms} ms ahead of the target's clock"
-        )
-
-
-def ensure_unarchived(board: Board) -> None:
-    """Raise CopyRefused if a board has a window with `archive` or `prizes`, for a store to which
-    such boards cannot be copied."""
-    for window in board.rules().closing:
-        raise CopyRefused(
-            f"the window {quoted(window)} has archive or prizes, and boards with these cannot be "
-            "copied to an index server yet"
         )
 
 

@@ -5,7 +5,13 @@ from typing import Protocol
 
 from laurels.core.board_state import BoardState
 from laurels.core.closing import WindowClosing
-from laurels.core.season_pieces import PayoutRows, SealedShare, payout_pieces, shares_of
+from laurels.core.season_pieces import (
+    PayoutRows,
+    SealedShare,
+    payout_pieces,
+    revisions_of,
+    shares_of,
+)
 from laurels.errors import ArchiveDamaged
 from laurels.errors.copies import CopyLost
 from laurels.model.validation import quoted
@@ -35,10 +41,8 @@ class SeasonStore(Protocol):
 
 def period_keys(uid: str, closing: Mapping[str, WindowClosing]) -> Iterator[PeriodKey]:
     """Yield the keys of all revisions of the sealed periods of a board."""
-    for window in sorted(closing):
-        for instance, sealed in sorted(closing[window].sealed.items()):
-            for revision in range(sealed.revision + 1):
-                yield PeriodKey(uid, window, instance, revision)
+    for window, instance, revision in revisions_of(closing):
+        yield PeriodKey(uid, window, instance, revision)
 
 
 def sealed_shares(archive: Archive, keys: Sequence[PeriodKey]) -> Iterator[SealedShare]:

@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
+from laurels.core.closing import WindowClosing
 from laurels.core.contents import (
+    ChangedIndexPiece,
     ChangedPiece,
     CopyClock,
     Origin,
@@ -27,12 +29,11 @@ from laurels.core.contents import (
 from laurels.core.lifecycle import next_boundary
 from laurels.core.season_pieces import PayoutRows, SealedShare
 from laurels.errors.copies import CopyLost, CopyRefused
+from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import (
     ensure_copyable,
-    ensure_unarchived,
-    ensure_unsealed,
     name_taken,
     origin_of,
 )
@@ -43,6 +44,8 @@ from laurels.timeline.instants import MIN_MS
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
 from .remote import Opened, opened_as
+from .sealing import ServerSealing
+from .season_copies import SeasonCopies
 from .tracking import ServerContents, TrackedServerBoard, pulled, release, seize
 
 
@@ -63,18 +66,26 @@ class ServerCopies:
     result, so the methods must be called from other threads than the loop's."""
 
     def __init__(
-        self, catalog: BoardCatalog, contents: ServerContents, run: Callable[[Any], Any]
+        self,
+        catalog: BoardCatalog,
+        contents: ServerContents,
+        run: Callable[[Any], Any],
+        sealing: ServerSealing,
+        seasons: SeasonCopies,
     ) -> None:
         self._catalog = catalog
         self._contents = contents
         self._run = run
+        self._sealing = sealing
+        self._seasons = seasons
 
     def clock(self) -> CopyClock:
         """Return the time of the store."""
         return CopyClock(self._catalog.event_time, self._catalog.now())
 
     def settle(self, board: str) -> None:
-        """Do nothing: boards with sealed periods cannot be copied from here yet."""
+        """Close the due periods of a board, and seal the closed ones. Raises LedgerUnavailable."""
+        self._run(self._settle(board))
 
     def origin(self, board: str) -> Origin:
         """Advance the rankings of a board, and return the board's state without its rankings."""
@@ -84,6 +95,11 @@ class ServerCopies:
     def pieces(self, board: str) -> Iterator[Piece]:
         """Yield the pieces of a board."""
         yield from pulled(self._run, self._run(self._pieces(board)))
+        yield from self._season_pieces(board)
+
+    def _season_pieces(self, board: str) -> Iterator[Piece]:
+        """Yield the sealed periods of a board from its ledger."""
+        yield from self._seasons.shares(self.origin(board))
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -99,8 +115,20 @@ class ServerCopies:
         self._run(self._begin(origin))
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
-        """Write pieces of an unfinished copy."""
-        self._run(self._put(board, pieces))
+        """Write pieces of an unfinished copy. Sealed periods are written to the ledger."""
+        indexed: list[ChangedIndexPiece] = []
+        shares: list[SealedShare] = []
+        for piece in pieces:
+            match piece:
+                case SealedShare():
+                    shares.append(piece)
+                case PayoutRows():
+                    raise CopyRefused("the board has payouts, which an index server cannot have")
+                case _:
+                    indexed.append(piece)
+        unfinished: _Unfinished = self._run(self._put(board, indexed))
+        for share in shares:
+            self._seasons.receive(unfinished.number, unfinished.origin, share)
 
     def track(self, board: str, owner: str) -> TrackedServerBoard:
         """Begin to track the changes of a board."""
@@ -125,14 +153,26 @@ class ServerCopies:
         self._run(self._renew(origin))
 
     def finish(self, board: str) -> None:
-        """Make a complete copy visible to readers and writers."""
+        """Make a complete copy visible to readers and writers. Raises CopyLost if the ledger lacks
+        a sealed period."""
+        unfinished: _Unfinished = self._run(self._put(board, ()))
+        self._seasons.ensure_complete(unfinished.origin)
         self._run(self._finish(board))
+        self._seasons.end(unfinished.number)
 
     def give_up(self, board: str) -> None:
-        """Remove an unfinished copy with its data."""
-        self._run(self._give_up(board))
+        """Remove an unfinished copy with its data. What the ledger has of its sealed periods
+        stays there."""
+        self._seasons.end(self._run(self._give_up(board)))
 
     # Coroutines that run on the loop of the store
+
+    async def _settle(self, board: str) -> None:
+        with ends_in(inf, anew=True):
+            await self._catalog.load()
+            if self._catalog.boards.named(board).closing:
+                await self._catalog.retry_outdated(board, self._sealing.close)
+                await self._sealing.seal_board(board)
 
     async def _origin(self, board: str) -> Origin:
         with ends_in(inf, anew=True):
@@ -172,7 +212,6 @@ class ServerCopies:
         )
 
     async def _pieces(self, board: str) -> AsyncIterator[Piece]:
-        ensure_unsealed(await self._origin(board))
         return self._contents.pieces(opened_as(await self._catalog.find_board(board)))
 
     async def _find_unfinished(self, board: str) -> _Unfinished | None:
@@ -191,8 +230,7 @@ class ServerCopies:
         name = board.name
         with ends_in(inf, anew=True):
             await self._catalog.load()
-            ensure_unarchived(Board.from_json(origin.definition))
-            ensure_unsealed(origin)
+            self._ensure_ledger(origin)
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
@@ -201,6 +239,16 @@ class ServerCopies:
             if await self._catalog.registry.first_note(_key(name), note) != note:
                 raise name_taken(name)
             await self._catalog.index.open(_Unfinished(number, origin).opened)
+
+    def _ensure_ledger(self, origin: Origin) -> None:
+        """Raise LedgerRequired, UnknownLedger or NotOnIndexServer if this store cannot have the
+        archive of a board."""
+        board = Board.from_json(origin.definition)
+        self._sealing.ensure_ledger(board)
+        if not board.ledger and any(each.sealed for each in origin.closing.values()):
+            raise LedgerRequired(
+                "the board has sealed periods: on an index server they need a ledger"
+            )
 
     async def _require_unfinished(self, board: str) -> _Unfinished:
         """Return the unfinished copy of a board. Raises CopyLost if there is none."""
@@ -213,7 +261,13 @@ class ServerCopies:
             opened = opened_as(state)
             copies = await self._contents.track(opened, owner)
             return TrackedServerBoard(
-                self._catalog, self._contents, self._run, board, opened, copies
+                self._catalog,
+                self._contents,
+                self._run,
+                board,
+                opened,
+                copies,
+                self._season_pieces,
             )
 
         with ends_in(inf, anew=True):
@@ -240,13 +294,12 @@ class ServerCopies:
                 lambda state: seize(self._catalog, self._contents, board, opened_as(state), owner),
             )
 
-    async def _put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
+    async def _put(self, board: str, pieces: Sequence[ChangedIndexPiece]) -> _Unfinished:
         with ends_in(inf, anew=True), _lost(board):
             unfinished = await self._require_unfinished(board)
             for piece in pieces:
-                if isinstance(piece, SealedShare | PayoutRows):
-                    raise CopyRefused("an index server has no archive for this board")
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
+            return unfinished
 
     async def _renew(self, origin: Origin) -> None:
         with ends_in(inf, anew=True):
@@ -261,6 +314,7 @@ class ServerCopies:
             if origin.hidden:
                 await self._catalog.registry.require_hiding_format()
             await self._contents.restore_state(unfinished.opened, origin)
+            await self._restore_closing(unfinished.opened, origin)
             record = BoardRecord(
                 number=unfinished.number,
                 definition=origin.definition,
@@ -270,6 +324,9 @@ class ServerCopies:
                 positions={},
                 due_ms=MIN_MS,
                 uid=origin.uid,
+                closing={
+                    window: WindowClosing(each.since_ms) for window, each in origin.closing.items()
+                },
             )
             await self._catalog.remove_gone()
             await self._catalog.deletions.undelete(origin.uid)
@@ -277,11 +334,44 @@ class ServerCopies:
                 raise name_taken(board)
             await self._catalog.registry.clear_note(_key(board))
 
-    async def _give_up(self, board: str) -> None:
+    async def _restore_closing(self, opened: Opened, origin: Origin) -> None:
+        """Write which periods of a board are sealed, and freeze all up to them."""
+        if not origin.closing:
+            return
+        sealed = {
+            (window, instance): seal
+            for window, closing in origin.closing.items()
+            for instance, seal in closing.sealed.items()
+        }
+        trimmed = {
+            window: closing.trimmed
+            for window, closing in origin.closing.items()
+            if closing.trimmed is not None
+        }
+        recorded = {
+            window: newest
+            for window, closing in origin.closing.items()
+            if (newest := _newest_closed(closing)) is not None
+        }
+        await self._catalog.index.freeze(opened, recorded, origin.now_ms)
+        await self._catalog.index.restore_closings(opened, sealed, recorded, trimmed)
+
+    async def _give_up(self, board: str) -> int:
         with ends_in(inf, anew=True):
             unfinished = await self._require_unfinished(board)
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
+            return unfinished.number
+
+
+def _newest_closed(closing: WindowClosing) -> int | None:
+    """Return the newest instance of a window that is closed; None if there is none. Closed periods
+    that nobody is ranked in have no records."""
+    known = [
+        *closing.sealed,
+        *[each for each in (closing.trimmed, closing.floor) if each is not None],
+    ]
+    return max(known, default=None)
 
 
 @contextmanager

@@ -6,9 +6,9 @@ these threads and nothing else.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -73,6 +73,17 @@ class Ledger:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, self._transact, work)
 
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """Enter a transaction over a connection of its own, in the thread of the caller."""
+        with self._plain_errors():
+            connection = self._connect()
+            try:
+                yield connection
+                connection.commit()
+            finally:
+                _close(connection)
+
     def close(self) -> None:
         """Close the connections that are not in use. Reads and writes that run are not awaited."""
         for executor in (self._readers, self._writer):
@@ -104,22 +115,37 @@ class Ledger:
             return self._transact(work)
 
     def _transact(self, work: Callable[[Any], T]) -> T:
+        with self._plain_errors():
+            return self._run(work)
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        """Raise LedgerUnavailable for the errors of the database."""
         try:
             with self.dialect.errors():
-                return self._run(work)
+                yield
         except (TargetUnavailable, TargetRefused, NoLedger, MissingDriver) as error:
             raise LedgerUnavailable(f"the ledger {quoted(self.name)}: {error.what}") from error
+
+    def _connect(self) -> Any:
+        """Return a new connection to a database that has the tables."""
+        connection = self.dialect.connect()
+        if not self._has_tables:
+            try:
+                make_tables(self.dialect, self.prefix, connection)
+                connection.commit()
+            except BaseException:
+                _close(connection)
+                raise
+            self._has_tables = True
+        return connection
 
     def _run(self, work: Callable[[Any], T]) -> T:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
-            connection = self.dialect.connect()
+            connection = self._connect()
         try:
-            if not self._has_tables:
-                make_tables(self.dialect, self.prefix, connection)
-                connection.commit()
-                self._has_tables = True
             result = work(connection)
             connection.commit()
         except BaseException:

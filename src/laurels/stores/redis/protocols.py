@@ -136,6 +136,17 @@ class RemoteIndex(Protocol):
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
         """Record that the periods of windows up to these instances need no further record."""
 
+    async def restore_closings(
+        self,
+        board: Opened,
+        sealed: Mapping[tuple[str, int], SealedPeriod],
+        recorded: Mapping[str, int],
+        trimmed: Mapping[str, int],
+    ) -> None:
+        """Write the records of the sealed periods of a copied board, by window and instance.
+        `recorded` are the instances up to which nothing has to be closed any more, and `trimmed`
+        the newest ones that have left the archive, by window. A second call has no effect."""
+
     async def record_seal(
         self,
         board: Opened,

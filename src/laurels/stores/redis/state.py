@@ -36,6 +36,7 @@ from .registry import Registry
 from .retry import Calls
 from .sealing import ServerSealing
 from .sealing_tasks import SealingTasks
+from .season_copies import SeasonCopies
 from .statistics import BoardStatistics
 from .tracking import ServerContents
 from .write_queues import WriteQueues
@@ -100,7 +101,9 @@ class RedisState(Paced):
         self._statistics = BoardStatistics(self._catalog)
         self._follower = Follower(self._catalog)
         self._writer = Writer(self._catalog, calls, self._sealing, self._sealing_tasks)
-        self.copies = ServerCopies(self._catalog, contents, self.run)
+        self.copies = ServerCopies(
+            self._catalog, contents, self.run, self._sealing, SeasonCopies(self._ledgers)
+        )
         self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock
         self._loop = loop

@@ -4,7 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from math import inf
 from typing import Any, Protocol, TypeVar
 
-from laurels.core.contents import ChangedIndexPiece, IndexPiece, Origin, PieceT
+from laurels.core.contents import (
+    ChangedIndexPiece,
+    ChangedPiece,
+    IndexPiece,
+    Origin,
+    Piece,
+    PieceT,
+)
 from laurels.errors.copies import BoardChanging
 from laurels.stores.redis.connection.deadline import ends_in
 
@@ -55,6 +62,7 @@ class TrackedServerBoard:
         board: str,
         opened: Opened,
         copies: Sequence[Tracking],
+        season_pieces: Callable[[str], Iterator[Piece]],
     ) -> None:
         self._catalog = catalog
         self._contents = contents
@@ -62,12 +70,14 @@ class TrackedServerBoard:
         self._board = board
         self._opened = opened
         self._copies = copies
+        self._season_pieces = season_pieces
 
-    def pieces(self) -> Iterator[IndexPiece]:
+    def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the board, which may change meanwhile."""
-        return pulled(self._run, self._contents.scan(self._opened))
+        yield from pulled(self._run, self._contents.scan(self._opened))
+        yield from self._season_pieces(self._board)
 
-    def changed_pieces(self) -> Iterator[ChangedIndexPiece]:
+    def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call."""
         return pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
 

@@ -12,6 +12,8 @@ from laurels.stores.redis.remote import Opened, StoredClosings
 from .board_writes import BoardWrites
 
 _CLOSED, _SEALED = "c", "s"
+_RESTORED = 500
+"""The number of records of sealed periods that are written in one call."""
 _closed = msgspec.json.Decoder(ClosedPeriod)
 _sealed = msgspec.json.Decoder(SealedPeriod)
 
@@ -89,6 +91,28 @@ class PeriodClosing(BoardWrites):
         more = self._recording(board, recorded)
         count = recorded.count
         return bool(await self._operate("record_note", board, number=number, count=count, **more))
+
+    async def restore_closings(
+        self,
+        board: Opened,
+        sealed: Mapping[tuple[str, int], SealedPeriod],
+        recorded: Mapping[str, int],
+        trimmed: Mapping[str, int],
+    ) -> None:
+        """Write the records of the sealed periods of a copied board, by window and instance.
+        `recorded` are the instances up to which nothing has to be closed any more, and `trimmed`
+        the newest ones that have left the archive, by window. A second call has no effect."""
+        names = sorted(sealed)
+        for first in range(0, max(1, len(names)), _RESTORED):
+            records = [
+                text
+                for window, instance in names[first : first + _RESTORED]
+                for text in (f"{window}:{instance}", _encoded(sealed[window, instance]))
+            ]
+            floors = {"floors": dict(recorded), "trimmed": dict(trimmed)}
+            await self._operate(
+                "restore_closings", board, first=not first, records=records, **floors
+            )
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if

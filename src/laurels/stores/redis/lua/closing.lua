@@ -22,6 +22,8 @@
 --     period; returns 0 if it has another one. Removes the records `trimmed`
 --   record_note (number, count)  adds A.changes, a block of `count` changes, which the board's ledger has
 --     noted under a number; returns 0 if this or a later note was recorded before
+--   restore_closings (first, records, floors, trimmed)   writes the records of a copied board, with the
+--     first of them in place of those of an earlier attempt, and the fields recorded: and trimmed:
 --   take_lease (token, ms)  gives the caller the lease to seal periods of this board for some milliseconds,
 --     or ends its lease if ms is 0; returns 0 if another caller has it. P cs is the token of its owner
 -- `floors` are instances by window.
@@ -107,6 +109,15 @@ function closing.ops.record_note()
   call('HSET', KEYS[1], 'noted', text(A.number))
   if A.changes then record(A.count, A.time, '') end
   return {'done', 1}
+end
+
+function closing.ops.restore_closings()
+  if A.first then call('DEL', P .. 'cl') end
+  send('HSET', P .. 'cl', A.records)
+  closing.raise('recorded:', A.floors)
+  closing.raise('trimmed:', A.trimmed)
+  closing.note_change('')
+  return {'done'}
 end
 
 function closing.ops.take_lease()

@@ -55,6 +55,16 @@ class ShardedClosings(ShardedPositions):
         """Add a block to the changes of a board; see `RemoteIndex`."""
         return await self._index.record_note(replace(board, shard=0), number, recorded)
 
+    async def restore_closings(
+        self,
+        board: Opened,
+        sealed: Mapping[tuple[str, int], SealedPeriod],
+        recorded: Mapping[str, int],
+        trimmed: Mapping[str, int],
+    ) -> None:
+        """Write the records of the sealed periods of a copied board; see `RemoteIndex`."""
+        await self._index.restore_closings(replace(board, shard=0), sealed, recorded, trimmed)
+
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take, renew or end the lease to seal periods; see `RemoteIndex`."""
         return await self._index.take_lease(replace(board, shard=0), token, ms)

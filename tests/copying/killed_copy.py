@@ -1,0 +1,32 @@
+"""A process that copies a board, to be killed.
+
+python -m tests.copying.killed_copy SOURCE TARGET NOW_MS BOARD
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import laurels
+from laurels.config.portable import portable
+from laurels.flows.copying.copying import copy_board
+
+
+def main(source: str, target: str, now_ms: int, board: str) -> None:
+    """Copy a board, and print a line for each step."""
+    clock = laurels.ManualClock(now_ms)
+    with (
+        closing(portable(source, clock, create=False)) as own,
+        closing(portable(target, clock, create=True)) as other,
+    ):
+        print("opened", flush=True)
+        copy_board(
+            own.copies, other.copies, board, lambda doing, rows: print(doing, rows, flush=True)
+        )
+        print("copied", flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
