@@ -241,6 +241,13 @@ def test_a_store_made_from_the_ledger_hides_the_same_members_and_pays_nothing_tw
         lb = await seasons.open()
         await seasons.play()
         await seasons.end_day()
+        await lb.disqualify("b", "m4", "cheated", window="day", period=TODAY)
+        seasons.clock.advance(2 * HOUR)
+        [first, *_] = await lb.payouts("b", state="due")
+        await lb.confirm("b", first.id, "bank 1")
+        await seasons.play()
+        await seasons.end_day()
+        await lb.disqualify("b", "m3", "as well", window="day", period=TODAY)
         await seasons.play()
         await lb.hide("b", "m1", "a bot")
         await lb.hide("b", "m2", "a bot", until=seasons.clock.now_ms() + 90 * DAY)
@@ -253,13 +260,28 @@ def test_a_store_made_from_the_ledger_hides_the_same_members_and_pays_nothing_tw
         shown = [each.member for each in await new.top("b", window="day")]
         assert shown == [each.member for each in await lb.top("b", window="day")]
         assert (await new.seal()).sealed == 0
-        assert len(await new.payouts("b")) == 0
+        owed = {p.id: (p.state, p.reference) for p in await lb.payouts("b")}
+        assert {p.id: (p.state, p.reference) for p in await new.payouts("b")} == owed
+        assert {state for state, _ in owed.values()} >= {"pending", "due", "confirmed"}
+        assert await new.archived("b") == await lb.archived("b")
+        for info in await lb.archived("b"):
+            found = await new.verify("b", window=info.window, period=info.period)
+            assert (found.verified, found.archive) == (True, info.digest)
+            for revision in range(info.revision + 1):
+                chosen: dict[str, Any] = {"window": info.window, "period": info.period}
+                for labels in ({}, {"room": "a"}):
+                    pages = [
+                        await each.top("b", revision=revision, labels=labels, **chosen)
+                        for each in (lb, new)
+                    ]
+                    assert pages[0].entries == pages[1].entries
         seasons.clock.advance(DAY)
         for each in (lb, new):
             await each.seal()
-        of_today = [p.id for p in await new.payouts("b")]
-        assert of_today == [p.id for p in await lb.payouts("b", period="2026-11-21")]
+        of_today = [p.id for p in await new.payouts("b", period="2026-11-22")]
+        assert of_today == [p.id for p in await lb.payouts("b", period="2026-11-22")]
         assert len(of_today) == 3
+        assert len(await new.payouts("b", limit=1_000)) == len(owed) + 3
         await lb.close()
         await new.close()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from laurels.core.changes.beginning import decode, is_initial
 from laurels.core.changes.cursor import ChangeCursor, decode_cursor
@@ -33,6 +33,7 @@ from laurels.stores.intake.accept import data_bytes
 from laurels.stores.intake.tags import new_tag, new_uid
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
+from .contents_seasons import SeasonCounts, sealed_of, season_pieces
 from .reading import EntryReader, LedgerBoard, LedgerReader
 
 DATA_AT_ONCE = 1_000
@@ -47,6 +48,7 @@ class BoardCounts(Struct):
     expired: int = 0
     left_out: int = 0
     data: int = 0
+    seasons: SeasonCounts = field(default_factory=SeasonCounts)
 
 
 class LedgerContents:
@@ -98,21 +100,25 @@ class LedgerContents:
                 for member, hiding in self._ledger.hidden(board)
                 if not hiding.is_over(began_ms)
             ],
-            closing=self._closing(board, ledger_board.rules, began_ms),
+            closing=self._closing(board, ledger_board, began_ms),
         )
 
-    def _closing(self, board: str, rules: Rules, now_ms: int) -> dict[str, WindowClosing]:
-        """Return the closed periods of each window that closes periods. Periods that are final now
-        were closed by the store whose sink wrote the ledger. They are not closed again, so that no
-        payout is made twice. All other periods will be closed."""
+    def _closing(self, board: str, ledger_board: "_Board", now_ms: int) -> dict[str, WindowClosing]:
+        """Return the sealed periods of each window that closes periods, or did so. Other periods
+        that are final already were closed in the store that the ledger is of. They are not closed
+        again, so that no payout is made twice. The others will be closed."""
+        rules = ledger_board.rules
         closing = {name: WindowClosing(now_ms) for name in rules.closing}
+        for name, sealed in sealed_of(self._ledger, ledger_board.uid, rules).items():
+            closing.setdefault(name, WindowClosing(now_ms)).sealed.update(sealed)
         for name, label in self._ledger.periods(board) if closing else ():
-            if name not in closing:
+            if name not in rules.closing:
                 continue
             window = rules.windows[name]
             period = window.period(label) if label else window.period_at(0)
-            if final_ms_of(window, period) > now_ms:
-                closing[name].open.add(window.instance_of(period))
+            instance = window.instance_of(period)
+            if final_ms_of(window, period) > now_ms and instance not in closing[name].sealed:
+                closing[name].open.add(instance)
         return closing
 
     def pieces(self, board: str) -> Iterator[Piece]:
@@ -137,6 +143,7 @@ class LedgerContents:
             for first in range(0, len(values), DATA_AT_ONCE):
                 yield _member_values(values[first : first + DATA_AT_ONCE])
             counts.data += len(values)
+        yield from season_pieces(self._ledger, ledger_board.uid, ledger_board.rules, counts.seasons)
 
     def missing(self, board: str) -> list[str]:
         """Return sentences about the parts of a board that a copy lacks because they are not in the

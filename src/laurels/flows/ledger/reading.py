@@ -9,13 +9,17 @@ from msgspec import Struct
 
 from laurels.core.hiding import Hiding
 from laurels.core.mending import StoredEntry
+from laurels.core.payouts import PayoutRow
+from laurels.core.sealed_contents import SealedRanking, SealedRows
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import LedgerTooNew, TargetRefused, TargetUnavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
-from laurels.sql import hidden_rows
+from laurels.sql import hidden_rows, payout_rows
 from laurels.sql.columns import LedgerEntries
 from laurels.sql.dialects import ENTRY, Dialect, Row
+from laurels.sql.final_periods import FinalPeriod
+from laurels.sql.final_reading import FinalReader
 from laurels.sql.tables import VERSION, Tables
 from laurels.sql.texts import labels_in, may_be_shortened, scope_text, unescape
 
@@ -146,6 +150,30 @@ class LedgerReader:
             map(hidden_rows.hiding_of_row, self._pairs("hidden", hidden_rows.SELECTED, board)),
             key=lambda each: each[0].encode(),
         )
+
+    def sealed(self, uid: str) -> list[FinalPeriod]:
+        """Return all revisions of the sealed periods of the board with this uid, in order."""
+        if self._version < WITH_SEASONS:
+            return []
+        with self._dialect.errors():
+            return self._final.periods(uid)
+
+    def sealed_pieces(self, period: FinalPeriod) -> Iterator[SealedRanking | SealedRows]:
+        """Yield the rankings and entries of a sealed period."""
+        with self._dialect.errors():
+            yield from self._final.pieces(period)
+
+    def payouts(self, uid: str) -> list[PayoutRow]:
+        """Return the payouts of the board with this uid."""
+        if self._version < WITH_SEASONS:
+            return []
+        statement = f"SELECT {payout_rows.SELECTED} FROM {self._name('payouts')} WHERE uid = %s"
+        with self._dialect.errors():
+            return [payout_rows.payout_of_row(row) for row in self._execute(statement, uid)]
+
+    @property
+    def _final(self) -> FinalReader:
+        return FinalReader(self._dialect, self._tables.prefix, self._connection)
 
     def periods(self, board: str) -> list[tuple[str, str]]:
         """Return the window and the label of each period with entries of a board."""

@@ -25,7 +25,8 @@ class RebuiltBoard(Struct, frozen=True):
     `entries` is the number of entries in its rankings. Two kinds of entries are not copied:
     `expired` counts entries in periods that the board no longer keeps, `left_out` counts entries in
     scopes whose labels are not in the ledger. `empty` names the windows, and the rankings by a
-    label, that begin without members. `was_done` is True if an earlier run created the board.
+    label, that begin without members. `sealed` is the number of sealed periods, with all
+    revisions. `was_done` is True if an earlier run created the board.
     """
 
     board: str
@@ -36,6 +37,8 @@ class RebuiltBoard(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     was_done: bool = False
+    sealed: int = 0
+    payouts: int = 0
 
 
 def rebuild(
@@ -90,6 +93,8 @@ def _create(
         counts.data,
         tuple(sorted(contents.origin(name).positions)),
         windows_without_entries(contents.rules(name)),
+        sealed=counts.seasons.periods,
+        payouts=counts.seasons.payouts,
     )
 
 
@@ -100,6 +105,10 @@ def describe(result: RebuiltBoard) -> str:
     parts = [f"{result.board}: {result.entries:,} entries"]
     if result.data:
         parts.append(f"the data of {result.data:,} members")
+    if result.sealed:
+        parts.append(f"{result.sealed:,} sealed periods")
+    if result.payouts:
+        parts.append(f"{result.payouts:,} payouts")
     if result.sources:
         parts.append(f"the positions of {', '.join(result.sources)}")
     if result.expired:
