@@ -70,6 +70,13 @@ class Seasons:
     def table(self, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
         return rows(self.url, f"SELECT {columns} FROM {self.prefix}{name}")
 
+    def execute(self, *statements: str) -> None:
+        """Change the ledger by hand."""
+        with closing(self.dialect.connect()) as connection:
+            for statement in statements:
+                self.dialect.execute(connection, statement)
+            connection.commit()
+
     async def ensure_equal(self) -> None:
         """Compare the sealed periods, the payouts and the hidden members of ledger and store."""
         with closing(self.dialect.connect()) as connection:
@@ -309,6 +316,63 @@ def test_a_comparison_finds_no_difference_in_hidden_members_and_closed_periods(u
         await sent(lb, url)
         result = await reconciled(lb, url)
         assert (result.differing, result.waiting) == (0, 0)
+        await lb.close()
+
+    asyncio.run(run())
+
+
+def test_differences_of_seasons_are_found_and_mended_in_the_ledger_only(url: str) -> None:
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await seasons.play()
+        await seasons.end_day()
+        await lb.disqualify("b", "m4", "cheated", window="day", period=TODAY)
+        await seasons.play()
+        await seasons.end_day()
+        await lb.hide("b", "m1", "a bot")
+        await sent(lb, url)
+        equal = await reconciled(lb, url)
+        assert (equal.differing, equal.sealed, equal.season_differences) == (0, 3, ())
+        assert equal.payouts == len(await lb.payouts("b"))
+        [[number]] = rows(
+            url,
+            f"SELECT number FROM {seasons.prefix}final_periods "
+            "WHERE instance = (SELECT min(instance) FROM "
+            f"{seasons.prefix}final_periods) AND revision = 0",
+        )
+        names = [f"day {TODAY} 0", f"day {TODAY} 1", "day 2026-11-21 0"]
+        owed = {each.id: each for each in await lb.payouts("b")}
+        lost, changed = sorted(owed)[:2]
+        seasons.execute(
+            f"UPDATE {seasons.prefix}final_entries SET word_1 = word_1 + 1 WHERE position = 1 "
+            f"AND ranking IN (SELECT ranking FROM {seasons.prefix}final_rankings "
+            f"WHERE number = {number})",
+            f"DELETE FROM {seasons.prefix}final_periods WHERE revision = 1",
+            f"DELETE FROM {seasons.prefix}payouts WHERE payout = '{payout_rows.payout_key(lost)}'",
+            f"UPDATE {seasons.prefix}payouts SET reference = 'forged', confirmed_at = 1 "
+            f"WHERE payout = '{payout_rows.payout_key(changed)}'",
+            f"DELETE FROM {seasons.prefix}hidden",
+        )
+        wrong = {("sealed", name) for name in names[:2]} | {
+            ("payout", lost),
+            ("payout", changed),
+            ("hidden", "m1"),
+        }
+        before = await lb.archived("b"), await lb.payouts("b"), await lb.hidden("b")
+        for mend in (None, "store"):
+            result = await reconciled(lb, url, mend)
+            assert {(each.kind, each.name) for each in result.season_differences} == wrong
+            assert (result.differing, result.mended) == (5, 0)
+            assert before == (
+                await lb.archived("b"),
+                await lb.payouts("b"),
+                await lb.hidden("b"),
+            )
+        result = await reconciled(lb, url, "ledger")
+        assert (result.differing, result.mended) == (5, 5)
+        assert (await reconciled(lb, url)).differing == 0
+        await seasons.ensure_equal()
         await lb.close()
 
     asyncio.run(run())

@@ -50,10 +50,11 @@ def reconcile(
 ) -> int:
     """Compare a board with its ledger, entry by entry, while writes go on.
 
-    Entries, member data and the positions of sources are compared. Changes that the ledger's sink
-    has not written yet do not count as differences. With --mend one side is corrected from the
-    other; positions are corrected in a ledger only. Exits with 1 if differences remain, or if
-    anything could not be compared because the sink lags.
+    Entries, member data, the positions of sources, sealed periods, payouts and hidden members are
+    compared. Changes that the ledger's sink has not written yet do not count as differences. With
+    --mend one side is corrected from the other; positions, sealed periods, payouts and hidden
+    members are corrected in a ledger only. Exits with 1 if differences remain, or if anything could
+    not be compared because the sink lags.
 
     \b
     Examples:
@@ -82,6 +83,7 @@ def _put(result: ReconcileResult) -> None:
             (e.source, "position", e.ledger or "-", e.store or "-")
             for e in result.position_differences
         ],
+        *[(e.name, e.kind, e.ledger or "-", e.store or "-") for e in result.season_differences],
     ]
     if rows:
         put_table(_COLUMNS, rows)

@@ -1,8 +1,8 @@
 """Read and write rows of a board in the ledger while the board's sink waits."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +16,8 @@ from laurels.sql.tables import Tables
 from laurels.sql.texts import COLUMNS, RankingName, bucket_of, escape, unescape
 
 from .rows import GENERATION_BITS
+
+T = TypeVar("T")
 
 
 class SinkPosition(Struct, frozen=True):
@@ -64,6 +66,12 @@ class LockedRows:
                     f"the sink {sink!r} has not written every current entry of {self._board!r}"
                 )
             return SinkPosition(sink, position, int(generation))
+
+    def run(self, work: Callable[[Any], T]) -> T:
+        """Return the result of a function of the connection, in the transaction that `lock` has
+        begun."""
+        with self._transaction():
+            return work(self._connection)
 
     def rows(self, members: Sequence[str]) -> list[Row]:
         """Return the rows of these members in all rankings."""

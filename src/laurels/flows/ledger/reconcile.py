@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.core.changes.cursor import decode_cursor
 from laurels.core.mending import StoredEntry
 from laurels.sql.dialects import Dialect
 
@@ -22,6 +23,7 @@ from .comparing import Key, LedgerComparer
 from .locked import LockedRows
 from .member_data import DataDifference, DataReconciler
 from .rounds import Sleep, in_rounds
+from .season_differences import SeasonDifference, SeasonReconciler
 from .sides import BoardSides
 from .source_positions import PositionDifference, PositionReconciler
 
@@ -45,8 +47,10 @@ class ReconcileResult(Struct, frozen=True):
     """The result for one board. `entries` is the number of entries in the store, `data` the number
     of members with data in the ledger. `differing`, `mended` and `waiting` count entries, data and
     positions of sources together: those that differed, those that were mended, and those that could
-    not be checked because the sink has not yet written their latest changes. `differences`,
-    `data_differences` and `position_differences` list the first differences of each kind."""
+    not be checked because the sink has not yet written their latest changes. They count sealed
+    periods, payouts and hidden members, too; `sealed` is the number of sealed periods in the store
+    with all their revisions, `payouts` that of payouts. `differences`, `data_differences`,
+    `position_differences` and `season_differences` list the first differences of each kind."""
 
     board: str
     entries: int
@@ -57,6 +61,9 @@ class ReconcileResult(Struct, frozen=True):
     differences: tuple[EntryDifference, ...] = ()
     data_differences: tuple[DataDifference, ...] = ()
     position_differences: tuple[PositionDifference, ...] = ()
+    sealed: int = 0
+    payouts: int = 0
+    season_differences: tuple[SeasonDifference, ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -91,24 +98,31 @@ class BoardReconciler:
         entries = _Entries(sides, self._mend)
         data = DataReconciler(self._lb, self._dialect, self._prefix, definition, rows)
         positions = PositionReconciler(self._lb, name, rows)
+        uid = decode_cursor((await self._lb.changes(name, after="now", limit=1)).cursor).uid
+        seasons = SeasonReconciler(self._lb, self._dialect, self._prefix, definition, uid, rows)
         try:
             undecided = await in_rounds(comparison.differing, entries.check, self._sleep)
             undecided_data = await data.run(self._mend, self._sleep)
             undecided_positions = await positions.run(self._mend, self._sleep)
+            undecided_seasons = await seasons.run(self._mend, self._sleep)
         finally:
             await asyncio.to_thread(rows.close)
         return ReconcileResult(
             name,
             comparison.entries,
             data.compared,
-            len(entries.differing) + len(data.differing) + len(positions.differing),
-            len(entries.mended) + len(data.mended) + len(positions.mended),
+            sum(len(each.differing) for each in (entries, data, positions, seasons)),
+            sum(len(each.mended) for each in (entries, data, positions, seasons)),
             len([key for key in undecided if key not in entries.differing])
             + len([member for member in undecided_data if member not in data.differing])
-            + len(undecided_positions),
+            + len(undecided_positions)
+            + len(undecided_seasons),
             tuple(entries.differing.values())[:LISTED],
             tuple(data.differing.values())[:LISTED],
             tuple(positions.differing.values())[:LISTED],
+            seasons.compared["sealed"],
+            seasons.compared["payout"],
+            tuple(seasons.differing.values())[:LISTED],
         )
 
 
@@ -155,6 +169,10 @@ def describe(result: ReconcileResult) -> str:
     compared = f"{result.entries:,} entries"
     if result.data:
         compared += f", the data of {result.data:,} members"
+    if result.sealed:
+        compared += f", {result.sealed:,} sealed periods"
+    if result.payouts:
+        compared += f", {result.payouts:,} payouts"
     parts = [f"{result.board}: {compared}, {result.differing:,} differ"]
     if result.differing:
         parts.append(f"{result.mended:,} mended")

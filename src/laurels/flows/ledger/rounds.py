@@ -9,6 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
+from laurels.core.changes.answers import Change
 from laurels.errors import ChangesExpired, CursorDiverged
 from laurels.errors.sinks import SinkBehind
 
@@ -52,14 +53,22 @@ async def changed_since(lb: AsyncLeaderboards, board: str, position: SinkPositio
     """Return the members and sources of a board with changes after the position of its ledger.
     Raises SinkBehind."""
     changed = ChangedSince(set(), set())
+    for change in await changes_since(lb, board, position):
+        if change.member is not None:
+            changed.members.add(change.member)
+        if change.kind == "position":
+            changed.sources.add(str(change.data["source"]))
+    return changed
+
+
+async def changes_since(lb: AsyncLeaderboards, board: str, position: SinkPosition) -> list[Change]:
+    """Return the changes of a board after the position of its ledger. Raises SinkBehind."""
+    changes: list[Change] = []
     after, more = position.cursor, True
     try:
         while more:
             page = await lb.changes(board, after=after, limit=CHANGES)
-            changed.members.update([c.member for c in page.changes if c.member is not None])
-            changed.sources.update(
-                [str(c.data["source"]) for c in page.changes if c.kind == "position"]
-            )
+            changes += page.changes
             after, more = page.cursor, page.more
             if page.is_end:
                 raise SinkBehind(
@@ -68,4 +77,4 @@ async def changed_since(lb: AsyncLeaderboards, board: str, position: SinkPositio
                 )
     except (ChangesExpired, CursorDiverged) as error:
         raise SinkBehind(f"the sink {position.sink!r}: {error.what}") from error
-    return changed
+    return changes
