@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,19 @@ from msgspec.structs import replace
 import laurels
 from laurels.errors.placement import BoardMoving
 from laurels.stores.routed.moving import Mover
-from tests.copying.seasons import DAY, SEASONS, START_MS, payouts, play_seasons, seasons
+from tests.copying.seasons import (
+    ARCHIVED,
+    DAY,
+    SEASONS,
+    START_MS,
+    archive,
+    payouts,
+    play_archive,
+    play_seasons,
+    seasons,
+)
 from tests.http.test_placement import ADMIN
+from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, Served
 
 BOARD = replace(SEASONS, name="a1")
@@ -127,3 +139,50 @@ def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_list
     assert due <= {*seen, *more}
     move(served, to)
     assert listed_from(lb, cursor)[0] is not None  # the cursor stays valid
+
+
+def test_an_archive_moves_to_an_index_server_and_back_under_writes(
+    tmp_path: Path, clock: laurels.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAURELS_LEDGER_MAIN", f"sqlite:////{tmp_path}/ledger.db")
+    with Server() as server:
+        placement = {"second*": server.url}
+        served = Served(tmp_path / "first", clock, admin_key=ADMIN_KEY, placement=placement)
+        try:
+            with laurels.open(served.url.replace("//", f"//{ADMIN_KEY}@")) as lb:
+                _move_under_writes(served, lb, clock)
+        finally:
+            served.close()
+
+
+def _move_under_writes(
+    served: Served, lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    play_archive(lb, clock, replace(ARCHIVED, name="a1"))
+    before = archive(lb, "a1")
+    stop, written = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal written
+        while not stop.is_set():
+            with suppress(BoardMoving):
+                lb.submit("a1", "writer", 1, labels={"room": "1"})
+                written += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for to in (2, 1, 2, 1):
+            assert move(served, to)["store"] == to
+            assert archive(lb, "a1") == before
+    finally:
+        stop.set()
+        thread.join()
+    standing = lb.standing("a1", "writer", window="all")
+    assert standing is not None
+    assert standing.score == written
+    lb.check()
+    clock.advance(2 * DAY)
+    lb.seal()
+    periods = [(each.window, each.period) for each in lb.archived("a1")]
+    assert len({*periods}) == len(periods) == len(before["archived"]) + 2
