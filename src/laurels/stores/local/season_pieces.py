@@ -78,10 +78,10 @@ def receive(
         if isinstance(piece, SealedShare):
             store.received.add(number, uid, piece)
         else:
-            if not store.payouts.file.is_expected:
-                store.set_note(PAYOUTS_MADE, "yes")
             store.payouts.copied.receive(number, piece.items)
-            store.payouts.file.is_expected = True
+            if not store.payouts.file.is_expected:  # the file exists before the note says so
+                store.set_note(PAYOUTS_MADE, "yes")
+                store.payouts.file.is_expected = True
 
 
 def complete(store: SeasonStore, state: BoardState) -> None:
