@@ -98,8 +98,11 @@ class ServerCopies:
         yield from self._season_pieces(board)
 
     def _season_pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the sealed periods of a board from its ledger."""
-        yield from self._seasons.shares(self.origin(board))
+        """Yield the sealed periods of a board from its ledger. Raises CopyRefused for a board with
+        prizes."""
+        origin = self.origin(board)
+        _ensure_without_payouts(origin)
+        yield from self._seasons.shares(origin)
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -241,10 +244,11 @@ class ServerCopies:
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
     def _ensure_ledger(self, origin: Origin) -> None:
-        """Raise LedgerRequired, UnknownLedger or NotOnIndexServer if this store cannot have the
-        archive of a board."""
+        """Raise LedgerRequired, UnknownLedger, NotOnIndexServer or CopyRefused if this store cannot
+        have the archive of a board."""
         board = Board.from_json(origin.definition)
         self._sealing.ensure_ledger(board)
+        _ensure_without_payouts(origin)
         if not board.ledger and any(each.sealed for each in origin.closing.values()):
             raise LedgerRequired(
                 "the board has sealed periods: on an index server they need a ledger"
@@ -362,6 +366,16 @@ class ServerCopies:
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
             return unfinished.number
+
+
+def _ensure_without_payouts(origin: Origin) -> None:
+    """Raise CopyRefused for a board with prizes, or with sealed periods that had some: payouts are
+    copied neither from nor to index servers yet."""
+    had_prizes = any(
+        sealed.prizes for closing in origin.closing.values() for sealed in closing.sealed.values()
+    )
+    if had_prizes or Board.from_json(origin.definition).prizes():
+        raise CopyRefused("the board has prizes, and index servers take no copies of payouts")
 
 
 def _newest_closed(closing: WindowClosing) -> int | None:
