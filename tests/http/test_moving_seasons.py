@@ -103,6 +103,7 @@ def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_list
 ) -> None:
     play_seasons(lb, clock, BOARD)
     clock.advance(DAY)
+    lb.seal()  # lists what is due
     open_ones = [each.id for each in payouts(lb, "a1") if each.state == "due"]
     assert len(open_ones) > 20
     confirmed: dict[str, str] = {}
