@@ -15,7 +15,7 @@ from laurels.core.entry_columns import EntryColumns
 from laurels.core.sealed_contents import SealedPiece, SealedRanking, SealedRevision, SealedRows
 from laurels.core.season_pieces import SealedShare
 from laurels.errors import LaurelsError, StorageFailed
-from laurels.errors.copies import CopyLost, InvalidCopy
+from laurels.errors.copies import CopyLost, CopyRefused, InvalidCopy
 
 from .archive import SMALL_BYTES, Archive
 from .ranking_form import FrozenRanking
@@ -105,6 +105,8 @@ class _Copy:
         self._revision, self._places = revision, []
 
     def _append(self, pieces: list[SealedPiece]) -> None:
+        if any(isinstance(each, SealedRanking) and each.members is not None for each in pieces):
+            raise CopyRefused("only the head of a sealed ranking is archived, without the others")
         body = _encode(pieces)
         try:
             self._file.seek(self._size)
