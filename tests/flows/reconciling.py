@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import laurels
-from laurels.core.mending import EntryColumns, StoredEntry, entry_columns
+from laurels.core.mending import MendedColumns, StoredEntry, entry_columns
 from laurels.core.ranking_key import RankingKey
 from laurels.core.record import MendRanking
 from laurels.flows.ledger.reconcile import BoardReconciler, ReconcileResult, Side
@@ -57,7 +57,7 @@ def corrupt_store(lb: laurels.AsyncLeaderboards, random: Random) -> None:
         changed = (parts[0] + 1, *parts[1:])  # type: ignore[operator]
         score = changed if len(changed) > 1 else changed[0]
         entry = StoredEntry(member, score, entry.reached_ms, entry.last_ms)
-    columns: EntryColumns = entry_columns([entry], state.rules)
+    columns: MendedColumns = entry_columns([entry], state.rules)
     kind_of = state.rules.windows[window]
     instance = kind_of.instance_of(kind_of.period(period)) if period else -(2**60)
     if not period:

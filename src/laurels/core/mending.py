@@ -52,7 +52,7 @@ def stored_entry(member: str, words: Sequence[int], rules: Rules) -> StoredEntry
     return StoredEntry(member, score_of(units_of(words, rules), rules), *times_of(words, rules))
 
 
-class EntryColumns(Struct, frozen=True):
+class MendedColumns(Struct, frozen=True):
     """The members of entries, and their words in columns."""
 
     members: bytes
@@ -60,13 +60,13 @@ class EntryColumns(Struct, frozen=True):
     rows: EntryRows
 
 
-def entry_columns(entries: Sequence[StoredEntry], rules: Rules) -> EntryColumns:
+def entry_columns(entries: Sequence[StoredEntry], rules: Rules) -> MendedColumns:
     """Return entries in the form of a log record. Raises InvalidEntry and the errors of values."""
     members = [member_bytes(entry.member) for entry in entries]
     if len(set(members)) != len(members):
         raise InvalidEntry("expected each member once, got one twice")
     lengths = bytes(map(len, members))
-    return EntryColumns(b"".join(members), lengths, entry_rows(entries, rules))
+    return MendedColumns(b"".join(members), lengths, entry_rows(entries, rules))
 
 
 def entry_rows(entries: Sequence[StoredEntry], rules: Rules) -> EntryRows:

@@ -10,7 +10,7 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold
 from laurels.core.lifecycle import oldest_stored
-from laurels.core.mending import EntryColumns, RankingEntries, entry_columns, entry_rows
+from laurels.core.mending import MendedColumns, RankingEntries, entry_columns, entry_rows
 from laurels.core.named_windows import window_named
 from laurels.engine.batch.packing import pack, split_texts, unpack
 from laurels.errors.ledger import InvalidEntry
@@ -28,7 +28,7 @@ class _Prepared(Struct, frozen=True):
     window: str
     instance: int
     scope: str
-    columns: EntryColumns
+    columns: MendedColumns
     expected: record.EntryRows | None
 
 

@@ -43,7 +43,7 @@ from .placed import PlacedStore
 from .placement import Placement
 from .removing import has_board, has_uid, remove, remove_unfinished
 from .routes import BoardRoute, BoardRoutes
-from .takeover import MoveSinks, Takeover, owner_of
+from .takeover import MoveSinks, MoveTakeover, owner_of
 
 ATTEMPTS = 5
 """The maximum number of times that one move begins the copy of a board."""
@@ -90,7 +90,7 @@ class Mover:
         self._later = later
         self._move_sinks = move_sinks
         self._token = token
-        self._takeover = Takeover(stores, placement, routes, move_sinks, token)
+        self._takeover = MoveTakeover(stores, placement, routes, move_sinks, token)
         self._busy = Lock()
         self._stopping = Event()
 
@@ -99,7 +99,7 @@ class Mover:
     ) -> MovedBoard:
         """Move a board to the store `to`. Writes are held for less than a second, or for up to
         `pause_seconds` if that is longer. First end the move of a killed service as `takeover` says
-        (`Takeover`). Raises UnknownBoard, UnknownStore, NameTaken, MoveRefused, BoardMoving,
+        (`MoveTakeover`). Raises UnknownBoard, UnknownStore, NameTaken, MoveRefused, BoardMoving,
         CopyRefused, and IndexUnavailable if a store does not answer."""
         if not 0 <= to < len(self._stores):
             raise UnknownStore(f"expected a store from 1 to {len(self._stores)}, got {to + 1}")

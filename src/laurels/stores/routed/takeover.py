@@ -39,7 +39,7 @@ def owner_of(token: str, target: str) -> str:
     return f"{token} {target}"
 
 
-class Takeover:
+class MoveTakeover:
     """Takes over boards from moves of other services. The methods block."""
 
     def __init__(

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedWriter, BytesIO, FileIO
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from laurels.errors import ArchiveDamaged, StorageFailed
 from laurels.stores.local.files.private_files import create_file, make_folder, written_file
@@ -159,7 +159,9 @@ class FolderSegments:
         """Return an empty file in the folder that no name refers to. Raises StorageFailed."""
         try:
             self._make_folder()
-            return cast("BinaryIO", TemporaryFile(dir=self._folder))
+            file, path = mkstemp(dir=self._folder)
+            Path(path).unlink()
+            return os.fdopen(file, "w+b")
         except OSError as error:
             raise StorageFailed(f"the archive could not be written ({error})") from error
 
