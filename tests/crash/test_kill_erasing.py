@@ -15,11 +15,14 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels.errors import ArchiveDamaged, PeriodsUnsealed, StorageFailed
+from laurels import config
+from laurels.errors import ArchiveDamaged, CannotRewind, StorageFailed
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.archive.folder import FolderSegments
 from laurels.stores.local.files.audit import FolderAudit
 from laurels.stores.local.payouts.table import PayoutTable
+from laurels.stores.local.recovery.backup import back_up, restore
+from laurels.stores.local.recovery.sealed_files import SegmentFiles
 from tests.conftest import Scaled
 
 START_MS = 1_795_000_000_000
@@ -180,8 +183,10 @@ def test_nothing_is_corrected_while_an_erasure_is_incomplete(
         with patch.object(Archive, "erase", side_effect=error):
             with pytest.raises(type(error)):
                 lb.erase(MEMBER, "asked for it")
-            with pytest.raises(PeriodsUnsealed, match="erasure of a member"):
+            with pytest.raises(type(error)):
                 lb.disqualify("b", "cid", "a bot", window="day", period=day)
+            with pytest.raises(type(error)):
+                lb.delete("b")
         lb.disqualify("b", "cid", "a bot", window="day", period=day)
         paid = [payout.member for payout in lb.payouts("b", period=day)]
         assert len(paid) == 2
@@ -234,3 +239,109 @@ def test_erasures_while_others_write(tmp_path: Path) -> None:
         }
         assert who(lb).startswith("erased-")
         lb.check()
+
+
+def season(folder: Path, clock: laurels.ManualClock) -> laurels.Leaderboards:
+    """Open a new folder with a sealed day that the member has won, and whose payouts are
+    confirmed."""
+    lb = laurels.open(folder, clock=clock)
+    lb.create(laurels.Board("b", windows=["all", {"type": "day", "prizes": PRIZES}], keep=2))
+    lb.submit_many("b", [(MEMBER, 7), ("cid", 1)])
+    pay_day(lb, clock)
+    return lb
+
+
+def pay_day(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+    clock.advance(DAY_MS)
+    lb.seal()
+    for payout in lb.payouts("b", state="due"):
+        lb.confirm("b", payout.id, "paid")
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_an_erasure_that_is_resumed_ends_when_it_began(tmp_path: Path, anew: bool) -> None:
+    """The same id may have come back, and won, before the disk was free again."""
+    clock = laurels.ManualClock(START_MS)
+    lb = season(tmp_path, clock)
+    full = patch.object(Archive, "erase", side_effect=StorageFailed("the disk is full"))
+    with full:
+        with pytest.raises(StorageFailed):
+            lb.erase(MEMBER, "asked for it")
+        lb.submit_many("b", [(MEMBER, 5), ("cid", 1)])
+        pay_day(lb, clock)
+        if anew:  # the snapshot has the pending erasure, and the log does not
+            for _ in range(3):
+                lb.submit("b", "cid", 1)
+                lb.snapshot()
+            lb.close()
+    if anew:
+        lb = laurels.open(tmp_path, clock=clock)
+    lb.seal()
+    clock.advance(20 * DAY_MS)
+    lb.seal()
+    days = [
+        [entry.member for entry in lb.top("b", window="day", period=day)]
+        for day in labels(lb)[::-1]
+    ]
+    token = days[0][0]
+    assert token.startswith("erased-")
+    assert days == [[token, "cid"], [MEMBER, "cid"], *days[2:]]
+    assert [each.member for each in lb.payouts("b")][:4] == [token, "cid", MEMBER, "cid"]
+    assert all(lb.verify("b", window="day", period=day).verified for day in labels(lb))
+    again = lb.erase(MEMBER, "asked for it again")
+    assert (again.periods, again.payouts) == (1, 1)
+    assert not files_with(tmp_path / "archive", MEMBER.encode())
+    assert not {name for name in files_with(tmp_path, MEMBER.encode()) if "payouts" in name}
+    lb.close()
+
+
+@pytest.mark.parametrize("step", [SegmentFiles, None])
+def test_a_backup_taken_during_an_erasure_does_not_have_the_member(
+    tmp_path: Path, step: Any
+) -> None:
+    """The erasure is carried out after the backup has opened the segments, or its log."""
+    clock = laurels.ManualClock(START_MS)
+    lb = season(tmp_path / "boards", clock)
+    lb.snapshot()
+    find = SegmentFiles.find
+    erased: list[laurels.Erasure] = []
+
+    def found(self: SegmentFiles) -> None:
+        find(self)
+        if not erased and (step is SegmentFiles or self._files):
+            erased.append(lb.erase(MEMBER, "asked for it"))
+
+    with patch.object(SegmentFiles, "find", found):
+        back_up(tmp_path / "boards", tmp_path / "backup")
+    lb.close()
+    restore(tmp_path / "backup", tmp_path / "restored")
+    with laurels.open(tmp_path / "restored", clock=clock) as restored:
+        [day] = labels(restored)
+        ranking = [entry.member for entry in restored.top("b", window="day", period=day)]
+        assert ranking == [erased[0].token, "cid"]
+        assert [entry.member for entry in restored.top("b")] == ["cid"]
+        restored.snapshot()
+    assert MEMBER.encode() not in b"".join(
+        path.read_bytes() for path in (tmp_path / "restored" / "archive").iterdir()
+    )
+
+
+def test_a_rewind_does_not_undo_the_seal_of_a_period_with_an_erased_member(
+    tmp_path: Path,
+) -> None:
+    clock = laurels.ManualClock(START_MS)
+    season(tmp_path, clock).close()
+    before = clock.now_ms()
+    with laurels.open(tmp_path, clock=clock) as lb:
+        clock.advance(1_000)
+        lb.submit("b", "cid", 1)
+        lb.erase(MEMBER, "asked for it")
+    for dry_run in (True, False):
+        with pytest.raises(CannotRewind, match="erased"):
+            config.rewind(str(tmp_path), START_MS + 1, dry_run=dry_run)
+    config.rewind(str(tmp_path), before, dry_run=False)
+    with laurels.open(tmp_path, clock=clock) as lb:
+        [day] = labels(lb)
+        assert lb.verify("b", window="day", period=day).verified
+        [token, other] = [entry.member for entry in lb.top("b", window="day", period=day)]
+        assert (token.startswith("erased-"), other) == (True, "cid")

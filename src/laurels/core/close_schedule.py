@@ -75,6 +75,13 @@ class CloseSchedule:
         """Begin to watch a new board."""
         state.closing = {name: WindowClosing() for name in state.rules.closing}
 
+    def copied(self, state: BoardState, entry: int) -> None:
+        """Record that a board was copied from another store by this entry of the log, with the
+        periods that were sealed there."""
+        for closing in state.closing.values():
+            for instance, sealed in closing.sealed.items():
+                closing.sealed[instance] = replace(sealed, entry=entry)
+
     def restored(self, state: BoardState) -> None:
         """Begin to watch a board that was restored from a snapshot or copied."""
         for name, closing in state.closing.items():
@@ -149,8 +156,9 @@ class CloseSchedule:
         self.unsealed[state.number, record.window, record.instance] = None
         self._schedule(state)
 
-    def seal(self, state: BoardState, record: Seal) -> None:
-        """Record that the standings of a closed period are in the archive."""
+    def seal(self, state: BoardState, record: Seal, entry: int) -> None:
+        """Record that the standings of a closed period are in the archive. `entry` is the offset of
+        the record."""
         closing = state.closing[record.window]
         closed = closing.closed.pop(record.instance, None)
         definition = closed.definition if closed is not None else b""
@@ -164,6 +172,7 @@ class CloseSchedule:
             board.hide_zero,
             [] if closed is None else closed.hidden,
             "" if prizes is None else prizes.text,
+            entry=entry,
         )
         self.unsealed.pop((state.number, record.window, record.instance), None)
         rule = state.rules.closing.get(record.window)

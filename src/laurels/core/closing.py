@@ -49,7 +49,7 @@ class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     digest. `revision` counts the corrections. `hide_zero` and `hidden` are as in `ClosedPeriod`,
     and `prizes` are those of the definition at its closing, as text; empty if there were none. With
     `archive_only` the rankings in memory have lost members since, so that only the archive has the
-    standings."""
+    standings. `entry` is the offset of the log entry that sealed it; 0 if it is not known."""
 
     sealed_ms: int
     entries: int
@@ -59,6 +59,7 @@ class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     hidden: list[bytes] = []
     prizes: str = ""
     archive_only: bool = False
+    entry: int = 0
 
 
 class WindowClosing(Struct, array_like=True):

@@ -31,7 +31,9 @@ class ErasingBoards(HidingBoards):
         numbers = sorted({*found, *archived})
         for number in numbers:
             self._erase_from(self._by_number[number], record, found.get(number, Traces([], [])))
-        self.erasing[record.member] = PendingErasure(record.member, record.token, record.now_ms)
+        self.erasing[record.member] = PendingErasure(
+            record.member, record.token, record.now_ms, self.entry
+        )
         return numbers
 
     def _apply_erasure(self, record: records.Erase | records.Erased) -> None:

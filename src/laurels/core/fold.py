@@ -106,7 +106,7 @@ class Fold(WholeBoards):
                 self.closings.close(state, record)
                 self._record(state, close_block(state.rules, record))
             case records.Seal():
-                self.closings.seal(state, record)
+                self.closings.seal(state, record, self.entry)
                 self._publish(state, record)
                 self._drop_expired(state)
                 self._set_scopes_stale(state)

@@ -35,7 +35,9 @@ class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
         """Return this revision with its own entries and digest, and everything else as in the seal
         of the newest revision."""
         own = self.seal
-        seal = replace(newest, entries=own.entries, digest=own.digest, revision=self.revision)
+        seal = replace(
+            newest, entries=own.entries, digest=own.digest, revision=self.revision, entry=0
+        )
         return replace(self, seal=seal)
 
 

@@ -103,6 +103,7 @@ class WholeBoards(ClearingBoards):
                 if self.payouts is not None:
                     self.payouts.adopt(record.board, record.tag)
                 self._free_name(state.board.name, record.now_ms)
+                self.closings.copied(state, self.entry)
                 self.register(state)
                 self._opened(state)
                 self.hiding_ends.watch(state.number, state.hidden.items())

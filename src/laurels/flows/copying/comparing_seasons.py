@@ -99,9 +99,10 @@ def _damaged(side: SeasonSide) -> Iterable[str]:
 
 
 def _seals(origin: Origin) -> Mapping[tuple[str, int], SealedPeriod]:
-    """Return the seals without what differs if both sides have sealed a period after the copy."""
+    """Return the seals without what differs if both sides have sealed a period after the copy, and
+    without the entry of the log, which each side has of its own."""
     return {
-        (window, instance): replace(sealed, sealed_ms=0, digest=b"", archive_only=False)
+        (window, instance): replace(sealed, sealed_ms=0, digest=b"", archive_only=False, entry=0)
         for window, closing in origin.closing.items()
         for instance, sealed in closing.sealed.items()
     }

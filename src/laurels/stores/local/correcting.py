@@ -5,6 +5,7 @@ the process dies in between, the period is unchanged, and the next correction re
 written.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
 
@@ -18,7 +19,6 @@ from laurels.core.commands import DisqualifyMember
 from laurels.core.correcting import corrected_period
 from laurels.core.entry_columns import EntryColumns
 from laurels.core.payouts import Revision
-from laurels.errors import PeriodsUnsealed
 from laurels.errors.service import MemberNotRanked
 from laurels.model.event import member_bytes
 from laurels.model.labels import is_by
@@ -82,13 +82,15 @@ class LocalCorrections(LocalVerifying):
                 )
 
     def ensure_erased(self) -> None:
-        """Complete the erasures that were interrupted. Raises PeriodsUnsealed if one stays
-        incomplete: its payouts already name the token and the archive still names the member, so a
+        """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed if one
+        stays incomplete: its payouts may name the token and the archive still the member, so a
         correction would pay the member once more, and a copy would have the member."""
         if self._fold.erasing:
-            self.resume_erasures(self._rest)
-        if self._fold.erasing:
-            raise PeriodsUnsealed("the erasure of a member from the archive is not complete")
+            self.complete_erasures()
+
+    @abstractmethod
+    def complete_erasures(self) -> None:
+        """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed."""
 
     def _sealed_period(self, command: DisqualifyMember) -> _Chosen:
         """Return the period that a command names. Raises NotSealed."""

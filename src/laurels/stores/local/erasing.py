@@ -13,6 +13,7 @@ from functools import partial
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.commands import EraseMember
 from laurels.core.erasing import Erasure, Remaining
+from laurels.core.pending_erasure import PendingErasure
 from laurels.errors import ArchiveDamaged, PeriodsUnsealed, StorageFailed
 from laurels.model.event import member_bytes
 from laurels.stores.intake.confirming import ensure_short_text
@@ -38,7 +39,8 @@ class LocalErasing(LocalCorrections):
         self.take_up()
         with self._sealing.exclusive():
             numbers = self._erase_from_boards(command, member)
-            periods, payouts, entries = self._erase_from_files(member, command.token, self._rest)
+            pending = self._fold.erasing[member]
+            periods, payouts, entries = self._erase_from_files(pending, self._rest)
             self._complete(member)
         with self.reading():
             remains = list(self._remaining(numbers, payouts))
@@ -51,12 +53,19 @@ class LocalErasing(LocalCorrections):
         between pieces of the work."""
         for pending in list(self._fold.erasing.values()):
             try:
-                self._erase_from_files(pending.member, pending.token, pause)
+                self._erase_from_files(pending, pause)
                 self._complete(pending.member)
             except (ArchiveDamaged, StorageFailed) as error:
                 _log.warning("the erasure of %s is not complete: %s", pending.token, error)
                 if isinstance(error, ArchiveDamaged):
                     self._blocked_erasures.add(pending.member)
+
+    def complete_erasures(self) -> None:
+        """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed if one
+        stays incomplete."""
+        for pending in list(self._fold.erasing.values()):
+            self._erase_from_files(pending, self._rest)
+            self._complete(pending.member)
 
     def has_erasures(self) -> bool:
         """Return whether erasures wait for their completion. O(1) if there are none."""
@@ -98,20 +107,23 @@ class LocalErasing(LocalCorrections):
             return [state.number for state in self._fold.boards.values() if state.uid in uids]
 
     def _erase_from_files(
-        self, member: bytes, token: str, pause: Callable[[], None]
+        self, pending: PendingErasure, pause: Callable[[], None]
     ) -> tuple[int, int, int]:
-        """Erase a member from the archive, the payouts and the audit log. Return how many periods,
-        payouts and entries had it."""
-        name = member.decode()
-        payouts = self.payouts.erase(name, token)
+        """Erase a member from the archive and the payouts, as they were when the erasure began, and
+        from the audit log. Return how many periods, payouts and entries had it."""
+        name, token = pending.member.decode(), pending.token
+        with self.reading():
+            erased_from = pending.periods([*self._fold.boards.values()])
+        payouts = self.payouts.erase(name, token, erased_from)
         entries = self.audit_log.erase(name, token)
-        return self.archive.erase(member, token, pause), payouts, entries
+        return self.archive.erase(pending.member, token, pause, erased_from), payouts, entries
 
     def _complete(self, member: bytes) -> None:
         """Record that the erasure of a member is complete. Also note up to which entry the log may
         name erased members."""
         self.commit(Task(self._note_erased))
         self.commit(completion(member))
+        self._blocked_erasures.discard(member)
 
     def _note_erased(self) -> None:
         """Note that the log may name erased members up to the next entry, the completion."""

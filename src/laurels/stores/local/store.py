@@ -200,6 +200,9 @@ class Service(LocalErasing):
         name = board_of(command)
         if isinstance(command, DeleteBoard) and command.is_moved:
             return self._remove_moved(command)
+        if isinstance(command, DeleteBoard) and self._fold.erasing:
+            with self._sealing.exclusive():  # afterwards the periods of the board are not known
+                self.complete_erasures()
         if isinstance(command, CreateBoard) and not self.is_gone(name):
             return self.commit(to_write(self, command))
         for _ in range(SETTLING_ATTEMPTS):

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from laurels.core.pending_erasure import ErasedPeriods
 from laurels.errors import ArchiveDamaged, StorageFailed
 
 from .erasing import find_member, write_erased
@@ -184,8 +185,15 @@ class Archive:
                 for each in find_member(self._segments.open(number), member)
             ]
 
-    def erase(self, member: bytes, token: str, pause: Callable[[], None] = lambda: None) -> int:
-        """Replace a member by a token in all periods, and return the number of periods that had it.
+    def erase(
+        self,
+        member: bytes,
+        token: str,
+        pause: Callable[[], None] = lambda: None,
+        erased_from: ErasedPeriods = lambda *_: True,
+    ) -> int:
+        """Replace a member by a token in the periods that `erased_from` names, in all by default,
+        and return the number of periods that had it.
         Each segment that has the member is written anew, durably, and then removed. A call that
         fails, or whose process dies, is completed by the next one; periods that earlier calls have
         rewritten are not counted again. `pause` is called between pieces of the work.
@@ -198,19 +206,32 @@ class Archive:
         with self._writing:
             for number in self._segments.numbers():
                 try:
-                    erased += self._erase_from(number, member, token, pause)
+                    erased += self._erase_from(number, member, token, pause, erased_from)
                 except ArchiveDamaged as error:
                     damaged = damaged or error
         if damaged is not None:
             raise damaged
         return erased
 
-    def _erase_from(self, number: int, member: bytes, token: str, pause: Callable[[], None]) -> int:
+    def _erase_from(
+        self,
+        number: int,
+        member: bytes,
+        token: str,
+        pause: Callable[[], None],
+        erased_from: ErasedPeriods,
+    ) -> int:
         """Erase a member from a segment; return the number of its periods that had it."""
         segment = self._segments.open(number)
-        if not (found := find_member(segment, member)):
-            return 0
         wanted = [entry.record for entry in self._periods.values() if entry.segment == number]
+        kept = {
+            record.key
+            for record in wanted
+            if not erased_from(record.key.uid, record.key.window, record.key.instance)
+        }
+        found = [each for each in find_member(segment, member) if each.record.key not in kept]
+        if not found:
+            return 0
         if wanted:
             self._add(lambda writer: write_erased(writer, segment, wanted, found, token), pause)
         self._segments.remove_durably(number)

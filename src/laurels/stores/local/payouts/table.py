@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from laurels.core.payouts import DuePlace, PayoutFilter, PayoutRow, payout_id
+from laurels.core.pending_erasure import ErasedPeriods
 
 from .copied import COPY_SCHEMA, CopiedPayouts
 from .due import LocalDuePayouts
@@ -203,10 +204,10 @@ class PayoutTable:
                 (reference, now_ms, id),
             )
 
-    def erase(self, member: str, token: str) -> int:
-        """Replace a member by a token, in ids as well, and return the number of its payouts. When
-        this returns, the file does not have the member any more. After an interruption, another
-        call replaces the rest."""
+    def erase(self, member: str, token: str, erased_from: ErasedPeriods = lambda *_: True) -> int:
+        """Replace a member by a token, in ids as well, in the payouts of the periods that
+        `erased_from` names, and return their number. When this returns, the file does not have the
+        member of these periods any more. After an interruption, another call replaces the rest."""
         self._file.ensure_not_missing()
         if not self._file.exists:
             return 0
@@ -216,6 +217,11 @@ class PayoutTable:
             rows = [
                 (serial, row_of(values))
                 for serial, *values in connection.execute(of_member, (member,))
+            ]
+            rows = [
+                (serial, row)
+                for serial, row in rows
+                if erased_from(row.uid, row.window, row.instance)
             ]
             ids = {row.id: _id_with(row, token) for _, row in rows}
             connection.executemany(

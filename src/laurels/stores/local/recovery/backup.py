@@ -15,6 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -22,6 +23,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from laurels.core import record as records
 from laurels.errors import (
     BackupExists,
     FolderMissing,
@@ -79,8 +81,11 @@ def back_up(
         raise FolderMissing(f"there are no boards at {folder}")
     if file.exists() and not overwrite:
         raise BackupExists(f"{file} already exists")
+    erased = False
     for _ in range(_ATTEMPTS):
-        with ExitStack() as stack:
+        with ExitStack() as stack, suppress(_MembersErasedError):
+            with closing(LogView(folder / LOG_NAME)) as log:
+                began = log.last
             snapshot = _newest_good(folder, stack)
             segments = SegmentFiles(folder, stack)
             segments.find()
@@ -89,8 +94,30 @@ def back_up(
             if log.first > offset + 1:
                 continue  # the log was meanwhile trimmed to a newer snapshot
             segments.find()
-            return _write(file, folder, log, snapshot, segments, progress)
+            complete = partial(_ensure_none_erased, folder, began)
+            return _write(file, folder, log, snapshot, segments, progress, complete)
+        erased = True
+    if erased:
+        raise StorageFailed(f"members were erased during each of {_ATTEMPTS} attempts")
     raise LogDamaged(f"the log in {folder} begins after its newest valid snapshot")
+
+
+class _MembersErasedError(Exception):
+    """A member was erased from the folder while it was read."""
+
+
+def _ensure_none_erased(folder: Path, began: int) -> None:
+    """Raise _MembersErasedError if an entry of the log after the entry `began` says that a member
+    is erased, or that an erasure is complete. A backup that was begun before would have files with
+    the member in it, and nothing would erase the member after a restore."""
+    with closing(LogView(folder / LOG_NAME)) as log:
+        if log.first > began + 1:
+            raise _MembersErasedError
+        for _, body in log.entries(began + 1):
+            if b"erase" in body and any(
+                isinstance(each, records.Erase | records.Erased) for each in records.decode(body)
+            ):
+                raise _MembersErasedError
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
@@ -117,8 +144,10 @@ def _write(
     snapshot: tuple[SnapshotFile, BinaryIO] | None,
     segments: SegmentFiles,
     progress: Progress,
+    ensure_valid: Callable[[], None],
 ) -> Backup:
-    """Write a backup to a temporary file, verify it and rename it."""
+    """Write a backup to a temporary file, verify it and rename it. `ensure_valid` is called before
+    it is renamed."""
     offset = None if snapshot is None else snapshot[0].offset
     start = max(log.first, offset or 1)
     if log.last < (offset or 0):
@@ -131,6 +160,7 @@ def _write(
             written.flush()
             os.fsync(written.fileno())
         verify(unfinished)
+        ensure_valid()
         unfinished.replace(file)
         sync_folder(file.parent)
     except BaseException as error:

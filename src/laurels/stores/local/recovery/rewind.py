@@ -46,11 +46,13 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
     """Rewind a locked folder to an instant. With `dry_run` only report what would change. An
     interrupted call can be repeated.
 
-    Raises CannotRewind if the log uses event time, or no longer reaches back to that instant;
+    Raises CannotRewind if the log uses event time, or no longer reaches back to that instant, or if
+    a member was erased from a period whose seal would be undone;
     LogDamaged, StorageFailed.
     """
     if log.note("clock") == "event":
         raise CannotRewind("the boards use event time, which does not follow a clock")
+    _ensure_places_stay(log, until_ms)
     ahead = _snapshots_ahead(folder, log, until_ms)
     newest_ms = max([_latest_ms(body) for _, body in log.read(log.first - 1)], default=until_ms)
     changed = log.rewrite(_rewriting(until_ms), dry_run=True)
@@ -86,6 +88,27 @@ def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[Sn
     return ahead
 
 
+def _ensure_places_stay(log: RewritableLog, until_ms: int) -> None:
+    """Raise CannotRewind if a board would lose the seal of a period, and a member with places in
+    its sealed periods was erased since. The period would be closed once more without the member's
+    places, and its prizes would go to others."""
+    unsealed: set[int] = set()
+    for _, body in log.read(log.first - 1):
+        for each in records.decode(body):
+            if isinstance(each, records.Seal) and _is_undone(each, until_ms):
+                unsealed.add(each.board)
+            elif isinstance(each, records.Erase) and not unsealed.isdisjoint(each.archived):
+                raise CannotRewind(
+                    "a member was erased after the end of a period that is not final at the time "
+                    "to rewind to, so that the standings of this period cannot be made again"
+                )
+
+
+def _is_undone(record: records.Close | records.Seal, until_ms: int) -> bool:
+    """Return whether a period is not final at `until_ms`, so that it is not closed by then."""
+    return record.now_ms > until_ms and record.final_ms > until_ms
+
+
 def _latest_ms(body: bytes) -> int:
     return max([each.now_ms for each in records.decode(body)], default=MIN_MS)
 
@@ -111,7 +134,7 @@ def _earlier(decoded: list[records.Record], until_ms: int) -> Iterator[records.R
     for each in decoded:
         if each.now_ms <= until_ms:
             yield each
-        elif isinstance(each, records.Close | records.Seal) and each.final_ms > until_ms:
+        elif isinstance(each, records.Close | records.Seal) and _is_undone(each, until_ms):
             continue
         elif isinstance(each, records.EmitPayouts):
             continue  # payouts that are due at that time are emitted again
