@@ -23,6 +23,7 @@ from laurels.model.rules import RankStyle
 from laurels.sql import hidden_rows, payout_rows
 from laurels.sql.databases import dialect_of
 from laurels.sql.dialects import Dialect
+from laurels.sql.final_erasing import FinalEraser
 from laurels.sql.final_reading import FinalRanking, FinalReader
 from laurels.sql.final_tables import FinalTables
 from laurels.sql.final_writing import FinalWriter, PeriodWriter
@@ -266,3 +267,49 @@ def rows_written(url: str, statement: str) -> None:
     with closing(dialect.connect()) as connection:
         dialect.execute(connection, statement)
         connection.commit()
+
+
+@pytest.mark.parametrize("size", [1, 2, 300, 3_000])
+def test_a_member_is_erased_from_every_revision_and_scope(url: str, size: int) -> None:
+    entries = rows_of(size, 3)
+    period = archived(frozen(entries), frozen(entries, "room=a"))
+    gone = random.Random(size).sample(range(size), min(size, 5))
+    with opened(url) as ledger:
+        for revision in (0, 1):
+            ledger.write(period, revision)
+        eraser = FinalEraser(ledger.dialect, ledger.prefix, ledger.connection)
+        for at in gone:
+            member = entries[at].member.decode()
+            assert eraser.erase("other", member, "t").periods == 0
+            assert eraser.erase("uid", member, "t", [("day", label_of())]).periods == 0
+            assert eraser.erase("uid", member, f"erased-{at}").periods == 2
+            assert eraser.erase("uid", member, f"erased-{at}").periods == 0
+        for revision in (0, 1):
+            stored = ledger.reader.period("uid", "day", DAY_MS, revision)
+            assert stored is not None
+            digest = DigestOfPieces()
+            for piece in ledger.reader.pieces(stored):
+                digest.add(piece)
+            assert digest.digest() == period.record.digest
+            for scope in ("", "room=a"):
+                ranking = ledger.ranking(scope, revision)
+                assert [each.position for each in ranking.form.erased] == sorted(gone)
+                assert [ranking.form.salts().slice(at, at + 1) for at in gone] == [[None]] * len(
+                    gone
+                )
+                for at in gone:
+                    assert ranking.position(entries[at].member) == -1
+                    assert ranking.position(f"erased-{at}".encode()) == at
+                keys = [(row.words, row.member) for row in entries]
+                for at in range(0, size, max(1, size // 40)):
+                    words, name = keys[at]
+                    found = ranking.bound(words, name, right=True)
+                    same = [i for i, key in enumerate(keys) if key[0] == words]
+                    assert same[0] <= found <= same[-1] + 1
+                    others = [i for i in same if i not in gone]
+                    assert [i for i in others if i < found] == [i for i in others if i <= at]
+
+
+def label_of() -> str:
+    window = BOARD.rules().windows["day"]
+    return window.period_of(DAY_MS).label

@@ -373,6 +373,57 @@ def test_differences_of_seasons_are_found_and_mended_in_the_ledger_only(url: str
         assert (result.differing, result.mended) == (5, 5)
         assert (await reconciled(lb, url)).differing == 0
         await seasons.ensure_equal()
+
+
+@pytest.mark.parametrize("follows", ["each change", "in one page", "later", "anew"])
+def test_a_member_that_is_erased_leaves_its_places_in_the_ledger(url: str, follows: str) -> None:
+    """The sink follows, gets the seal and the erasure in one page, or begins after it."""
+
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+
+        async def follow() -> None:
+            if follows == "each change":
+                await sent(lb, url)
+
+        member = "zoe/\0\\'\n"
+        if follows != "anew":
+            await sent(lb, url)
+        await lb.submit_many("b", [(member, 9, None, None, {"room": "a"})])
+        await seasons.play()
+        await lb.hide("b", "m1", "a bot")
+        await follow()
+        await seasons.end_day()
+        await follow()
+        await lb.disqualify("b", "m4", "cheated", window="day", period=TODAY)
+        seasons.clock.advance(2 * HOUR)
+        for payout in await lb.payouts("b", state="due"):
+            await lb.confirm("b", payout.id, "paid")
+        await lb.hide("b", member, "asked for it")
+        await follow()
+        if follows == "later":
+            await sent(lb, url)
+        token = (await lb.erase(member, "asked for it")).token
+        await lb.erase("m1", "it was hidden when the day was closed")
+        await seasons.play()
+        await lb.submit("b", member, 5)
+        await seasons.end_day()
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        for table, column in (
+            ("final_standings", "member"),
+            ("payouts", "id"),
+            ("final_periods", "seal"),
+        ):
+            of_day = f"WHERE period = '{TODAY}'"
+            found = str(rows(url, f"SELECT {column} FROM {seasons.prefix}{table} {of_day}"))
+            assert "zoe" not in found
+            assert "m1" not in found
+        assert token in str(seasons.table("final_standings", "member"))
+        next_day = [row for row in seasons.table("final_standings", "period, member")
+                    if row[0] != TODAY]  # fmt: skip
+        assert any("zoe" in name for _, name in next_day), "the id has come back since"
         await lb.close()
 
     asyncio.run(run())

@@ -80,3 +80,14 @@ def period_of_row(row: Row) -> FinalPeriod:
         unescape(definition).encode(),
         bool(is_current),
     )
+
+
+def without_hidden(seal: str, member: str) -> str:
+    """Return the column `seal` of a period without a member among those that were hidden."""
+    if '"hidden"' not in seal:
+        return seal
+    closing = _seals.decode(unescape(seal))
+    if member not in closing.hidden:
+        return seal
+    hidden = [each for each in closing.hidden if each != member]
+    return escape(msgspec.json.encode(_Seal(closing.hide_zero, hidden, closing.prizes)).decode())

@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from laurels.core.index import Located, Neighbourhood, Slice
@@ -20,6 +19,7 @@ from laurels.core.standing import FIRST
 from .dialects import Dialect, Row
 from .final_periods import SELECTED, FinalPeriod, period_of_row
 from .final_tables import WORDS, FinalTables
+from .salts_text import decode_salts
 from .texts import escape, ledger_scope, unescape
 
 AT_ONCE = 1_000
@@ -35,7 +35,6 @@ _RANKING = ", ".join(
 )
 _WORDS = ", ".join([f"word_{i + 1}" for i in range(WORDS)])
 _ENTRY = f"position, member, rank_number, {_WORDS}"
-_secrets = msgspec.json.Decoder(list[tuple[int, int, str]])
 
 
 class FinalReader:
@@ -109,11 +108,9 @@ class FinalReader:
 
     def _ranking(self, row: Row) -> "FinalRanking":
         number, scope, total, style, columns, ordered, salts, members = row
-        secrets = [
-            (level, node, bytes.fromhex(secret)) for level, node, secret in _secrets.decode(salts)
-        ]
+        secrets, erased = decode_salts(salts)
         form = SealedRanking(
-            unescape(scope), style, int(columns), int(ordered), int(total), secrets
+            unescape(scope), style, int(columns), int(ordered), int(total), secrets, erased
         )
         if members is not None:
             form = replace(form, members=int(members))
@@ -136,6 +133,7 @@ class FinalRanking:
     def __init__(self, reader: FinalReader, number: int, form: SealedRanking) -> None:
         self._reader = reader
         self._number = number
+        self._erased = {each.position for each in form.erased}
         self.form = form
 
     def __len__(self) -> int:
@@ -235,14 +233,23 @@ class FinalRanking:
     def _is_before(
         self, row: Row, words: tuple[int, ...], member: bytes | None, *, right: bool
     ) -> bool:
-        """Return whether an entry is before the given words and member."""
+        """Return whether an entry is before the given words and member. A token is not where its
+        member was among entries with equal words: there the next entry with a member decides."""
         own = row[3 : 3 + len(words)]
         if own != words:
             return bool(own < words)
-        own_member = unescape(row[1]).encode()
-        if member is None or member == own_member:
+        if member is None:
             return right
-        return own_member < member
+        position = row[0] - FIRST
+        if position in self._erased:
+            while position in self._erased:
+                position += 1
+            found = self._reader.entries(self._number, "position = %s", [position + FIRST])
+            if not found or found[0][3 : 3 + len(words)] != words:
+                return False
+            row = found[0]
+        own_member = unescape(row[1]).encode()
+        return right if member == own_member else own_member < member
 
 
 def _words(rows: Sequence[Row]) -> list[Sequence[int]]:

@@ -9,8 +9,6 @@ FinalOvertaken.
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from laurels.core.closing import SealedPeriod
 from laurels.core.sealed_contents import SealedRanking, SealedRevision, SealedRows
 from laurels.core.standing import public_rank
@@ -22,6 +20,7 @@ from laurels.timeline.instants import MAX_MS
 from .dialects import Dialect, Row
 from .final_periods import FinalPeriod, row_of_period
 from .final_tables import WORDS, FinalTables
+from .salts_text import encode_salts
 from .texts import COLUMNS, escape, ledger_scope
 
 ROWS_A_STATEMENT = 5_000
@@ -217,11 +216,10 @@ class PeriodWriter:
 
 def _row_of_ranking(number: int, period: int, ranking: SealedRanking) -> Row:
     scope = ranking.scope
-    secrets = [(level, node, secret.hex()) for level, node, secret in ranking.secrets]
     return (
         *(number, period, ledger_scope(scope), escape(scope)),
         *(ranking.total, ranking.style, ranking.columns, ranking.ordered),
-        msgspec.json.encode(secrets).decode(),
+        encode_salts(ranking.secrets, ranking.erased),
     )
 
 

@@ -100,6 +100,7 @@ def flush_of(
         elif kind == "erase":
             _remove(flush, member, frozenset())
             flush.removed[member] = frozenset()
+            flush.hidden[member] = None, version
         elif kind == "remove":
             _remove(flush, member, frozenset(closed))
         elif kind in ("hide", "show"):  # a hidden member is still counted, so its rows stay

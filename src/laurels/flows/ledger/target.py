@@ -21,6 +21,7 @@ from laurels.errors.sinks import LedgerTaken, SinkOvertaken
 from laurels.flows.sinks.target import SinkPage
 from laurels.model.board import Board
 from laurels.sql.dialects import Dialect, Row
+from laurels.sql.final_erasing import FinalEraser
 from laurels.sql.final_tables import FinalTables
 from laurels.sql.making import make_tables
 from laurels.sql.tables import Tables
@@ -248,10 +249,26 @@ class LedgerTarget:
             complete(staged, self._dialect, prefix, self._connection, rules)
             closed = dict.fromkeys(staged.closed, (None, 0))
             self._season_rows.write_closed(page.board, closed, board_state)
+        self._erase_members(page.changes)
         board_state.latest_ms = max(
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
         self._season_rows.delete_expired(page.board, board_state, unsealed)
+
+    def _erase_members(self, changes: Sequence[Change]) -> None:
+        """Put tokens in the places of erased members, in the periods that were sealed before. A
+        change has no token for a key that does not administer."""
+        for at, change in enumerate(changes):
+            if change.kind != "erase" or change.member is None or change.data is None:
+                continue
+            later = {
+                (each.data["window"], each.data["period"] or "")
+                for each in changes[at:]
+                if each.kind == "seal"
+            }
+            eraser = FinalEraser(self._dialect, self._tables.prefix, self._connection)
+            uid = change.id.partition("/")[0]
+            eraser.erase(uid, change.member, change.data["token"], later)
 
     def _flushes(
         self, changes: Sequence[Change], generation: int, board_state: WrittenBoard
