@@ -309,7 +309,7 @@ def test_reads_of_a_ledger_that_hangs_fail_and_others_do_not_wait(
         assert lb.rank("b", "ann", window="all") == 1
         assert lb.submit("b", "ann", 1).status == "applied"
         with (
-            patch.object(ledgers, "MAX_WAITING", 2 * ledgers.READERS),
+            patch.object(ledgers, "MAX_WAITING", ledgers.READERS),
             pytest.raises(LedgerUnavailable, match="keep up"),
         ):
             scores(lb)
@@ -332,7 +332,9 @@ def test_a_server_that_takes_connections_and_never_answers_is_unavailable(
         assert scores(lb) == {"ann": 3}
 
 
-def test_a_full_disk_of_the_ledger_leaves_the_period_closed(opened: Open, clock: AnyClock) -> None:
+def test_a_full_disk_of_the_ledger_leaves_the_period_closed(
+    opened: Open, clock: AnyClock, caplog: pytest.LogCaptureFixture
+) -> None:
     lb = opened()
     create(lb)
     lb.submit_many("b", [(f"member-{i:04}", i) for i in range(3_000)])
@@ -350,8 +352,12 @@ def test_a_full_disk_of_the_ledger_leaves_the_period_closed(opened: Open, clock:
 
     remote(lb)._ledgers.close()
     remote(lb)._ledgers._opened.clear()
-    with patch.object(sqlite3, "connect", small), pytest.raises(LedgerUnavailable, match="full"):
+    with patch.object(sqlite3, "connect", small), pytest.raises(LedgerUnavailable) as failure:
         lb.seal()
+    assert "full" not in str(failure.value)
+    assert "the ledger 'main' does not work: the database failed: database or disk is full" in (
+        caplog.messages
+    )
     assert len(scores(lb)) == 1_000
     lb.seal()
     assert lb.verify("b", window="hour", period=FIRST).verified
@@ -412,7 +418,9 @@ def test_the_ledger_of_a_board_stays_once_a_period_is_closed(opened: Open, clock
         lb.change("b", ledger="", windows=["all", "hour:keep=1"])
 
 
-def test_readers_do_not_see_the_url_of_a_ledger(opened: Open, clock: AnyClock) -> None:
+def test_readers_do_not_see_the_url_of_a_ledger(
+    opened: Open, clock: AnyClock, caplog: pytest.LogCaptureFixture
+) -> None:
     lb = opened()
     with patch.dict(os.environ, {"LAURELS_LEDGER_WRONG": "postgresql://u:secret@127.0.0.1:1/x"}):
         broken = opened()
@@ -422,7 +430,10 @@ def test_readers_do_not_see_the_url_of_a_ledger(opened: Open, clock: AnyClock) -
     assert "secret" not in lb.get("b").to_json().decode()
     with pytest.raises(LedgerUnavailable) as failure:
         broken.seal()
-    assert "secret" not in str(failure.value)
+    for text in ("secret", "127.0.0.1", "user"):
+        assert text not in str(failure.value)
+    assert "secret" not in caplog.text
+    assert "127.0.0.1" in caplog.text
 
 
 def test_a_page_is_read_whatever_lies_beyond_it(opened: Open, clock: AnyClock) -> None:

@@ -37,13 +37,13 @@ class Hanging:
         self._names = names
         self._run = Ledger._run
 
-    def run(self, ledger: Ledger, work: Any) -> Any:
+    def run(self, ledger: Ledger, *arguments: Any) -> Any:
         if ledger.name in self._names:
             self.waiting += 1
             self.begun.set()
             self.answers.wait(SECONDS)
             self.waiting -= 1
-        return self._run(ledger, work)
+        return self._run(ledger, *arguments)
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def hanging(*names: str) -> Iterator[Hanging]:
     """Let ledgers hang within a context."""
     ledgers = Hanging(set(names))
 
-    def run(ledger: Ledger, work: Any) -> Any:
-        return ledgers.run(ledger, work)
+    def run(ledger: Ledger, *arguments: Any) -> Any:
+        return ledgers.run(ledger, *arguments)
 
     with patch.object(Ledger, "_run", run):
         try:

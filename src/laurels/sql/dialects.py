@@ -43,10 +43,14 @@ class Dialect(Protocol):
     def quote(self, name: str) -> str:
         """Return a name as a quoted identifier, which may have any case and characters."""
 
-    def connect(self, *, create: bool = True) -> Any:
+    def connect(self, *, create: bool = True, seconds: float = ANSWER_SECONDS) -> Any:
         """Return a connection that commits only on request. If the database is a file that does not
-        exist, `create` determines whether it is created or NoLedger is raised. Raises
-        TargetUnavailable."""
+        exist, `create` determines whether it is created or NoLedger is raised. A statement without
+        an answer fails after `seconds`. Raises TargetUnavailable."""
+
+    def abort(self, connection: Any) -> None:
+        """Let the statement that another thread carries out over a connection fail, and all later
+        ones; the connection can then only be closed. Does not block."""
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
         """Let no other caller with this prefix go on until the transaction ends, if the database

@@ -1,6 +1,8 @@
 """A ledger in MariaDB or MySQL. Rows are sent as JSON, the fastest way to insert or update rows."""
 
+import socket
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -68,23 +70,37 @@ class MariaDB:
     def quote(self, name: str) -> str:
         return f"`{name}`"
 
-    def connect(self, *, create: bool = True) -> Any:
+    def connect(self, *, create: bool = True, seconds: float = ANSWER_SECONDS) -> Any:
         with self.errors():
             connection = self._driver.connect(
                 **self._connect_arguments,
                 charset="utf8mb4",
-                connect_timeout=CONNECT_SECONDS,
-                read_timeout=ANSWER_SECONDS,
-                write_timeout=ANSWER_SECONDS,
+                connect_timeout=min(seconds, CONNECT_SECONDS),
+                read_timeout=seconds,
+                write_timeout=seconds,
                 client_flag=self._driver.constants.CLIENT.FOUND_ROWS,
             )
             self.execute(connection, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
+            if seconds < ANSWER_SECONDS:
+                self._limit_statements(connection, seconds)
             max_packet = self.execute(connection, "SELECT @@max_allowed_packet").fetchone()[0]
             self._max_document_bytes = max(1, int(max_packet) - _RESERVED_BYTES)
             return connection
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
         """Do nothing: a transaction that creates a table waits for others."""
+
+    def _limit_statements(self, connection: Any, seconds: float) -> None:
+        """Let the server end statements that take longer. Otherwise it continues those of which the
+        client has stopped waiting for the answer."""
+        if "mariadb" in connection.get_server_info().lower():
+            self.execute(connection, f"SET SESSION max_statement_time = {seconds}")
+        else:
+            self.execute(connection, f"SET SESSION max_execution_time = {int(1_000 * seconds)}")
+
+    def abort(self, connection: Any) -> None:
+        with suppress(OSError, AttributeError):  # it was closed or lost meanwhile
+            connection._sock.shutdown(socket.SHUT_RDWR)
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         cursor = connection.cursor()

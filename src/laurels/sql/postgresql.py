@@ -60,27 +60,32 @@ class PostgreSQL:
     def quote(self, name: str) -> str:
         return f'"{name}"'
 
-    def connect(self, *, create: bool = True) -> Any:
-        options = {"connect_timeout": CONNECT_SECONDS, **self._options}
+    def connect(self, *, create: bool = True, seconds: float = ANSWER_SECONDS) -> Any:
+        options = {"connect_timeout": ceil(min(seconds, CONNECT_SECONDS)), **self._options}
         with self.errors():
             connection = self._connection_class().connect(self._url, **options)
-            connection.execute(f"SET statement_timeout = '{ANSWER_SECONDS}s'")
+            connection.execute(f"SET statement_timeout = '{ceil(1_000 * seconds)}ms'")
             connection.execute("SET client_min_messages = warning")
             connection.commit()
             return connection
 
+    def abort(self, connection: Any) -> None:
+        connection.is_aborted = True  # the thread that waits for the server looks at it
+
     def _connection_class(self) -> Any:
-        """Return a class of connections that raise an error if the server stops answering; the
-        driver's own class would wait forever."""
+        """Return a class of connections that raise an error if the server stops answering or the
+        connection is aborted; the driver's own class would wait forever."""
         driver = self._driver
 
         def wait(
             connection: Any, steps: Any, interval: float = CHECK_SECONDS, **options: Any
         ) -> Any:
-            steps = _until_silent(steps, driver, checks=ceil(SILENT_SECONDS / interval))
+            checks = ceil(SILENT_SECONDS / interval)
+            steps = _until_silent(steps, driver, connection, checks=checks)
             return driver.Connection.wait(connection, steps, interval, **options)
 
-        return type("Connection", (driver.Connection,), {"wait": wait})
+        members = {"wait": wait, "is_aborted": False}
+        return type("Connection", (driver.Connection,), members)
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (prefix,))
@@ -193,15 +198,17 @@ def _insert(table: str, types: dict[str, str], rows: list[Row]) -> tuple[str, li
 
 
 def _until_silent(
-    steps: Generator[Any, Any, T], driver: Any, *, checks: int
+    steps: Generator[Any, Any, T], driver: Any, connection: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
     """Run `steps`, the generator of a driver's call. After each check of the connection it receives
     the operations for which the connection is ready, or 0 if there are none. Raises
-    OperationalError after `checks` consecutive checks with 0."""
+    OperationalError after `checks` consecutive checks with 0, and if the connection is aborted."""
     idle = 0
     try:
         awaited = next(steps)
         while True:
+            if connection.is_aborted:
+                raise driver.OperationalError("the connection was aborted")
             ready = yield awaited
             idle = 0 if ready else idle + 1
             if idle >= checks:

@@ -11,9 +11,17 @@ from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import TargetUnavailable
 
 from .columns import LedgerEntries
-from .dialects import Row, entries_by_row, translated_errors
+from .dialects import ANSWER_SECONDS, Row, entries_by_row, translated_errors
 
 _FILE_MODE = 0o600
+_LOCK_SECONDS = 10.0
+"""The maximum time for which a statement waits for other processes that write to the file."""
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that carries out no statement after it was aborted."""
+
+    is_aborted = False
 
 
 class SQLite:
@@ -32,14 +40,20 @@ class SQLite:
     def quote(self, name: str) -> str:
         return f'"{name}"'
 
-    def connect(self, *, create: bool = True) -> Any:
+    def connect(self, *, create: bool = True, seconds: float = ANSWER_SECONDS) -> Any:
         with self.errors():
             if not create and not self._path.exists():
                 raise NoLedger(f"there is no file {self._path}")
             if create:
                 self._make_file()
             url = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-            connection = sqlite3.connect(url, timeout=10.0, check_same_thread=False, uri=True)
+            connection = sqlite3.connect(
+                url,
+                timeout=min(seconds, _LOCK_SECONDS),
+                check_same_thread=False,
+                uri=True,
+                factory=_Connection,
+            )
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             return connection
@@ -57,7 +71,13 @@ class SQLite:
     def lock_schema(self, connection: Any, prefix: str) -> None:
         """Do nothing: only one transaction writes at a time."""
 
+    def abort(self, connection: Any) -> None:
+        connection.is_aborted = True
+        connection.interrupt()
+
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
+        if connection.is_aborted:
+            raise sqlite3.OperationalError("interrupted")
         return connection.execute(statement.replace("%s", "?"), _plain(row))
 
     def upsert(
