@@ -20,6 +20,7 @@ from laurels.core.closing import (
     closes_at_all,
     due_periods,
     final_ms_of,
+    period_finality,
 )
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import RankingKey
@@ -123,21 +124,42 @@ class ServerClosings:
             return 0
         closed = 0
         if state.rules.closing:
-            positions: Mapping[str, str] = {}
-            if not self._event_time:
-                positions = await self._index.positions(self._opened_as(state))
-            await self._find_open(state, empty=True)
-            if due := due_periods(state, positions, now_ms):
-                closed = await self._close(state, due, now_ms)
+            closed = await self._close_final(state, now_ms, is_unsure=state.final_ms == MIN_MS)
         state.final_ms = _next_final_ms(state, now_ms)
         return closed
 
-    async def _close(self, state: BoardState, due: Sequence[DuePeriod], now_ms: int) -> int:
+    async def _close_final(self, state: BoardState, now_ms: int, *, is_unsure: bool) -> int:
+        """Close the periods of a board that are final. `is_unsure` means that this process does not
+        know what is frozen: it has just begun, or an event was refused.
+
+        The periods are frozen first, whether anything was counted in them or not. If they were
+        searched for entries first, an event that another process counts in between would be in a
+        period that nobody closes."""
+        positions: Mapping[str, str] = {}
+        if not self._event_time:
+            positions = await self._index.positions(self._opened_as(state))
+        await self.ensure_loaded(state)
+        floors = _final_instances(state, positions, now_ms)
+        if floors:
+            await self._index.freeze(self._opened_as(state), floors, now_ms)
+        await self._find_open(state, empty=True)
+        due = due_periods(state, positions, now_ms)
+        if due:
+            return await self._close(state, due, floors, now_ms)
+        if floors and is_unsure:  # whoever plans an event in one of them has to learn of it
+            await self._index.record_floors(self._opened_as(state), floors)
+            await self.load(state)
+        return 0
+
+    async def _close(
+        self,
+        state: BoardState,
+        due: Sequence[DuePeriod],
+        floors: Mapping[str, int],
+        now_ms: int,
+    ) -> int:
+        """Record the closing of frozen periods. `floors` has the newest of them by window."""
         opened, closed = self._opened_as(state), 0
-        floors: dict[str, int] = {}
-        for each in due:
-            floors[each.window] = max(each.instance, floors.get(each.window, each.instance))
-        await self._index.freeze(opened, floors, now_ms)
         # Another process may have hidden members, and this one may not have read the board since.
         await self.update_hidden(state)
         ranked = {(key.window, key.instance) for key in await self._index.keys(opened)}
@@ -213,6 +235,16 @@ def is_unsealed(state: BoardState, key: RankingKey) -> bool:
     )
 
 
+def is_settled(state: BoardState, now_ms: int) -> bool:
+    """Return whether all periods of a board that has ended are final and sealed, as far as this
+    process knows."""
+    if any(closing.open or closing.closed for closing in state.closing.values()):
+        return False
+    windows = [state.rules.windows[name] for name in state.rules.closing]
+    last_ms = max(MIN_MS, state.rules.ends_ms - 1)
+    return all(final_ms_of(each, each.period_at(last_ms)) <= now_ms for each in windows)
+
+
 def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
     """Raise UnsafeChange if a board would get another ledger than the one that has its closed
     periods."""
@@ -256,6 +288,29 @@ def _may_be_open(
         return False
     period = window.period_of(instance)
     return closes_at_all(window, period) and final_ms_of(window, period) > closing.since_ms
+
+
+def _final_instances(
+    state: BoardState, positions: Mapping[str, str], now_ms: int
+) -> dict[str, int]:
+    """Return, for each window that closes periods, the newest instance that is final and may have
+    no record yet. O(periods that wait for a source)."""
+    newest = {}
+    for name in state.rules.closing:
+        window, closing = state.rules.windows[name], state.closing[name]
+        accepted_ms, _ = window.next_refusal(now_ms)
+        period = window.period_at(now_ms if accepted_ms == MAX_MS else accepted_ms - 1)
+        while final_ms_of(window, period) > closing.since_ms:
+            instance = window.instance_of(period)
+            if closing.floor is not None and instance <= closing.floor:
+                break
+            if period_finality(state.rules, window, period, positions, now_ms).final:
+                newest[name] = instance
+                break
+            if period.start_ms <= MIN_MS:
+                break
+            period = window.period_at(period.start_ms - 1)
+    return newest
 
 
 def _next_final_ms(state: BoardState, now_ms: int) -> int:

@@ -169,7 +169,7 @@ class RecordWrites:
     async def _change(self, record: records.Redefine) -> bool:
         state = self._catalog.boards.by_number(record.board)
         board = Board.from_json(record.definition)
-        self._sealing.ensure_ledger(board)
+        self._sealing.ensure_ledger(board, state.board)
         await self._sealing.payouts.register(board)
         if not self._catalog.index.keeps_layout(state.rules, board.rules()):
             raise BoardInvalid(

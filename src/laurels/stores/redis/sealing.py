@@ -93,11 +93,14 @@ class ServerSealing:
                 return sealed
             sealed += done
 
-    def ensure_ledger(self, board: Board) -> None:
+    def ensure_ledger(self, board: Board, before: Board | None = None) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
         ledger, UnknownLedger if this process does not know its ledger. Raise NotOnIndexServer for a
         window that cannot be archived, such as a rolling window, and for prizes on a board with a
-        head, since a tie may reach below it."""
+        head, since a tie may reach below it. Nothing is checked if the definition `before` a change
+        has the same windows, scopes, head and ledger."""
+        if before is not None and _archived_as(before) == _archived_as(board):
+            return
         rules = board.rules()
         for window in rules.closing:
             if rules.windows[window].steps:
@@ -261,6 +264,11 @@ class ServerSealing:
         if trimmed:
             await ledger.write(_removing(ledger, state.uid, period.window, max(trimmed)))
         return done
+
+
+def _archived_as(board: Board) -> tuple[object, ...]:
+    """Return the parts of a definition that decide whether and where periods are archived."""
+    return board.windows, board.scopes, board.rank_by, board.head, board.ledger
 
 
 class _LedgerWrite:
