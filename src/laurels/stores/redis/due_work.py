@@ -15,7 +15,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
-from .closing import is_unsealed, oldest_unsealed
+from .closing import is_settled, is_unsealed, oldest_unsealed
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
@@ -126,6 +126,17 @@ class DueWork(RegisteredBoards):
             return 0
         return 1
 
+    async def expire_ended(self, state: BoardState, now_ms: int) -> None:
+        """Let the keys of a board that has ended expire when the board is removed, unless it has
+        periods that are not sealed yet."""
+        if not state.rules.has_ended(now_ms) or state.rules.gone_ms == MAX_MS:
+            return
+        if state.closing:
+            await self.closings.find_open(state)
+            if not is_settled(state, now_ms):
+                return
+        await self.index.expire_all(opened_as(state), now_ms, settled=True)
+
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
         """Do the work of a board that is due because a period or step has ended."""
         try:
@@ -141,10 +152,9 @@ class DueWork(RegisteredBoards):
             kept = [key for key in periods if key not in gone]
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
-            if state.rules.has_ended(now_ms) and state.rules.gone_ms < MAX_MS:
-                # The expiry is set again, since a process that changed the board may have failed
-                # before it had set the expiry of all keys.
-                await self.index.expire_all(opened_as(state), now_ms)
+            # The expiry is set again, since a process that changed the board may have failed before
+            # it had set the expiry of all keys.
+            await self.expire_ended(state, now_ms)
         except DefinitionOutdated:
             await self.reload_board(state)
         state.due_ms = next_boundary(state.rules, now_ms)

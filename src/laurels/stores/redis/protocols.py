@@ -253,14 +253,20 @@ class RemoteIndex(Protocol):
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
         """Set the expiry of rankings of periods, so that the server removes rankings that can no
-        longer be read or written. Has no effect unless the store uses the server's clock."""
+        longer be read or written. If their window closes periods, they must be sealed. Has no
+        effect unless the store uses the server's clock."""
+
+    async def expire_sealed(self, board: Opened, window: str, instance: int, now_ms: int) -> None:
+        """Set the expiry of the rankings of a sealed period in all scopes. Has no effect unless the
+        store uses the server's clock."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
 
-    async def expire_all(self, board: Opened, now_ms: int) -> None:
+    async def expire_all(self, board: Opened, now_ms: int, *, settled: bool = False) -> None:
         """Set the expiry of all keys of a board to the time at which the board is removed. If the
-        board is never removed, set it to a very late time. Has no effect unless the store uses the
+        board is never removed, or has periods that are not sealed, set it to a very late time.
+        `settled` is whether all its periods are sealed. Has no effect unless the store uses the
         server's clock."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...

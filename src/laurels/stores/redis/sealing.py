@@ -261,9 +261,18 @@ class ServerSealing:
             trimmed,
         )
         await self._catalog.closings.load(state)
+        await self._expire(state, period)
         if trimmed:
             await ledger.write(_removing(ledger, state.uid, period.window, max(trimmed)))
         return done
+
+    async def _expire(self, state: BoardState, period: PeriodToSeal) -> None:
+        """Let the keys of a sealed period expire when the window no longer keeps it and, after the
+        last one, those of a board that has ended when the board is removed."""
+        now_ms = self._catalog.time_of(state)
+        opened = opened_as(state)
+        await self._catalog.index.expire_sealed(opened, period.window, period.instance, now_ms)
+        await self._catalog.expire_ended(state, now_ms)
 
 
 def _archived_as(board: Board) -> tuple[object, ...]:

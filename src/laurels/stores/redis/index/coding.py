@@ -50,19 +50,22 @@ EXPIRY_MARGIN_MS = 86_400_000
 replica, or of another cluster node, may differ from the clock that processes follow."""
 
 
-def lifetimes(rules: Rules) -> dict[str, int]:
+def lifetimes(rules: Rules, *, sealed: bool = False) -> dict[str, int]:
     """Return the number of milliseconds from the start of a period to its expiry, by calendar
-    window. The periods of a window that closes them do not expire before they are sealed."""
-    windows = [window for window in rules.windows.values() if window.name not in rules.closing]
+    window. Periods of windows that close them expire only when they are sealed, so these windows
+    are left out unless `sealed` is true."""
+    windows = [
+        window for window in rules.windows.values() if sealed or window.name not in rules.closing
+    ]
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
-def gone_seconds(rules: Rules) -> int | None:
+def gone_seconds(rules: Rules, *, unsealed: bool) -> int | None:
     """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
-    not expire. The changes are kept after the board was removed. The keys of a board that closes
-    periods stay until these are sealed."""
-    if rules.gone_ms == MAX_MS or rules.closing:
+    not expire. The changes are kept after the board was removed. `unsealed` is whether the board
+    may have periods that are not sealed; until they are, its keys stay."""
+    if rules.gone_ms == MAX_MS or unsealed:
         return None
     return -(-(rules.gone_ms + max(EXPIRY_MARGIN_MS, rules.changes_ms)) // 1_000)
 
@@ -91,7 +94,7 @@ def board_encoding(
         "lows": layout.lows,
         "units": layout.units,
         "lives": (expires and lifetimes(rules)) or False,
-        "gone": (expires and gone_seconds(rules)) or False,
+        "gone": (expires and gone_seconds(rules, unsealed=board.closings is not None)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "hide_zero": rules.hide_zero,
         "head": head_sizes.encode(rules.head) if rules.head else False,

@@ -1,16 +1,17 @@
 """Lists the rankings of a shard, removes rankings of periods, and sets their expiry."""
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, isinf
 from typing import Any
 
 from laurels.core.ranking_key import RankingKey
 from laurels.model.durations import MAX_DURATION_MS
+from laurels.model.labels import ALL
 from laurels.model.rules import Rules
 from laurels.stores.redis.remote import Opened
 
 from .calls import BEGIN, END, ShardCalls
-from .coding import gone_seconds, lifetimes
+from .coding import EXPIRY_MARGIN_MS, gone_seconds, lifetimes
 from .names import key_of, name_of
 
 _BUCKETS = 20
@@ -73,47 +74,77 @@ class PeriodExpiry(ShardCalls):
         return sum(sizes[: len(others)]) + int(undivided * level)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set the expiry of the rankings of periods, if the server's clock is used."""
+        """Set the expiry of the rankings of periods, if the server's clock is used. If their window
+        closes periods, they must be sealed."""
         if self._expires:
-            await self._expire(board, keys, {"now": now_ms})
+            lives = lifetimes(board.rules, sealed=True)
+            await self._expire(board, keys, {"now": now_ms, "lives": lives, "sealed": True})
+
+    async def expire_sealed(self, board: Opened, window: str, instance: int, now_ms: int) -> None:
+        """Set the expiry of the rankings of a sealed period in all scopes, if the server's clock is
+        used. O(scopes)."""
+        lives = lifetimes(board.rules, sealed=True)
+        if not self._expires or window not in lives:
+            return
+        arguments = {
+            "now": now_ms,
+            "lives": {window: lives[window]},
+            "sealed": True,
+            # It may be sealed long after its end, and other processes may still read it.
+            "least": (now_ms + EXPIRY_MARGIN_MS) // 1_000,
+        }
+        await self._expire(board, [RankingKey(board.number, window, instance, ALL)], arguments)
+        await self._expire_scopes(board, {**arguments, "only": [window, instance]})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
-        lives = lifetimes(rules) if self._expires else {}
-        before = lifetimes(board.rules)
-        if self._expires and _gone(rules) > _gone(board.rules):
-            await self._expire_all(board, rules, {**lives, **_longer(before, lives)}, now_ms)
+        if not self._expires:
             return
+        unsealed = board.closings is not None
+        gone = _gone(rules, unsealed=unsealed or bool(rules.closing))
+        if gone > _gone(board.rules, unsealed=unsealed):
+            lives, before = lifetimes(rules), lifetimes(board.rules)
+            lives |= _longer(before, lives)
+            await self._expire_all(board, lives, gone, {"now": now_ms})
+            return
+        lives, before = lifetimes(rules, sealed=True), lifetimes(board.rules, sealed=True)
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
-        longer |= {name: MAX_DURATION_MS for name in rules.closing if name in before}
+        closes = rules.closing.keys() - board.rules.closing.keys()
+        longer |= {name: MAX_DURATION_MS for name in closes if name in before}
         if not longer:
             return
-        arguments = {"lives": longer, "now": now_ms}
+        # Keys without an expiry are of periods that have to be sealed first.
+        arguments = {"lives": longer, "now": now_ms, "sealed": True, "dated": True}
         keys = [key for key in await self.keys(board) if key.window in longer]
         await self._expire(board, keys, arguments)
-        cursor = BEGIN if board.rules.scoped else END
-        while cursor != END:
-            cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
+        await self._expire_scopes(board, arguments)
 
-    async def expire_all(self, board: Opened, now_ms: int) -> None:
+    async def expire_all(self, board: Opened, now_ms: int, *, settled: bool = False) -> None:
         """Set the expiry of all keys of a board to the time at which the board is removed. If the
-        board is never removed, set it to a very late time."""
+        board is never removed, or has periods that are not sealed, set it to a very late time.
+        `settled` is whether all its periods are sealed."""
         if self._expires:
-            await self._expire_all(board, board.rules, lifetimes(board.rules), now_ms)
+            unsealed = board.closings is not None and not settled
+            gone = _gone(board.rules, unsealed=unsealed)
+            lives = lifetimes(board.rules, sealed=settled)
+            await self._expire_all(board, lives, gone, {"now": now_ms, "sealed": settled})
 
     async def _expire_all(
-        self, board: Opened, rules: Rules, lives: dict[str, int], now_ms: int
+        self, board: Opened, lives: dict[str, int], gone: float, more: dict[str, Any]
     ) -> None:
-        gone = gone_seconds(rules) or (now_ms + MAX_DURATION_MS) // 1_000
-        arguments = {"lives": lives, "gone": gone, "now": now_ms}
+        late = (more["now"] + MAX_DURATION_MS) // 1_000
+        arguments = {**more, "lives": lives, "gone": late if isinf(gone) else int(gone)}
         keys = await self.keys(board, empty=True)
         periods = [key for key in keys if not board.rules.windows[key.window].steps]
         await self._expire(board, periods, arguments)
+        await self._expire_scopes(board, arguments)
+        forms = list(dict.fromkeys(spec.name for spec in board.rules.specs if spec.name))
+        await self._operate("expire_board", board, forms=forms, **arguments)
+
+    async def _expire_scopes(self, board: Opened, arguments: dict[str, Any]) -> None:
         cursor = BEGIN if board.rules.scoped else END
         while cursor != END:
             cursor = await self._operate("expire_scopes", board, cursor=cursor, **arguments)
-        forms = list(dict.fromkeys(spec.name for spec in board.rules.specs if spec.name))
-        await self._operate("expire_board", board, forms=forms, **arguments)
 
     async def _expire(
         self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]
@@ -131,7 +162,7 @@ class PeriodExpiry(ShardCalls):
             names = names[dropped:]
 
 
-def _gone(rules: Rules) -> float:
+def _gone(rules: Rules, *, unsealed: bool) -> float:
     """Return the time at which the keys of a board expire, in seconds; infinity if they do not."""
-    seconds = gone_seconds(rules)
+    seconds = gone_seconds(rules, unsealed=unsealed)
     return inf if seconds is None else seconds

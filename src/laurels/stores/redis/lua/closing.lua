@@ -13,7 +13,8 @@
 -- period is as of its end, and a process that fails in between leaves nothing that differs.
 --
 -- Ops of `operate`:
---   freeze (floors, now)    freezes the windows up to these instances
+--   freeze (floors, now)    freezes the windows up to these instances; in a label replica this only
+--     keeps their rankings from expiring
 --   load_closings (names)  returns the number of changes, P cl as a list, and for each window the
 --     fields recorded: and trimmed:, false if there are none
 --   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded

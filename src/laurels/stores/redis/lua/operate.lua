@@ -7,7 +7,7 @@
 --   advance_head (limit); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
---   members); drop (names); expire (names, lives or nil);
+--   members); drop (names); expire (names, lives or nil, sealed, dated, least: see `expire` in shard.lua);
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
 --   both: earlier (more changes to record), elsewhere (blocks that other shards record); record_hidden (id);
 --   hidings; restore_hidings (first, hidings); wake_heads; for others see scopes.lua,
@@ -152,7 +152,9 @@ end
 local function expire_periods()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
-    if has_head(ranked) and not head.expire(ranked, A.lives) then return {'done', i - 1} end
+    local stays = not A.sealed and closing.is_frozen(ranked)
+    if has_head(ranked) and A.dated then stays = call('TTL', ranked.g) < 0 end
+    if not stays and has_head(ranked) and not head.expire(ranked, A.lives) then return {'done', i - 1} end
   end
   return {'done', #A.names}
 end

@@ -14,7 +14,7 @@
 --   remove_from_scopes (member, cursor, before, oldest, limit)
 --     removes a member from a share of the scopes; returns the number of rankings that had the member,
 --     and the next cursor
---   expire_scopes (cursor, lives)
+--   expire_scopes (cursor, lives, only: nil or {window, instance} of the only period)
 --     goes through a share of the scopes and sets when their rankings expire, by `lives`; returns the next
 --     cursor
 --   keys_of_scopes (cursor)
@@ -264,7 +264,10 @@ local function expire_scopes()
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, SCOPES_MOST, SCOPES_MOST)
   for _, scope in ipairs(names) do
     for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
-      expire(ranked, ranked.window, ranked.instance, A.lives)
+      local only = A.only
+      if not only or ranked.instance == only[2] and window_of(ranked.window) == only[1] then
+        expire(ranked, ranked.window, ranked.instance, A.lives)
+      end
     end
     for _, w in ipairs(gone and windows_in(scope) or {}) do
       local rolling = rolling_window(w)

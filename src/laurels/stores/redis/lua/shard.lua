@@ -325,10 +325,11 @@ end
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
 -- Returns the time, in seconds, at which the keys of a ranking expire, by `lives` or else by the
--- definition.
+-- definition; at least A.least.
 local function expiry_of(window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
   local at = own and math.ceil((instance + own) / 1000)
+  if at and A.least then at = math.max(at, A.least) end
   if gone then return at and math.min(at, gone) or gone end
   return at
 end
@@ -345,12 +346,14 @@ local function is_empty(ranked)
   return call('EXISTS', ranked.r) == 0
 end
 
--- Sets the expiry of the keys of a ranking.
+-- Sets the expiry of the keys of a ranking. A frozen ranking gets one only if the caller knows that
+-- it is sealed (A.sealed). With A.dated only an existing expiry is changed.
 local function expire(ranked, window, instance, lives)
   if has_head(ranked) then return end  -- see `head.expire`
   local at = expiry_of(window, instance, lives)
   local ttl = at and call('TTL', ranked.r)
-  if not at or not differs(ttl, at) then return end
+  if not at or not differs(ttl, at) or A.dated and ttl < 0 then return end
+  if not A.sealed and closing.is_frozen({window = window, instance = instance}) then return end
   call('EXPIREAT', ranked.r, text(at))
   if ranked.k then call('EXPIREAT', ranked.k, text(at)) end
   if ranked.d then

@@ -8,17 +8,28 @@ from msgspec.structs import replace
 from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.stores.redis.remote import Opened, StoredClosings
+from laurels.timeline.instants import MIN_MS
 
 from .position_calls import ShardedPositions
-from .shards import gather, shards
+from .shards import gather, label_replica, parts_of, shards
 
 
 class ShardedClosings(ShardedPositions):
     """The part of the sharded index that closes and seals periods."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """Freeze the periods of windows up to these instances, in every shard."""
-        await gather(self._index.freeze(shard, floors, now_ms) for shard in shards(board))
+        """Freeze the periods of windows up to these instances, in every shard. The label replica
+        notes them as well, and still counts what the shards have accepted before."""
+        calls = [self._index.freeze(shard, floors, now_ms) for shard in shards(board)]
+        if board.rules.has_label_replica:
+            calls.append(self._index.freeze(label_replica(board), floors, MIN_MS))
+        await gather(calls)
+
+    async def expire_sealed(self, board: Opened, window: str, instance: int, now_ms: int) -> None:
+        """Set the expiry of the rankings of a sealed period."""
+        await gather(
+            self._index.expire_sealed(part, window, instance, now_ms) for part in parts_of(board)
+        )
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
         """Return the closed and sealed periods of these windows, which the first shard stores."""

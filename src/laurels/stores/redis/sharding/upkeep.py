@@ -105,10 +105,11 @@ class ShardedUpkeep:
         """Extend the expiry of all keys as far as these rules need."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
-    async def expire_all(self, board: Opened, now_ms: int) -> None:
-        """Set the expiry of all keys of a board to the time at which the board is removed. If the
-        board is never removed, set it to a very late time."""
-        await gather(self._index.expire_all(part, now_ms) for part in parts_of(board))
+    async def expire_all(self, board: Opened, now_ms: int, *, settled: bool = False) -> None:
+        """Set the expiry of all keys of a board; see `RemoteIndex`."""
+        await gather(
+            self._index.expire_all(part, now_ms, settled=settled) for part in parts_of(board)
+        )
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await gather(self._index.drop(shard, keys) for shard in shards(board))
