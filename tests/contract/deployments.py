@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 from unittest.mock import patch
 
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ import laurels
 from laurels.model.rules import Rules
 from laurels.stores.redis.index.calls import ShardCalls
 from laurels.stores.redis.index.head import HeadSizes
+from tests.flows.databases import RUNNING, MariaDB, Postgres
+from tests.flows.sinking import drop
 from tests.redis.cluster import Cluster
 from tests.redis.sharing import SharedServer
 from tests.serving import ADMIN_KEY, Served
@@ -106,6 +108,44 @@ class OnRedis:
     def close(self) -> None:
         self._small.stop()
         self._ledger.stop()
+
+
+class WithServer(OnRedis):
+    """Boards on the same index server, with a ledger in a database server that all tests of this
+    process share; each test has its own tables."""
+
+    database: ClassVar[type[Postgres] | type[MariaDB]]
+    _databases: ClassVar[dict[type[Postgres] | type[MariaDB], Postgres | MariaDB]] = {}
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        super().__init__(folder, clock)
+        self._ledger.stop()
+        url = self._server_url()
+        join = "&" if "?" in url else "?"
+        self._ledger_url = f"{url}{join}prefix=c{zlib.crc32(str(folder).encode()):x}_"
+        self._ledger = patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": self._ledger_url})
+        self._ledger.start()
+
+    def _server_url(self) -> str:
+        kind = self.database
+        running = os.environ.get(RUNNING[kind.__name__.lower()])
+        if running is not None:
+            return running
+        if kind not in WithServer._databases:
+            WithServer._databases[kind] = kind()
+        return WithServer._databases[kind].url
+
+    def close(self) -> None:
+        super().close()
+        drop(self._ledger_url)
+
+
+class WithPostgres(WithServer):
+    database = Postgres
+
+
+class WithMariaDB(WithServer):
+    database = MariaDB
 
 
 class Routed:
@@ -218,8 +258,13 @@ IMPLEMENTATIONS = (
     Implementation("cluster", OnCluster, lasting=True, group="server"),
     Implementation("cluster-shards", Divided, lasting=True, divided=True, group="server"),
 )
-ARCHIVING = tuple(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster"))
-"""The implementations that archive boards with the ledger `main`."""
+ARCHIVING = (
+    *(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster")),
+    Implementation("redis-postgres", WithPostgres, lasting=True, group="server"),
+    Implementation("redis-mariadb", WithMariaDB, lasting=True, group="server"),
+)
+"""The implementations that archive boards with the ledger `main`, and index servers with every kind
+of ledger."""
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 

@@ -30,6 +30,7 @@ from laurels.sql.dialects import Dialect, Row
 from laurels.sql.final_reading import FinalReader
 from laurels.sql.final_tables import FinalTables
 from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.timeline.instants import MIN_MS
 
 from .payouts import payout_rows
 
@@ -123,18 +124,20 @@ class SeasonsOfBoard:
     async def _stage_all(self, staged: Staged, run: "InTransaction[Any]") -> None:
         """Fetch all sealed periods that the ledger lacks, and all payouts."""
         listed = await self._listed()
-        known: set[tuple[str, int]] = set()
+        oldest: dict[str, int] = {}
         for info in listed:
             window = self._rules.windows[info.window]
-            known.add((info.window, window.instance_of(window.period(info.period))
-                       if info.period else window.instance_of(window.period_at(0))))  # fmt: skip
+            period = window.period(info.period) if info.period else window.period_at(0)
+            instance = window.instance_of(period)
+            oldest[info.window] = min(instance, oldest.get(info.window, instance))
             for revision in range(info.revision + 1):
                 name = PeriodName(info.window, info.period, revision)
                 await self._stage_period(staged, name, run)
         stored = await run(lambda connection: self._reader(connection).periods(staged.uid))
-        staged.gone = sorted(
-            {(each.revision.window, each.revision.instance) for each in stored} - known
-        )
+        places = {(each.revision.window, each.revision.instance) for each in stored}
+        # The oldest periods leave an archive first. Newer ones that are not listed were sealed
+        # since: the board may have the same database as its ledger.
+        staged.gone = sorted([each for each in places if each[1] < oldest.get(each[0], MIN_MS)])
         await self._write_payouts(staged.uid, run)
 
     async def _listed(self) -> list[SealedInfo]:
