@@ -84,8 +84,8 @@ def check(folder: Path | str, acknowledged: list[str], now_ms: int) -> None:
 
 
 def check_changes(lb: laurels.Leaderboards, payouts: list[laurels.Payout]) -> None:
-    """Check that the changes of the board have each confirmation, each due payout and each
-    correction once."""
+    """Check that the changes of the board have each confirmation, due payout and correction exactly
+    once."""
     changes: list[Any] = []
     cursor: str | None = None
     while page := lb.changes("b", after=cursor, limit=10_000):

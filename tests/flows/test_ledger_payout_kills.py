@@ -1,5 +1,5 @@
-"""Processes that are killed while they seal, confirm and correct on an index server with a ledger,
-sometimes together with the server: nothing is owed twice, and nothing that was acknowledged is
+"""Processes are killed while they seal, confirm and correct on an index server with a ledger,
+sometimes together with the server. No payout is owed twice, and nothing that was acknowledged is
 lost."""
 
 from __future__ import annotations

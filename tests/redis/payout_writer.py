@@ -1,4 +1,4 @@
-"""The writer of payouts to be killed, on an index server.
+"""A program that writes payouts on an index server. Tests kill it.
 
 python -m tests.redis.payout_writer URL START_MS SEED
 """

@@ -1,4 +1,5 @@
-"""`settle` on an index server while others write: its requests may see different states."""
+"""`settle` on an index server while other clients write, so that its requests may see different
+states."""
 
 from __future__ import annotations
 

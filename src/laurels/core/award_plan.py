@@ -26,7 +26,7 @@ from .read_plan import ReadPlan
 from .requests import Anchor, AtBound, ReadRequest, ReadResult, Span, Start
 
 ATTEMPTS = 20
-"""How often the requests are repeated if their results do not fit together."""
+"""How often the plan is begun again if the index has changed between its requests."""
 
 T = TypeVar("T")
 _Row = tuple[tuple[int, ...], str, Score]
@@ -98,9 +98,8 @@ def plan_wins(
     reading: PrizeReading, start: int, limit: int, answer: Callable[[WinPage, Offset], T]
 ) -> ReadPlan[T]:
     """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
-    see above for its requests. O(log n + limit). If the index changes between the requests, so that
-    their results do not fit together, they are repeated. Raises NotReady if that happens ATTEMPTS
-    times."""
+    see above for its requests. O(log n + limit). If the index changes between the requests, the
+    plan begins again. Raises NotReady after ATTEMPTS repetitions."""
     return _plan(reading, start, limit, answer, ATTEMPTS)
 
 
@@ -170,7 +169,7 @@ class _Winners(Struct, Generic[T], frozen=True):
         return ReadPlan((request,), finish)
 
     def _again(self) -> ReadPlan[T]:
-        """Return the plan from its beginning, since the index has changed between its requests."""
+        """Begin the plan again, since the index has changed between its requests."""
         if not self.attempts:
             raise NotReady("the ranking kept changing while its winners were read")
         limit = self.stop - self.start

@@ -1,4 +1,4 @@
-"""Which sealed period a correction concerns. Pure."""
+"""Finds the sealed period that a correction names. Pure."""
 
 from msgspec import Struct
 

@@ -85,8 +85,9 @@ class BoardSelection(Struct, frozen=True):
 
 
 class DueScan(Struct, frozen=True):
-    """Due payouts of some boards, each with the cursor after it. `cursor` is the place up to which
-    the list was read, None at its beginning, and `more` is whether it goes on there."""
+    """Due payouts of some boards, each with the cursor after it. The list was read up to `cursor`,
+    which is None at the beginning of the list. `more` tells whether the list has further
+    payouts."""
 
     payouts: list[tuple[DueCursor, PayoutRow]]
     cursor: DueCursor | None
@@ -99,8 +100,9 @@ def scan_due(
     limit: int,
     boards: BoardSelection,
 ) -> DueScan:
-    """Return up to `limit` due payouts of some boards after a cursor. `rows_after` returns so many
-    payouts of all boards after a place. At most SCANNED payouts of other boards are skipped."""
+    """Return up to `limit` due payouts of some boards after a cursor. `rows_after` returns up to a
+    number of payouts of all boards, after a place. At most SCANNED payouts of other boards are
+    skipped."""
     found: list[tuple[DueCursor, PayoutRow]] = []
     cursor, scanned, read = after, 0, limit
     while len(found) < limit and scanned < max(SCANNED, limit) and read == limit:

@@ -176,8 +176,8 @@ class PayoutFilter(Struct, frozen=True):
 
 
 class PayoutRequest(Struct, frozen=True):
-    """The payouts that a query reads: up to `limit` of them, from after a due time and a number
-    on."""
+    """The payouts that a query reads: up to `limit` of them, after the place given by a due time
+    and a number."""
 
     wanted: PayoutFilter
     after: tuple[int, int]

@@ -1,4 +1,4 @@
-"""What the members of a sealed period win, from its archived standings. Pure."""
+"""Computes from archived standings which amounts the members of a sealed period win. Pure."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

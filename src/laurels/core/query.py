@@ -81,8 +81,9 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         return None
 
     def payout_request(self, board: str) -> PayoutRequest | None:
-        """Return the payouts that the answer about a board consists of; None if it has none. A
-        store that cannot read payouts while it carries out the plan reads these before."""
+        """Return a request for the payouts that the answer about a board needs; None if it needs
+        none. A store that cannot read payouts while it carries out the plan reads them in
+        advance."""
         return None
 
     def to_answer(self, result: T) -> Any:

@@ -53,8 +53,8 @@ class Dialect(Protocol):
         ones; the connection can then only be closed. Does not block."""
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Let no other caller with this prefix go on until the transaction ends, if the database
-        refuses to create a table that another transaction is creating."""
+        """Block other callers with this prefix until the transaction ends. Only needed if the
+        database refuses to create a table that another transaction is creating."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""

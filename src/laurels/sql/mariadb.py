@@ -88,7 +88,7 @@ class MariaDB:
             return connection
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Do nothing: a transaction that creates a table waits for others."""
+        """Do nothing, since a transaction that creates a table waits for other transactions."""
 
     def _limit_statements(self, connection: Any, seconds: float) -> None:
         """Let the server end statements that take longer. Otherwise it continues those of which the

@@ -24,13 +24,13 @@ _CONDITIONS: dict[str, Callable[[int], tuple[str, tuple[int, ...]]]] = {
     "confirmed": lambda _: ("p.reference IS NOT NULL", ()),
     "superseded": lambda _: ("p.superseded_by IS NOT NULL", ()),
 }
-"""The conditions of payouts by their state."""
+"""By state, the SQL condition for payouts in this state, and its arguments."""
 
 
 class PayoutNote(Struct, frozen=True):
-    """What the index server still has to record because of a transaction in a ledger: a block of
-    changes of the board with the unique id `uid`. With a `revision`, this revision of a period is
-    valid."""
+    """Data of a transaction in a ledger that the index server still has to record: a block of
+    changes of the board with the unique id `uid`. With a `revision`, it also has to record that
+    this revision of a period is valid."""
 
     number: int
     uid: str
@@ -96,7 +96,8 @@ class LedgerPayouts:
         return int(self._select(f"{statement} AND {_OPEN}", (self._store, escape(member)))[0][0])
 
     def knows(self, board: str, window: str | None = None) -> bool:
-        """Return whether a board of that name has or had payouts, in a window if one is named."""
+        """Return whether a board of that name has or had payouts. With a `window`, only payouts of
+        this window count."""
         which, arguments = "l.board = %s", [self._store, board]
         if window is not None:
             which, arguments = f"{which} AND l.window_name = %s", [*arguments, window]
@@ -107,8 +108,8 @@ class LedgerPayouts:
     def between(
         self, after: DuePlace, until: DuePlace, limit: int
     ) -> list[tuple[int, int, PayoutRow]]:
-        """Return up to `limit` payouts after one place up to another that are not superseded, in
-        order, each with its number and tag."""
+        """Return up to `limit` payouts between two places that are not superseded, in order, each
+        with its number and tag. The place `after` is excluded, the place `until` included."""
         return self._between(after, until, limit, "p.superseded_by IS NULL", [])
 
     def waiting(self, after: DuePlace, until: DuePlace) -> dict[str, tuple[int, int]]:
@@ -142,7 +143,8 @@ class LedgerPayouts:
         return int(rows[0][0]) if rows else None
 
     def has_due(self, now_ms: int) -> bool:
-        """Return whether a payout is due at `now_ms` that is not in the list of due payouts."""
+        """Return whether any payout that is due at `now_ms` is missing in the list of due
+        payouts."""
         return bool(self.between(self.mark(), DuePlace(now_ms, LAST_SERIAL), 1))
 
     def notes(self, limit: int) -> list[PayoutNote]:

@@ -1,9 +1,8 @@
 """Conditions that select payouts between two places in the order of their due times and numbers.
 
-Many payouts are due at the same time, those of one seal, so the number has to be a bound of the
-index as well. Not every database uses more than the first column of a comparison of rows as a
-bound. So the payouts between two places are read as up to three ranges of the index, one after
-another.
+All payouts of one seal are due at the same time, so the number has to be a bound of the index as
+well. Not every database uses more than the first column of a comparison of rows as a bound. So the
+payouts between two places are read as up to three ranges of the index, one after another.
 """
 
 from collections.abc import Iterator
@@ -14,8 +13,9 @@ from laurels.core.payouts import DuePlace
 def place_ranges(
     after: DuePlace, until: DuePlace, due: str, serial: str
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the conditions of the ranges after one place up to another, with their arguments, in
-    order. `due` and `serial` are the columns of the due time and the number."""
+    """Yield, in order, the conditions of the ranges between two places, with their arguments. The
+    first place is excluded, the second included. `due` and `serial` are the columns of the due time
+    and the number."""
     if after >= until:
         return
     if after.due_ms == until.due_ms:

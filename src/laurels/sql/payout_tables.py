@@ -3,9 +3,9 @@
 A payout of a board on an index server is a row of `payouts`, as every payout in a ledger, and a row
 of `payout_list`, which orders the payouts of a store by the time at which they are due. A ledger
 may have the payouts of several stores; each has a random id. `payout_marks` has a row for each
-store: up to which place its payouts are in the list of due payouts, and the numbers given last.
-`payout_notes` has what is still to be recorded on the index server: changes of boards, and new
-revisions of periods.
+store, with the last place in the list of due payouts, and the last numbers that were given.
+`payout_notes` has the changes of boards and the new revisions of periods that the index server
+still has to record.
 """
 
 from msgspec import Struct
@@ -44,7 +44,8 @@ class PayoutTables(Struct, frozen=True):
     @property
     def marks(self) -> dict[str, str]:
         """`payout_marks` has a row for each store. The payouts up to `due_at` and `serial` are in
-        its list of due payouts. `last_serial` and `last_note` are the numbers given last."""
+        its list of due payouts. `last_serial` and `last_note` are the last numbers given to a
+        payout and to a note."""
         return {
             "store": f"{self.dialect.key_name} NOT NULL",
             "due_at": "bigint NOT NULL",
@@ -56,9 +57,9 @@ class PayoutTables(Struct, frozen=True):
 
     @property
     def notes(self) -> dict[str, str]:
-        """`payout_notes` has the notes of a store, in the order of their numbers. `block` is what
-        the changes of the board get, in hexadecimal notation. A note with a `revision` says that
-        this revision of a period is valid."""
+        """`payout_notes` has the notes of a store, in the order of their numbers. `block` is the
+        block to be added to the changes of the board, in hexadecimal notation. A note with a
+        `revision` records that this revision of a period is valid."""
         return {
             "store": f"{self.dialect.key_name} NOT NULL",
             "number": "bigint NOT NULL",

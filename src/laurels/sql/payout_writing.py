@@ -1,8 +1,8 @@
 """Make, correct and confirm the payouts of a store in a ledger.
 
-Every method belongs to a transaction of its caller, which has called `lock` before. So payouts
-become visible together with the standings by which they are owed, and each of them is made once.
-Every method may block.
+The caller begins a transaction, calls `lock`, and then calls the other methods in this transaction.
+So payouts become visible together with the standings from which they were computed, and each payout
+is made once. Every method may block.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +30,8 @@ AT_ONCE = 1_000
 
 
 class PayoutWriter:
-    """Writes the payouts of one store over a connection. `random` returns a random integer with so
-    many bits."""
+    """Writes the payouts of one store over a connection. `random` returns a random integer with a
+    given number of bits."""
 
     def __init__(
         self, dialect: Dialect, prefix: str, connection: Any, store: str, random: Any
@@ -45,10 +45,10 @@ class PayoutWriter:
         self.stored = LedgerPayouts(dialect, prefix, connection, store)
 
     def lock(self) -> None:
-        """Let no other caller of `lock` for the same store go on until the transaction ends. Create
-        the row of the store if there is none.
+        """Block other callers of `lock` for the same store until the transaction ends. Create the
+        row of the store if it has none.
 
-        The numbers of payouts begin with a random one, so that those of several ledgers differ."""
+        The first number of a payout is random, so that numbers in several ledgers differ."""
         marks = self._tables.name("payout_marks")
         lock = f"UPDATE {marks} SET version = 1 WHERE store = %s"
         if self.execute(lock, self._store).rowcount:
@@ -74,7 +74,7 @@ class PayoutWriter:
         if prizes is None:
             return Correction([], [])
         present = self.stored.of_period(place.uid, place.window, place.instance)
-        due_ms = max(now_ms, self.stored.mark().due_ms)  # what is in the list of due payouts stays
+        due_ms = max(now_ms, self.stored.mark().due_ms)  # payouts in the list of due payouts stay
         change = correction(present, list(standings.owed(prizes)), due_ms)
         table = self._tables.name("payouts")
         for id in change.superseded:
@@ -108,8 +108,9 @@ class PayoutWriter:
         return due
 
     def note(self, uid: str, block: Block, period: tuple[str, int, int] | None = None) -> None:
-        """Note what the index server still has to record: a block of changes of a board, and the
-        window, the instance and the number of a new revision if there is one."""
+        """Write a note for the index server, which has to record a block of changes of a board.
+        With a `period`, it also has to record a new revision: `period` has the window, the instance
+        and the number of the revision."""
         window, instance, revision = period or (None, None, None)
         number = self._take("last_note", 1)
         encoded = encode_blocks([block]).hex()
@@ -138,8 +139,8 @@ class PayoutWriter:
     def _add(
         self, standings: SealedStandings, added: Iterable[Added], now_ms: int, wait_ms: int
     ) -> int:
-        """Insert payouts that are due after the time to wait, and after all payouts that are in the
-        list of due payouts. Return their number."""
+        """Insert payouts, and return their number. They are due `wait_ms` after `now_ms`, or right
+        after the last payout in the list of due payouts if that is later."""
         due_ms = max(now_ms + wait_ms, self.stored.mark().due_ms + 1)
         tag, count, rows = self._random(48), 0, map(standings.row, added)
         while part := list(islice(rows, AT_ONCE)):
@@ -159,7 +160,7 @@ class PayoutWriter:
         return count
 
     def _take(self, column: str, count: int) -> int:
-        """Return the first of so many new numbers."""
+        """Reserve `count` numbers, and return the first of them."""
         marks = self._tables.name("payout_marks")
         self.execute(
             f"UPDATE {marks} SET {column} = {column} + %s WHERE store = %s", count, self._store

@@ -69,7 +69,7 @@ class SQLite:
             raise TargetUnavailable(f"the file {self._path} cannot be created ({error})") from error
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Do nothing: only one transaction writes at a time."""
+        """Do nothing, since only one transaction writes at a time."""
 
     def abort(self, connection: Any) -> None:
         connection.is_aborted = True

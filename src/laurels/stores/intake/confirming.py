@@ -42,8 +42,8 @@ def unknown_payout(board: str, payout: object) -> UnknownPayout:
 def confirm_record(
     state: BoardState | None, row: PayoutRow, reference: str, at_ms: int
 ) -> record.Confirm | None:
-    """Return the record that a payout was paid; None if that is recorded. `state` is its board,
-    None if it was deleted. Raises PayoutConfirmed, PayoutNotDue."""
+    """Return the record that a payout was paid; None if this is already recorded. `state` is its
+    board, None if it was deleted. Raises PayoutConfirmed, PayoutNotDue."""
     if row.reference == reference:
         return None
     if row.reference is not None:

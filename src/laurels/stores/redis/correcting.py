@@ -1,9 +1,10 @@
 """Corrections of sealed periods in a ledger: a disqualification makes a new revision of a period.
 
 The standings of the revision are written in several transactions, in which they are invisible. The
-last one makes them valid together with what they make of the payouts, and notes what the index
-server has to record: which revision is valid, and the change of the board. If the process dies
-before it, the period is as before; if it dies after it, another process records the notes.
+last transaction makes the revision valid and corrects the payouts. It also writes a note for the
+index server, which has to record the valid revision and the change of the board. If the process
+dies before the last transaction, the period is unchanged. If it dies after that, another process
+records the note.
 """
 
 import asyncio
@@ -94,7 +95,7 @@ class ServerCorrections:
             await self._catalog.closings.load(state)
         corrected_period(state, command, self._catalog.time_of(state))
         ledger = self._ledgers.named(state.board.ledger)
-        await self._payouts.settle_ledger(ledger)  # also a correction that was interrupted
+        await self._payouts.settle_ledger(ledger)  # also notes of a correction that was interrupted
         opened, token = opened_as(state), self._secret(8).hex()
         if not await self._catalog.index.take_lease(opened, token, sealing.LEASE_MS):
             return None
@@ -113,8 +114,8 @@ class ServerCorrections:
     async def _adopt_newer(
         self, state: BoardState, chosen: CorrectedPeriod, ledger: Ledger
     ) -> bool:
-        """If the ledger has a newer revision than the index server, which may have lost its newest
-        records, record that one, and return True."""
+        """If the ledger has a newer revision than the index server, record it there and return
+        True. The index server may have lost its newest records."""
         place = state.uid, chosen.window, chosen.instance
 
         def read(connection: Any) -> FinalPeriod | None:
@@ -211,8 +212,8 @@ class _RevisionWrite:
         self._secret = secret
         self._digest = DigestOfPieces()
         self._left: list[str] = []
-        """The scopes whose rankings are not copied yet; of the first of them `_position` entries
-        are."""
+        """The scopes whose rankings are not copied completely. Of the ranking of the first one,
+        `_position` entries are copied."""
         self._position = 0
         self._affected: frozenset[str] = frozenset()
         self._before: FinalPeriod | None = None
@@ -270,7 +271,7 @@ class _RevisionWrite:
         payouts: Callable[[Any], PayoutWriter],
         makes_payouts: bool,
     ) -> None:
-        """Make the revision valid, correct the payouts, and note what is to be recorded."""
+        """Make the revision valid, correct the payouts, and write the note for the index server."""
         self._locked(connection)
         changed = payouts(connection)
         changed.lock()
@@ -339,7 +340,7 @@ class _RevisionWrite:
 
     @property
     def _source(self) -> FinalPeriod:
-        """The revision before."""
+        """The previous revision."""
         if self._before is None:
             raise ArchiveDamaged(
                 f"the ledger has no standings of the period {self._chosen.period.label} of the "

@@ -45,8 +45,8 @@ STORE = "payouts"
 
 
 class PayoutPlaces(Protocol):
-    """Where the payouts of a store are, and how far their readers have come, on the index
-    server."""
+    """The protocol for data about payouts on the index server: which ledgers have payouts of a
+    store, and the positions of the readers of due payouts."""
 
     async def add_ledger(self, board: str, ledger: str) -> None:
         """Store that a ledger may have payouts of boards of this name."""
@@ -83,7 +83,7 @@ class FetchedPayouts(Struct, frozen=True):
 
 
 class PayoutLists:
-    """Reads the payouts of a store. `places` is what the index server has about them."""
+    """Reads the payouts of a store. `places` has the data about them on the index server."""
 
     def __init__(self, ledgers: Ledgers, places: PayoutPlaces) -> None:
         self._ledgers = ledgers
@@ -199,7 +199,7 @@ class PayoutLists:
         return found
 
     async def _read(self, ledger: Ledger, store: str, work: Any) -> Any:
-        """Return the result of a function of the payouts that a ledger has of this store."""
+        """Return the result of a function that reads the payouts of this store in a ledger."""
 
         def read(connection: Any) -> Any:
             return work(LedgerPayouts(ledger.dialect, ledger.prefix, connection, store))

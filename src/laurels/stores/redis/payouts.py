@@ -2,10 +2,10 @@
 recorded in the changes of their boards.
 
 Payouts are in the ledger of the board, where they are made in the transaction that completes a
-sealed period. What the index server has to record because of a transaction in a ledger is written
-by the same transaction as a *note*. Afterwards any process records the notes in their order, and
-then removes them. The first shard of a board stores the number of the last note, so a note that two
-processes record, or one that was killed before it removed the note, is recorded once.
+sealed period. A transaction in a ledger that the index server has to record also writes a *note*.
+Afterwards any process records the notes on the index server, in their order, and then removes them.
+The first shard of a board stores the number of the last note, so each note takes effect once, even
+if two processes record it, or if a process is killed before it removes the note.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ SHARE = 500
 NOTES = 100
 """The maximum number of notes that are read at once."""
 POLL_NS = 1_000_000_000
-"""How often the process looks for due payouts and notes, in nanoseconds."""
+"""The interval at which the process looks for due payouts and notes, in nanoseconds."""
 RETRY_NS = 10_000_000_000
-"""How long after a failure it looks for them again."""
+"""The time from a failure until it looks for them again, in nanoseconds."""
 
 T = TypeVar("T")
 
@@ -139,7 +139,8 @@ class ServerPayouts:
             if not is_id or not is_unicode(command.payout):
                 break
             ledger = self._ledgers.named(name)
-            await self.settle_ledger(ledger)  # in the changes a payout is due before it is paid
+            # so the changes have the due payout before its confirmation
+            await self.settle_ledger(ledger)
             now_ms = self._catalog.now() if state is None else self._catalog.time_of(state)
             confirmation = _Confirmation(command, state, now_ms)
             row = await self._write(ledger, store, confirmation.write)
@@ -180,8 +181,8 @@ class ServerPayouts:
             _log.warning("due payouts could not be listed, which is tried again: %s", error)
 
     async def _enter_due(self) -> LedgerUnavailable | None:
-        """Do what `settle` does. If a ledger does not answer, go on with the others, and return the
-        error."""
+        """Do the work of `settle`. If a ledger does not answer, continue with the others, and
+        return the error."""
         failure: LedgerUnavailable | None = None
         for name in await self._places.ledgers():
             ledger = self._ledgers.named(name)
@@ -192,7 +193,7 @@ class ServerPayouts:
         return failure
 
     async def _enter_share(self, ledger: Ledger, store: str) -> bool:
-        """Enter some due payouts in the list. Return whether there may be more. One read if none is
+        """Enter some due payouts in the list. Return whether more may be due. One read if none is
         due."""
         now_ms = self._catalog.now()
         if not await self._read(ledger, store, lambda book: book.has_due(now_ms)):
@@ -245,13 +246,13 @@ class ServerPayouts:
 
         try:
             await self._catalog.retry_outdated(state.board.name, record)
-        except UnknownBoard:  # it was deleted meanwhile
+        except UnknownBoard:  # the board was deleted meanwhile
             return
 
     async def _record_revision(self, ledger: Ledger, state: BoardState, note: PayoutNote) -> None:
-        """Record the seal of a new revision of a period, unless that is recorded. If the period is
-        not sealed on the index server, which may have lost that, it will be sealed by what the
-        ledger has."""
+        """Record the seal of a new revision of a period, unless that is recorded. If the index
+        server has lost the seal of the period, do nothing: the period will be sealed again with the
+        standings in the ledger."""
         window, instance, revision = note.window, note.instance, note.revision
         assert window is not None
         assert instance is not None
@@ -325,14 +326,14 @@ class _Confirmation(Struct, frozen=True):
 
 
 class _Entry(Struct, frozen=True):
-    """The entry of payouts that are due at `now_ms` in the list of due payouts. `recorded` has the
-    unique ids of the boards that keep changes."""
+    """Enters payouts that are due at `now_ms` in the list of due payouts. `recorded` has the unique
+    ids of the boards that keep changes."""
 
     recorded: frozenset[str]
     now_ms: int
 
     def write(self, writer: PayoutWriter) -> bool:
-        """Enter the payouts, in a transaction of its own. Return whether there may be more."""
+        """Enter the payouts, in a transaction of its own. Return whether more may be due."""
         entered = [row for _, _, row in writer.emit(self.now_ms, SHARE)]
         by_board: dict[str, list[PayoutRow]] = {}
         for row in entered:

@@ -162,8 +162,8 @@ class RemoteIndex(Protocol):
         `before`."""
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
-        """Add a block to the changes of a board that its ledger has noted under a number. Return
-        False if it, or a later one, was added before."""
+        """Add the block of a note to the changes of a board. Return False if the block of this
+        note, or of one with a greater number, was already added."""
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if

@@ -31,7 +31,7 @@ from .sealed_reads import archived_periods, place_of, read_sealed, verify_sealed
 
 RESTARTS = 8
 """How often a plan with several reads is begun again because events were counted between them.
-After that it goes on, and its plans have to notice that the reads do not fit together."""
+After that, the plan continues, and itself has to detect reads of different states."""
 
 T = TypeVar("T")
 
@@ -53,9 +53,9 @@ class _CachedBoard(Struct, frozen=True):
 
 
 class Reply(Struct, Generic[T], frozen=True):
-    """The result of a query about a board with the state `state`, None if it was deleted. `offset`
-    is the offset that it shows; None if the label replica was read. `until_ms` is the time of the
-    board until which the result can be repeated; MIN_MS if it cannot."""
+    """The result of a query. `state` is the state of the board, None if the board was deleted.
+    `offset` is the offset that the result shows, None if the label replica was read. The result may
+    be repeated until the time of the board is `until_ms`; MIN_MS if it may not be repeated."""
 
     result: T
     state: BoardState | None

@@ -289,7 +289,8 @@ class _LedgerWrite:
         self._period = period
         self._writer: PeriodWriter | None = None
         self.payouts: Callable[[Any], PayoutWriter] | None = None
-        """Returns the writer of the period's payouts over a connection; None if it has none."""
+        """A function that returns, for a connection, the writer of the period's payouts. None if
+        the period has no payouts."""
 
     def begin(self, connection: Any) -> SealedPeriod | None:
         """Begin to write the period. If the ledger has it already, return its seal instead."""
@@ -341,7 +342,7 @@ class _LedgerWrite:
         return complete
 
     def _standings(self, connection: Any, seal: SealedPeriod) -> SealedStandings:
-        """Return the standings of the complete period, as the ledger has them."""
+        """Return the standings of the complete period from the ledger."""
         revision, period = self._revision, self._period
         prizes = prizes_of(seal.prizes) if seal.prizes else None
         return ledger_standings(

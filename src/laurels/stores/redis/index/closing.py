@@ -86,8 +86,8 @@ class PeriodClosing(BoardWrites):
         )
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
-        """Add a block to the changes of a board that its ledger has noted under a number. Return
-        False if it, or a later one, was added before."""
+        """Add the block of a note to the changes of a board. Return False if the block of this
+        note, or of one with a greater number, was already added."""
         more = self._recording(board, recorded)
         count = recorded.count
         return bool(await self._operate("record_note", board, number=number, count=count, **more))

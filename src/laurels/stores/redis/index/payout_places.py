@@ -1,5 +1,5 @@
-"""Where the payouts of a store are, and how far their readers have come, in the slot of the
-definitions."""
+"""Stores which ledgers have payouts of a store, and the positions of the readers of due payouts.
+The keys are in the slot of the definitions."""
 
 from typing import Any
 
