@@ -34,7 +34,8 @@ class Tally:
 @contextmanager
 def shares(rng: Random) -> Iterator[None]:
     """Limit each write to a small share of the due work, so that the work takes several writes even
-    if there are few members. Periods are sealed only by the rule that does so."""
+    if there are few members. Periods are sealed only by the rule that seals, not in the
+    background."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patch.object(store, "MIN_SHARE", after_write),

@@ -19,8 +19,8 @@ MAX_PARTS = 40
 
 
 async def send_or_park(context: SinkContext, page: SinkPage, attempts: FlowAttempts) -> bool:
-    """Send a page; return False if it was parked, since the target has refused it as often as the
-    options say. Raises TargetRefused if it cannot be parked."""
+    """Send a page. If the target refuses it as often as the options allow, park it and return
+    False. Raises TargetRefused if it cannot be parked."""
     error = await _send(context, page, attempts)
     if error is not None:
         await _park(context, page, error)
@@ -29,8 +29,8 @@ async def send_or_park(context: SinkContext, page: SinkPage, attempts: FlowAttem
 
 async def send_payouts(context: SinkContext, page: SinkPage, attempts: FlowAttempts) -> int:
     """Send a page of payouts; return how many were parked. A page that was refused as often as the
-    options say is divided, so that the others are not parked with a payout that the target cannot
-    read. Raises TargetRefused if nothing can be parked."""
+    options allow is divided, so that the other payouts are not parked with a payout that the target
+    cannot read. Raises TargetRefused if nothing can be parked."""
     error = await _send(context, page, attempts)
     parts = deque(() if error is None else _halves(page))
     parked = requests = 0

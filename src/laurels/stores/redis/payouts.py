@@ -1,5 +1,5 @@
-"""The payouts of boards on an index server: confirmed, entered in the list of due payouts, and
-recorded in the changes of their boards.
+"""Confirms the payouts of boards on an index server, enters them in the list of due payouts, and
+records them in the changes of their boards.
 
 Payouts are in the ledger of the board, where they are made in the transaction that completes a
 sealed period. A transaction in a ledger that the index server has to record also writes a *note*.

@@ -76,7 +76,7 @@ class WrittenPeriod(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, array_like=True):
-    """Where something is stored, counted from where its period begins."""
+    """The place of stored bytes in a period, counted from the beginning of the period."""
 
     start: int
     length: int
