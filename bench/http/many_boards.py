@@ -1,10 +1,9 @@
 """A service with thousands of boards in a folder and two index servers: its start, its memory, the
-list of boards, hot reads of boards that are asked for by a Zipf distribution, and moves of boards
-one after the other.
+list of boards, reads whose boards are drawn by Zipf, and moves of boards one after the other.
 
     python -m bench.http.many_boards [--boards 10000] [--moves 1000]
 
-A third of the boards is in each store. Each board has 20 members and `max_age` of a second.
+Each store has a third of the boards. Each board has 20 members and `max_age` of a second.
 """
 
 import argparse
@@ -48,8 +47,8 @@ class Caller:
         return found
 
     def move(self, board: str) -> tuple[dict[str, Any], int]:
-        """Move a board to the third store. Return the answer, and how often the move was refused
-        since the machine was too busy to copy the last changes in time."""
+        """Move a board to the third store. If it is refused because the busy machine could not copy
+        the last changes in time, repeat it. Return the answer, and the number of these refusals."""
         for refused in range(1_000):
             self._http.request("POST", f"/v1/boards/{board}/move", '{"to": 3}', _HEADERS)
             answer = self._http.getresponse()
@@ -61,7 +60,8 @@ class Caller:
 
 
 def fill(urls: list[str], boards: int) -> None:
-    """Create the boards in their stores: those that begin with `c`, `a` and `b`."""
+    """Create the boards. The first letter of a name (`c`, `a` or `b`) decides in which store the
+    board is."""
     events = [(f"m{i}", i) for i in range(MEMBERS)]
 
     def create(letter: str, url: str) -> None:
@@ -85,7 +85,8 @@ def zipf_names(boards: int, count: int, seed: int) -> Iterator[str]:
 
 
 def read_rate(url: str, boards: int, seconds: float) -> float:
-    """Return the requests a second of a few connections that ask for the tops of boards."""
+    """Return how many requests per second a few connections make that read the first entries of
+    boards."""
     counts = [0] * READERS
     deadline = time.perf_counter() + seconds
 

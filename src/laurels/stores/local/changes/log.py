@@ -29,7 +29,7 @@ WRITE_BEHIND = 100_000
 is the number of its changes plus `BLOCK_COST`, since even a block with a single event takes some 3
 KB."""
 SHARE = 50
-"""The number of boards that are visited in succession under the lock."""
+"""The number of boards that are visited without releasing the lock in between."""
 WARNED_AT = 0.5
 """A warning is logged when the unsent changes of a sink reach this fraction of `changes_max`."""
 
@@ -352,6 +352,6 @@ Times = Callable[[Sequence[int]], Mapping[int, tuple[BoardState, int]]]
 
 
 def _shares(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Divide boards into shares that can be visited under the lock."""
+    """Divide boards into shares, each of which is visited while the lock is held once."""
     for first in range(0, len(numbers), SHARE):
         yield numbers[first : first + SHARE]
