@@ -11,8 +11,8 @@ _CELL = "a cell of a tally"
 
 
 def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
-    """Record the memory of our index. The figure of each ranking (all, day, live and prepared) is
-    for each member of that ranking."""
+    """Record the memory of our index. The memory of each ranking (all, day, live and prepared) is
+    divided by the number of its members."""
     table, owner = Table(_GROUP, population), Owner("laurels engine", "tie first")
     board = api.board_store
     window = board.whole.rolling["rolling"]

@@ -1,4 +1,5 @@
-"""The checks during a move by which a copy is complete, has to be begun anew, or is refused."""
+"""Checks during the move of a board: whether the copy is complete, whether it has to be begun
+again, and whether the move is refused."""
 
 from collections.abc import Callable, Iterator
 

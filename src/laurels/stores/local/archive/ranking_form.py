@@ -45,8 +45,8 @@ class FrozenRanking(Struct, frozen=True):
 
 
 class RankingDirectory(Struct, frozen=True):
-    """The directory of a stored ranking. The lists have an item for each block, and `blocks` and
-    `pages` one more: where the last one ends."""
+    """The directory of a stored ranking. The lists have an item for each block or page. `blocks`
+    and `pages` have one more item, the end of the last block or page."""
 
     style: RankStyle
     columns: int
