@@ -19,8 +19,8 @@ CALLS = 5
 
 
 def longest_ms(calls: dict[str, Callable[[int], object]], work: Callable[[], None]) -> list[str]:
-    """Return how long each of some calls took at most while `work` was done. Each call is repeated
-    in a thread of its own."""
+    """Repeat each call in a thread of its own while `work` runs. Return the longest time of each
+    call."""
     worst = dict.fromkeys(calls, 0.0)
     ended = threading.Event()
 
@@ -49,7 +49,7 @@ def main() -> None:
         for number in range(boards):
             lb.create(laurels.Board(f"b{number}", changes="1h"))
         gc.collect()
-        gc.freeze()  # a collection of all boards would be measured as well
+        gc.freeze()  # otherwise the time would include a garbage collection of all boards
         shares = _watched(lb._store)
         calls: dict[str, Callable[[int], object]] = {
             "a list": lambda i: lb.top(f"b{37 * i % boards}"),

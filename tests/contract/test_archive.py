@@ -155,7 +155,7 @@ def test_the_head_of_a_board_bounds_what_is_listed_of_a_sealed_period(
     clock.advance(2 * DAY)
     lb.seal()
     assert timeless(lb.top("b", period=TODAY, limit=200)) == before
-    with suppress(BeyondHead):  # a store may archive the head only
+    with suppress(BeyondHead):  # some stores archive only the head
         assert lb.rank("b", "m000", period=TODAY) == 120
     with pytest.raises(BeyondHead):
         lb.at_rank("b", 101, period=TODAY)

@@ -1,4 +1,4 @@
-"""A process that copies a board, to be killed.
+"""A program that copies a board. Tests kill it.
 
 python -m tests.copying.killed_copy SOURCE TARGET NOW_MS BOARD
 """

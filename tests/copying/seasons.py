@@ -1,5 +1,5 @@
-"""A board with an archive and prizes whose history has everything that a copy has to keep, and
-everything that it answers about its seasons."""
+"""A board with an archive and prizes. Its history has every kind of data that a copy has to keep.
+Also reads all answers of a board about its seasons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ARCHIVED = Board(
     changes="30d",
     ledger="main",
 )
-"""A board that index servers can have as well."""
+"""A board that can be on an index server as well."""
 
 
 def play_archive(lb: Leaderboards, clock: ManualClock, board: Board = ARCHIVED) -> None:

@@ -23,7 +23,7 @@ from .test_over_http import changed
 
 
 def write(copies: BoardCopies, origin: bytes, bodies: list[bytes]) -> None:
-    """Write a copy as the service does that receives these bodies."""
+    """Write a copy as a service does when it receives these bodies."""
     begun = origin_in(origin)
     ensure_origin(begun, SEASONS.name)
     copies.begin(begun)
@@ -37,8 +37,8 @@ def write(copies: BoardCopies, origin: bytes, bodies: list[bytes]) -> None:
 
 
 def test_invalid_sealed_periods_and_payouts_are_refused_or_harmless(scaled: Scaled) -> None:
-    """A copy in which one value of a sealed period, of a payout or of the origin is changed is
-    refused with an error that is the sender's, or it can be read and goes on."""
+    """One value of a sealed period, of a payout or of the origin is changed. Then the copy is
+    refused with an error that blames the request, or it succeeds and can be read and written."""
     random, clock = Random(11), laurels.ManualClock(START_MS)
     with laurels.open("memory:", clock=clock) as lb:
         play_seasons(lb, clock)

@@ -1,5 +1,5 @@
-"""A copy that is killed at any moment leaves the board, with its archive and payouts, absent or
-whole. The next copy makes it whole."""
+"""If a copy is killed at any moment, the target has the whole board with its archive and payouts,
+or no board. The next copy completes it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .seasons import SEASONS, START_MS, play_seasons, seasons
 
 
 def copy_until_killed(source: Path, target: Path, now_ms: int, lines: int, seconds: float) -> bool:
-    """Copy the board in a process that is killed some seconds after it has printed so many lines,
-    or the last one. Return whether the copy was done before."""
+    """Copy the board in a process. Kill the process some seconds after it has printed a number of
+    lines, or its last line. Return whether the copy was done before."""
     arguments = [sys.executable, "-m", "tests.copying.killed_copy", str(source), str(target)]
     with subprocess.Popen(
         [*arguments, str(now_ms), SEASONS.name],

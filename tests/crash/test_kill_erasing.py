@@ -260,7 +260,8 @@ def pay_day(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_an_erasure_that_is_resumed_ends_when_it_began(tmp_path: Path, anew: bool) -> None:
-    """The same id may have come back, and won, before the disk was free again."""
+    """A member with the same id is counted again and wins a prize before the erasure is resumed. It
+    is not erased."""
     clock = laurels.ManualClock(START_MS)
     lb = season(tmp_path, clock)
     full = patch.object(Archive, "erase", side_effect=StorageFailed("the disk is full"))
@@ -299,7 +300,7 @@ def test_an_erasure_that_is_resumed_ends_when_it_began(tmp_path: Path, anew: boo
 def test_a_backup_taken_during_an_erasure_does_not_have_the_member(
     tmp_path: Path, step: Any
 ) -> None:
-    """The erasure is carried out after the backup has opened the segments, or its log."""
+    """The erasure runs after the backup has opened the segments, or after it has opened the log."""
     clock = laurels.ManualClock(START_MS)
     lb = season(tmp_path / "boards", clock)
     lb.snapshot()

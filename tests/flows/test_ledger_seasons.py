@@ -71,7 +71,7 @@ class Seasons:
         return rows(self.url, f"SELECT {columns} FROM {self.prefix}{name}")
 
     def execute(self, *statements: str) -> None:
-        """Change the ledger by hand."""
+        """Execute a statement in the database of the ledger."""
         with closing(self.dialect.connect()) as connection:
             for statement in statements:
                 self.dialect.execute(connection, statement)
@@ -377,7 +377,7 @@ def test_differences_of_seasons_are_found_and_mended_in_the_ledger_only(url: str
 
 @pytest.mark.parametrize("follows", ["each change", "in one page", "later", "anew"])
 def test_a_member_that_is_erased_leaves_its_places_in_the_ledger(url: str, follows: str) -> None:
-    """The sink follows, gets the seal and the erasure in one page, or begins after it."""
+    """The sink sends the seal before the erasure, sends both in one page, or begins after both."""
 
     async def run() -> None:
         seasons = Seasons(url)

@@ -449,8 +449,8 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Return the result of a call; repeat it if an index server does not answer in time, as on a
-    busy machine."""
+    """Return the result of a call. Repeat the call if an index server does not answer in time,
+    which happens on a busy machine."""
     for _ in range(30):
         with suppress(IndexUnavailable):
             return call()

@@ -1,5 +1,5 @@
-"""Boards with sealed periods and payouts that are moved between the stores of a service while
-payouts are confirmed and sinks read them."""
+"""Boards with sealed periods and payouts are moved between the stores of a service, while payouts
+are confirmed and sinks read them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BOARD = replace(SEASONS, name="a1")
 
 @pytest.fixture(autouse=True)
 def no_linger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the old store delete a board at once."""
+    """Make the old store delete a moved board at once."""
     monkeypatch.setattr(Mover, "linger_seconds", 0.0)
 
 
@@ -61,7 +61,7 @@ def lb(served: Served) -> Iterator[laurels.Leaderboards]:
 
 
 def move(served: Served, to: int) -> dict[str, Any]:
-    """Move the board, again while the old store still has it."""
+    """Move the board. Repeat the call while the old store still has the board."""
     while True:
         answer = httpx.post(
             f"{served.url}/v1/boards/a1/move", json={"to": to}, headers=ADMIN, timeout=600

@@ -57,8 +57,8 @@ class SharedServer:
             self._server.close()
 
     def _delete_keys(self) -> None:
-        """Delete all keys with the prefix. A sink writes it in the middle of the key that has its
-        positions."""
+        """Delete all keys that contain the prefix. In the keys of a sink's positions, the prefix is
+        in the middle."""
         cursor = b"0"
         while True:
             cursor, keys = self.call("SCAN", cursor, "MATCH", f"*{self.prefix}*", "COUNT", 1_000)

@@ -1,5 +1,5 @@
-"""The archive of boards with a head on an index server: the positions of the head, once they are
-certain."""
+"""The archive of boards with a head on an index server. It has the positions of the head, and is
+written when they are certain."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A member that is hidden on all boards is left out everywhere at once, while the boards record it
-in shares of due work, each before anything else that happens to it."""
+"""A member that is hidden on all boards is left out everywhere at once. The boards record the
+hiding in shares of due work, and each board records it before anything else that happens to the
+board."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ NAMES = [f"b{number}" for number in range(COUNT)]
 
 @pytest.fixture
 def nothing_taken_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let boards record the hiding only when they are used, as if a kill came right after the
+    """Boards record the hiding only when they are used, as after a kill right after the log
     record."""
     with monkeypatch.context() as patch:
         patch.setattr(LocalCommits, "take_up", lambda _: None)

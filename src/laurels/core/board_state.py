@@ -161,7 +161,7 @@ class Boards:
         self.everywhere = HiddenMembers()
         """The members that are hidden on all boards."""
         self.everywhere_changes = 0
-        """The number of changes of `everywhere` that this process has folded."""
+        """The number of changes of `everywhere` that this process has folded so far."""
         self.boards: dict[str, BoardState] = {}
         self.next_number = 1
         self.offset = 0

@@ -190,7 +190,7 @@ class ClearedRows(Struct, frozen=True, array_like=True, tag="cleared"):
 
 
 IndexPiece = RankingRows | EventIds | MemberValues
-"""A piece that an index has."""
+"""A piece that comes from an index."""
 ChangedIndexPiece = IndexPiece | ClearedRows
 """A piece of an index that is written while it is copied."""
 Piece = IndexPiece | SeasonPiece

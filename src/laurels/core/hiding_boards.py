@@ -1,10 +1,11 @@
 """Boards with members that are hidden, on one board or on all.
 
 A member that is hidden on all boards is left out of all of them at once, since boards share the
-list of these members. Boards that keep changes, and those with refreshed windows, also have to
-record it. As there may be very many of them, they do so in shares of due work (`work`), and a board
-does so at the latest before anything else of it is recorded. So the order of its changes does not
-depend on the shares, and folding the log again makes the same changes.
+list of these members. Boards that keep changes, and boards with refreshed windows, also have to
+record the hiding. As there may be very many such boards, they record it in shares of due work
+(`work`). A board records it, at the latest, before anything else of the board is recorded. So the
+order of its changes does not depend on the shares, and folding the log again makes the same
+changes.
 """
 
 from laurels.core.changes.record_blocks import hiding_block
@@ -17,7 +18,7 @@ from .index import Index
 from .recorded_boards import RecordedBoards
 
 TAKE_UP_WORK = 40
-"""The cost of recording a change in the changes of a board, in visited members."""
+"""The cost of adding a change to a board, as a number of visited members."""
 
 
 class HidingBoards(RecordedBoards):
@@ -31,7 +32,7 @@ class HidingBoards(RecordedBoards):
         """The last changes of `everywhere`, each with the offset of its entry. Some boards have not
         recorded all of them yet."""
         self._taking_up: list[int] = []
-        """The numbers of the boards that may not have recorded them."""
+        """The numbers of the boards that may not have recorded all of these changes."""
 
     def _hide(self, state: BoardState, record: records.Hide) -> None:
         """Hide a member, or replace its hiding."""
@@ -53,7 +54,7 @@ class HidingBoards(RecordedBoards):
 
     def _change_everywhere(self, record: records.HideOnAll | records.ShowOnAll) -> bool:
         """Hide a member on all boards, or remove this hiding; return whether anything changed.
-        Boards with refreshed windows, and those that keep changes, record it later."""
+        Boards with refreshed windows, and boards that keep changes, record this later."""
         self.now_ms = max(self.now_ms, record.now_ms)
         if isinstance(record, records.HideOnAll):
             hiding = Hiding(record.reason, record.since_ms, record.until_ms)
@@ -67,8 +68,8 @@ class HidingBoards(RecordedBoards):
         return True
 
     def take_up(self, state: BoardState) -> None:
-        """Record the changes of the members hidden on all boards that a board has not recorded
-        yet."""
+        """Record, on a board, those changes of the list of members hidden on all boards that the
+        board has not recorded yet."""
         missing = self.everywhere_changes - state.everywhere_seen
         if not missing:
             return
@@ -83,12 +84,13 @@ class HidingBoards(RecordedBoards):
             self._record(state, hiding_block(record, hiding))
 
     def take_up_all(self) -> None:
-        """Let all boards record the changes of the members hidden on all boards."""
+        """Let all boards record the changes of the list of members hidden on all boards."""
         while self._taking_up:
             self.take_up_share(TAKE_UP_WORK)
 
     def take_up_share(self, limit: int) -> int:
-        """Let boards record these changes until the cost reaches `limit`; return the cost."""
+        """Let boards record the changes of the list of members hidden on all boards, until the cost
+        reaches `limit`. Return the cost."""
         cost = 0
         while self._taking_up and cost < limit:
             state = self._by_number.get(self._taking_up.pop())

@@ -10,11 +10,12 @@ from .closing import WindowClosing
 ANY_ENTRY = (1 << 63) - 1
 
 ErasedPeriods = Callable[[str, str, int], bool]
-"""Whether a member is erased from a period: the board's uid, the window and the instance."""
+"""A function that returns whether a member is erased from a period. Its arguments are the board's
+uid, the window and the instance."""
 
 
 class SealedBoard(Protocol):
-    """A board, as far as its sealed periods are concerned."""
+    """The data of a board that concern its sealed periods."""
 
     @property
     def uid(self) -> str: ...
@@ -32,9 +33,10 @@ class PendingErasure(Struct, frozen=True, array_like=True):
     entry: int = ANY_ENTRY
 
     def periods(self, boards: Iterable[SealedBoard]) -> ErasedPeriods:
-        """Return a function that tells the periods from which the member is erased: those that were
-        sealed before the erasure began. In a period that was sealed later, the id is that of a
-        member that came after it. Of boards that do not exist any more all periods are erased."""
+        """Return a function that returns whether the member is erased from a period. It is erased
+        from periods that were sealed before the erasure began, and from all periods of boards that
+        no longer exist. In a period that was sealed later, the id belongs to a member who used it
+        again after the erasure."""
         states = {state.uid: state for state in boards}
 
         def erased(uid: str, window: str, instance: int) -> bool:

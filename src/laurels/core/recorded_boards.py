@@ -39,8 +39,8 @@ class RecordedBoards(AdvancedBoards):
             self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def take_up(self, state: BoardState) -> None:
-        """Record the changes of the members hidden on all boards that a board has not recorded
-        yet. They come before every later block of the board."""
+        """Record, on a board, those changes of the list of members hidden on all boards that the
+        board has not recorded yet. They come before every later block of the board."""
 
     def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
         """Return the deleted board with this name and unique id; None if there is none, or if its

@@ -46,8 +46,8 @@ class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
 
     The first `columns` words of an entry are its score, which decides who shares a rank in the
     `style`; the first `ordered` words decide the order, and then the member. `secrets` are the
-    secrets of the salts, each with its node. `erased` are the entries whose members were erased.
-    If the period has only the head of the ranking, `members` is how many members were ranked.
+    secrets of the salts, each with its node. `erased` are the entries whose members were erased. If
+    only the head of the ranking was sealed, `members` is the number of all ranked members.
     """
 
     scope: str

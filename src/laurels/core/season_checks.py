@@ -1,7 +1,6 @@
 """Checks of sealed periods and payouts that come over a network, before a store writes them. Pure.
 
-Whether the standings of a period are those that were sealed is verified by its digest, when all of
-them have come.
+When a whole period has arrived, its digest shows whether its standings are those that were sealed.
 """
 
 from collections.abc import Mapping, Sequence

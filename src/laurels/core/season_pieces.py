@@ -14,9 +14,9 @@ from .sealed_contents import (
 )
 
 SHARE_ROWS = 4_096
-"""About how many entries a share has; a ranking counts as one more entry."""
+"""The approximate number of entries in a share, where each ranking counts as one more entry."""
 SHARE_BYTES = 1 << 20
-"""About how many bytes a share has."""
+"""The approximate number of bytes in a share."""
 PAYOUTS_AT_ONCE = 1_000
 """The number of payouts in a piece."""
 

@@ -49,8 +49,8 @@ class Dialect(Protocol):
         an answer fails after `seconds`. Raises TargetUnavailable."""
 
     def abort(self, connection: Any) -> None:
-        """Let the statement that another thread carries out over a connection fail, and all later
-        ones; the connection can then only be closed. Does not block."""
+        """Make the statement that another thread runs over a connection fail, and all later
+        statements. After that the connection can only be closed. Does not block."""
 
     def lock_schema(self, connection: Any, prefix: str) -> None:
         """Block other callers with this prefix until the transaction ends. Only needed if the

@@ -1,8 +1,8 @@
 """Erase a member from the sealed periods and payouts of a board in a ledger.
 
 A token takes the place of the member. The hash of each of its entries is stored beside the ranking,
-and the salt of the entry is forgotten. So the digest of the period can still be computed, and
-nothing leads from the hash to the member.
+and the salt of the entry is forgotten. So the digest of the period can still be computed, but the
+member cannot be found from the hash.
 """
 
 from collections.abc import Collection, Iterator
@@ -30,7 +30,8 @@ PeriodName = tuple[str, str]
 
 
 class ErasedFinals(Struct, frozen=True):
-    """The numbers of sealed periods, each revision counted, and of payouts that had a member."""
+    """The number of sealed periods that had a member, with each revision counted, and the number of
+    such payouts."""
 
     periods: int
     payouts: int
@@ -48,9 +49,9 @@ class FinalEraser:
     def erase(
         self, uid: str, member: str, token: str, kept: Collection[PeriodName] = ()
     ) -> ErasedFinals:
-        """Erase a member from all revisions of the sealed periods of a board and from its payouts,
-        except those of the periods `kept`. A second call changes nothing. O(rankings + payouts of
-        all boards)."""
+        """Erase a member from the sealed periods of a board, in all revisions, and from its
+        payouts. The periods in `kept` and their payouts are not changed. A second call changes
+        nothing. O(rankings + payouts of all boards)."""
         periods = 0
         for number, window, period, seal in self._rows(
             f"SELECT number, window_name, period, seal FROM {self._name('final_periods')} "
@@ -71,7 +72,8 @@ class FinalEraser:
         return ErasedFinals(periods, self._erase_payouts(uid, member, token, kept))
 
     def _entries(self, number: int, member: str) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield the entries of a member in a period: ranking, position from 1, and words."""
+        """Yield the entries of a member in a period: the ranking, the position (counted from 1) and
+        the words."""
         rankings = self._rows(
             f"SELECT ranking FROM {self._name('final_rankings')} WHERE number = %s", number
         )
@@ -112,9 +114,9 @@ class FinalEraser:
     def _erase_payouts(
         self, uid: str, member: str, token: str, kept: Collection[PeriodName]
     ) -> int:
-        """Put a token in the place of a member in payouts and their ids. A payout that the ledger
-        has with the token already, since it was written after the erasure, takes the place of the
-        other."""
+        """Put a token in the place of a member in payouts and their ids. If the ledger already has
+        the payout with the token, since it was written after the erasure, the payout with the
+        member is removed."""
         table = self._name("payouts")
         payouts = [
             payout
@@ -147,6 +149,6 @@ class FinalEraser:
 
 
 def _id_with(payout: PayoutRow, member: str) -> str:
-    """Return the id that a payout would have if it were of another member."""
+    """Return the id of a payout with another member in place of its own."""
     parts = payout.uid, payout.window, payout.period, payout.scope
     return payout_id(*parts, member, payout.prize, payout.revision)

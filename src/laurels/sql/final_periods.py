@@ -83,7 +83,8 @@ def period_of_row(row: Row) -> FinalPeriod:
 
 
 def without_hidden(seal: str, member: str) -> str:
-    """Return the column `seal` of a period without a member among those that were hidden."""
+    """Return the column `seal` of a period, with a member removed from the list of hidden
+    members."""
     if '"hidden"' not in seal:
         return seal
     closing = _seals.decode(unescape(seal))

@@ -233,8 +233,9 @@ class FinalRanking:
     def _is_before(
         self, row: Row, words: tuple[int, ...], member: bytes | None, *, right: bool
     ) -> bool:
-        """Return whether an entry is before the given words and member. A token is not where its
-        member was among entries with equal words: there the next entry with a member decides."""
+        """Return whether an entry is before the given words and member. Among entries with equal
+        words, a token is not at the place to which its text would be sorted. So the next entry that
+        has a member decides."""
         own = row[3 : 3 + len(words)]
         if own != words:
             return bool(own < words)

@@ -87,8 +87,8 @@ class FinalTables(Struct, frozen=True):
 
     @property
     def heads(self) -> dict[str, str]:
-        """`final_heads` has a row for each ranking of which a period has only the first entries.
-        `members` is how many members were ranked."""
+        """`final_heads` has a row for each ranking of which only the first entries are stored.
+        `members` is the number of all ranked members."""
         return {
             "ranking": "bigint NOT NULL",
             "number": "bigint NOT NULL",

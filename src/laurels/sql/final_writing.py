@@ -142,7 +142,8 @@ class FinalWriter:
         return int(taken) - count + 1
 
     def add(self, rankings: list[Row], heads: list[Row], entries: list[Row]) -> None:
-        """Add rankings, those of which there is only a head once more, and entries."""
+        """Add rankings and entries. Rankings of which only the head is stored also get a row in
+        `final_heads`."""
         self._insert("final_rankings", self._tables.rankings, rankings)
         self._insert("final_heads", self._tables.heads, heads)
         self._insert("final_entries", self._tables.entries, entries)

@@ -91,15 +91,15 @@ class MariaDB:
         """Do nothing, since a transaction that creates a table waits for other transactions."""
 
     def _limit_statements(self, connection: Any, seconds: float) -> None:
-        """Let the server end statements that take longer. Otherwise it continues those of which the
-        client has stopped waiting for the answer."""
+        """Make the server end statements that take too long. Otherwise it would continue a
+        statement even if the client no longer waits for the answer."""
         if "mariadb" in connection.get_server_info().lower():
             self.execute(connection, f"SET SESSION max_statement_time = {seconds}")
         else:
             self.execute(connection, f"SET SESSION max_execution_time = {int(1_000 * seconds)}")
 
     def abort(self, connection: Any) -> None:
-        with suppress(OSError, AttributeError):  # it was closed or lost meanwhile
+        with suppress(OSError, AttributeError):  # the connection was closed or lost meanwhile
             connection._sock.shutdown(socket.SHUT_RDWR)
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:

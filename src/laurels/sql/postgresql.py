@@ -70,7 +70,7 @@ class PostgreSQL:
             return connection
 
     def abort(self, connection: Any) -> None:
-        connection.is_aborted = True  # the thread that waits for the server looks at it
+        connection.is_aborted = True  # the thread that waits for the server checks this
 
     def _connection_class(self) -> Any:
         """Return a class of connections that raise an error if the server stops answering or the

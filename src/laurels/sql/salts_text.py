@@ -1,7 +1,7 @@
 """The salts of a ranking, and the entries whose members were erased, as the text in the column
 `salts` of `final_rankings`: a list of secrets, or an object with the secrets and the erased entries
-if there are any. So an earlier version does not read a ranking with erased entries, whose digest it
-would compute wrongly. Pure."""
+if there are any. An earlier version cannot read the object. This is intended, since it would
+compute a wrong digest for a ranking with erased entries. Pure."""
 
 from collections.abc import Sequence
 

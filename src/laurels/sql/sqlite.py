@@ -19,7 +19,7 @@ _LOCK_SECONDS = 10.0
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that carries out no statement after it was aborted."""
+    """A connection that refuses all statements after it was aborted."""
 
     is_aborted = False
 

@@ -16,8 +16,8 @@ PeriodName = tuple[str, int, int]
 
 
 class _Entries:
-    """What a revision of a period has: its digest, and for each ranking the number of its entries
-    and the sum of their hashes, which are the same whatever the salts are."""
+    """The content of a revision of a period: its digest and, for each ranking, the number of its
+    entries and the sum of their hashes. These hashes are computed without salts."""
 
     def __init__(self) -> None:
         self.digest = DigestOfPieces()
@@ -57,7 +57,8 @@ class SeasonContents:
 
 
 class SeasonSide(Struct, frozen=True):
-    """One of the two sides: its name, the state of its board, and what it has."""
+    """One of the two sides: its name, the state of its board, and its sealed periods and
+    payouts."""
 
     name: str
     origin: Origin
@@ -85,7 +86,7 @@ def season_differences(source: SeasonSide, target: SeasonSide) -> Iterator[str]:
 
 
 def _damaged(side: SeasonSide) -> Iterable[str]:
-    """Yield sentences about the periods whose entries are not those that were sealed."""
+    """Yield sentences about the periods whose entries do not have the digest of the seal."""
     for (window, instance, revision), entries in sorted(side.contents.periods.items()):
         closing = side.origin.closing.get(window)
         sealed = None if closing is None else closing.sealed.get(instance)
@@ -99,8 +100,8 @@ def _damaged(side: SeasonSide) -> Iterable[str]:
 
 
 def _seals(origin: Origin) -> Mapping[tuple[str, int], SealedPeriod]:
-    """Return the seals without what differs if both sides have sealed a period after the copy, and
-    without the entry of the log, which each side has of its own."""
+    """Return the seals without the fields that may differ between the two sides: each side may have
+    sealed a period itself, after the copy, and each has its own log."""
     return {
         (window, instance): replace(sealed, sealed_ms=0, digest=b"", archive_only=False, entry=0)
         for window, closing in origin.closing.items()

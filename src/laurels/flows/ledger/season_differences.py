@@ -1,8 +1,8 @@
 """Compare the sealed periods, the payouts and the hidden members of a board with its ledger.
 
-The ledger gets what the store has, never the other way round: sealed standings of a store do not
-change, payouts are made by the store, and members are hidden by their own verb. What only the
-ledger has is reported and left there, since it may be the last copy.
+Only the ledger is mended, never the store: sealed standings in a store do not change, the store
+makes the payouts, and members are hidden by a verb. Data that only the ledger has are reported and
+left there, since they may be the last copy.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ LISTED = 1_000
 PAYOUTS = 2_000
 PIECES = 10_000
 VERSION = 1
-"""The version in a row that is compared with another one."""
+"""The version in the rows that are built for the comparison, the same for both sides."""
 
 
 class SeasonDifference(Struct, frozen=True):
-    """A sealed period, a payout or a hidden member that differs: its `kind` and name, and in short
-    what each side has; None if a side does not have it."""
+    """A sealed period, a payout or a hidden member that differs: its `kind` and name, and a short
+    text for each side, None if the side does not have it."""
 
     kind: str
     name: str
@@ -53,7 +53,8 @@ class SeasonDifference(Struct, frozen=True):
 
 
 class SeasonReconciler:
-    """Compares what a ledger has of the seasons of a board with its store."""
+    """Compares the sealed periods, payouts and hidden members of a board in a ledger with those in
+    its store."""
 
     def __init__(
         self,
@@ -77,8 +78,8 @@ class SeasonReconciler:
         self.mended: set[tuple[str, str]] = set()
 
     async def run(self, mend: str | None, sleep: Sleep) -> list[str]:
-        """Compare both sides, and mend the ledger if `mend` is "ledger". Return the names of what
-        could not be checked."""
+        """Compare both sides, and mend the ledger if `mend` is "ledger". Return the names of the
+        items that could not be checked."""
         undecided: list[str] = []
         for kind in self._kinds:
             store = await kind.of_store(None)
@@ -95,8 +96,8 @@ class SeasonReconciler:
         return undecided
 
     async def _check(self, kind: "_Kind", names: Sequence[str], mend: str | None) -> list[str]:
-        """Check names again while the sink waits, and mend the differences. Return those that have
-        changes which the sink has not written yet."""
+        """Check items again, by their names, while the sink waits, and mend the differences. Return
+        the names of items with changes that the sink has not written yet."""
         try:
             position = await asyncio.to_thread(self._rows.lock)
             ledger = await self._in_rows(kind.of_ledger)
@@ -130,7 +131,7 @@ InRows = Callable[[Callable[[Any], Any]], Awaitable[Any]]
 
 
 class _Kind:
-    """One kind of what is compared, by name."""
+    """One kind of the compared items. An item has a name."""
 
     kind = ""
 
@@ -144,23 +145,23 @@ class _Kind:
         self._uid = uid
 
     async def of_store(self, names: Sequence[str] | None) -> Mapping[str, Any]:
-        """Return what the store has of these names, or of all."""
+        """Return the store's items with these names, or all of its items."""
         raise NotImplementedError
 
     def of_ledger(self, connection: Any) -> Mapping[str, Any]:
-        """Return what the ledger has."""
+        """Return the ledger's items."""
         raise NotImplementedError
 
     def changed(self, names: Sequence[str], changes: Sequence[Change]) -> set[str]:
-        """Return those names that changes may be about."""
+        """Return the names of items that the changes may concern."""
         raise NotImplementedError
 
     def text(self, side: Any) -> str:
-        """Describe what a side has."""
+        """Return a short text about an item of a side."""
         raise NotImplementedError
 
     async def mend(self, names: Sequence[str], run: InRows) -> None:
-        """Write what the store has into the ledger."""
+        """Write the store's items to the ledger."""
         raise NotImplementedError
 
     def _select(self, connection: Any, statement: str, *row: Any) -> list[Row]:
@@ -168,8 +169,8 @@ class _Kind:
 
 
 class _SealedPeriods(_Kind):
-    """Revisions of sealed periods: the digests of their entries. A name is `day 2026-11-20 0`: the
-    window, the period and the revision."""
+    """Revisions of sealed periods, compared by the digests of their entries. A name is `day
+    2026-11-20 0`: the window, the period and the revision."""
 
     kind = "sealed"
 
@@ -257,7 +258,7 @@ class _SealedPeriods(_Kind):
 
 
 class _Payouts(_Kind):
-    """Payouts: their rows, by id."""
+    """Payouts, compared by their rows. A name is the id of a payout."""
 
     kind = "payout"
 
@@ -306,7 +307,7 @@ class _Payouts(_Kind):
 
 
 class _Hidden(_Kind):
-    """Hidden members: the reason and the times, by member."""
+    """Hidden members, compared by the reason and the times. A name is a member."""
 
     kind = "hidden"
 

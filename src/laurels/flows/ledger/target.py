@@ -256,8 +256,9 @@ class LedgerTarget:
         self._season_rows.delete_expired(page.board, board_state, unsealed)
 
     def _erase_members(self, changes: Sequence[Change]) -> None:
-        """Put tokens in the places of erased members, in the periods that were sealed before. A
-        change has no token for a key that does not administer."""
+        """Replace erased members by their tokens in the periods that were sealed before the
+        erasure. Does nothing for a key that does not administer, since its changes have no
+        token."""
         for at, change in enumerate(changes):
             if change.kind != "erase" or change.member is None or change.data is None:
                 continue

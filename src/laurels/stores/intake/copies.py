@@ -50,8 +50,8 @@ def origin_of(
 
 
 def ensure_sealed(origin: Origin) -> None:
-    """Raise BoardChanging for a board with closed periods that are not sealed: they are copied from
-    the archive."""
+    """Raise BoardChanging for a board with closed periods that are not sealed, since periods are
+    copied from the archive."""
     if (window := origin.unsealed()) is not None:
         raise BoardChanging(f"the window {quoted(window)} has closed periods that are not sealed")
 

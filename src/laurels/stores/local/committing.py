@@ -88,8 +88,8 @@ class LocalCommits(LocalReads):
         return max(left, int(ready or closes or emits)), until_ms
 
     def take_up(self) -> None:
-        """Let all boards record which members are hidden on all boards, in shares between which
-        other threads run."""
+        """Let all boards record which members are hidden on all boards. This is done in shares, and
+        other threads run between them."""
         while self._fold.has_untaken:
             self.work_share(SHARE)
             self._rest()

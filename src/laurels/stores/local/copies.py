@@ -227,8 +227,8 @@ class TrackedLocalBoard:
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call, and the
-        payouts that were confirmed since then. Raises BoardChanging if a member was erased, since
-        the copy may have the member in its sealed periods."""
+        payouts that were confirmed since then. Raises BoardChanging if a member was erased since
+        tracking began, since the copy may have the member in its sealed periods."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             from_ms, self._from_ms = self._from_ms, fold.time_of(fold.named(self._board))

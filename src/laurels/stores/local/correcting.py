@@ -83,8 +83,8 @@ class LocalCorrections(LocalVerifying):
 
     def ensure_erased(self) -> None:
         """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed if one
-        stays incomplete: its payouts may name the token and the archive still the member, so a
-        correction would pay the member once more, and a copy would have the member."""
+        stays incomplete. In that state the payouts may have the token while the archive still has
+        the member, so a correction would pay the member twice, and a copy would have the member."""
         if self._fold.erasing:
             self.complete_erasures()
 

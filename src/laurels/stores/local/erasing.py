@@ -109,8 +109,8 @@ class LocalErasing(LocalCorrections):
     def _erase_from_files(
         self, pending: PendingErasure, pause: Callable[[], None]
     ) -> tuple[int, int, int]:
-        """Erase a member from the archive and the payouts, as they were when the erasure began, and
-        from the audit log. Return how many periods, payouts and entries had it."""
+        """Erase a member from the audit log, and from those sealed periods and payouts that existed
+        when the erasure began. Return how many periods, payouts and entries had it."""
         name, token = pending.member.decode(), pending.token
         with self.reading():
             erased_from = pending.periods([*self._fold.boards.values()])

@@ -23,12 +23,12 @@ from .payouts.table import PayoutTable
 from .state import PAYOUTS_MADE
 
 NEW_ARCHIVES = "new_archives"
-"""The note with the uids of boards that are being copied, and of which the archive had no periods
-before."""
+"""The key of a note with the uids of boards that are being copied, if the archive had no periods of
+them before."""
 
 
 class SeasonStore(Protocol):
-    """What copies use of the store besides its log."""
+    """The parts of the store that copies use, apart from its log."""
 
     archive: Archive
     payouts: PayoutTable
@@ -46,7 +46,7 @@ def period_keys(uid: str, closing: Mapping[str, WindowClosing]) -> Iterator[Peri
 
 
 def sealed_shares(archive: Archive, keys: Sequence[PeriodKey]) -> Iterator[SealedShare]:
-    """Yield periods of the archive. Raises ArchiveDamaged if one is not there."""
+    """Yield periods of the archive. Raises ArchiveDamaged if one is missing."""
     for key in keys:
         if (period := archive.open(key)) is None:
             raise ArchiveDamaged(
@@ -79,13 +79,14 @@ def receive(
             store.received.add(number, uid, piece)
         else:
             store.payouts.copied.receive(number, piece.items)
-            if not store.payouts.file.is_expected:  # the file exists before the note says so
+            # the file must exist before the note that says so
+            if not store.payouts.file.is_expected:
                 store.set_note(PAYOUTS_MADE, "yes")
                 store.payouts.file.is_expected = True
 
 
 def complete(store: SeasonStore, state: BoardState) -> None:
-    """Make the sealed periods and payouts of a copy durable that is about to be finished. Raises
+    """Make the sealed periods and payouts of a copy durable, before the copy is finished. Raises
     CopyLost if a period is missing."""
     store.received.write(state.number)
     for key in period_keys(state.uid, state.closing):
@@ -100,7 +101,7 @@ def complete(store: SeasonStore, state: BoardState) -> None:
 
 
 def end(store: SeasonStore, number: int, uid: str) -> None:
-    """Forget what is only needed until a copy is finished."""
+    """Forget the data that are only needed until a copy is finished."""
     store.received.end(number)
     _note(store, _noted(store) - {uid})
 

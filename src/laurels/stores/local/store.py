@@ -201,7 +201,8 @@ class Service(LocalErasing):
         if isinstance(command, DeleteBoard) and command.is_moved:
             return self._remove_moved(command)
         if isinstance(command, DeleteBoard) and self._fold.erasing:
-            with self._sealing.exclusive():  # afterwards the periods of the board are not known
+            # after the deletion the periods of the board are not known any more
+            with self._sealing.exclusive():
                 self.complete_erasures()
         if isinstance(command, CreateBoard) and not self.is_gone(name):
             return self.commit(to_write(self, command))

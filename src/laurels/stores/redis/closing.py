@@ -132,9 +132,9 @@ class ServerClosings:
         """Close the periods of a board that are final. `is_unsure` means that this process does not
         know what is frozen: it has just begun, or an event was refused.
 
-        The periods are frozen first, whether anything was counted in them or not. If they were
-        searched for entries first, an event that another process counts in between would be in a
-        period that nobody closes."""
+        The periods are frozen before they are searched for entries. Otherwise another process could
+        count an event in a period between the search and the freezing, and the period would never
+        be closed."""
         positions: Mapping[str, str] = {}
         if not self._event_time:
             positions = await self._index.positions(self._opened_as(state))
@@ -146,7 +146,8 @@ class ServerClosings:
         due = due_periods(state, positions, now_ms)
         if due:
             return await self._close(state, due, floors, now_ms)
-        if floors and is_unsure:  # whoever plans an event in one of them has to learn of it
+        # processes that plan an event in one of these periods have to learn that it is frozen
+        if floors and is_unsure:
             await self._index.record_floors(self._opened_as(state), floors)
             await self.load(state)
         return 0

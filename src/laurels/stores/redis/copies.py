@@ -164,8 +164,7 @@ class ServerCopies:
         self._seasons.end(unfinished.number)
 
     def give_up(self, board: str) -> None:
-        """Remove an unfinished copy with its data. What the ledger has of its sealed periods
-        stays there."""
+        """Remove an unfinished copy with its data. Its sealed periods stay in the ledger."""
         self._seasons.end(self._run(self._give_up(board)))
 
     # Coroutines that run on the loop of the store
@@ -339,7 +338,7 @@ class ServerCopies:
             await self._catalog.registry.clear_note(_key(board))
 
     async def _restore_closing(self, opened: Opened, origin: Origin) -> None:
-        """Write which periods of a board are sealed, and freeze all up to them."""
+        """Record which periods of a board are sealed. Freeze these periods and all earlier ones."""
         if not origin.closing:
             return
         sealed = {
@@ -369,8 +368,8 @@ class ServerCopies:
 
 
 def _ensure_without_payouts(origin: Origin) -> None:
-    """Raise CopyRefused for a board with prizes, or with sealed periods that had some: payouts are
-    copied neither from nor to index servers yet."""
+    """Raise CopyRefused for a board that has prizes, or had prizes in a sealed period, since
+    payouts are not copied from or to index servers yet."""
     had_prizes = any(
         sealed.prizes for closing in origin.closing.values() for sealed in closing.sealed.values()
     )
@@ -379,8 +378,8 @@ def _ensure_without_payouts(origin: Origin) -> None:
 
 
 def _newest_closed(closing: WindowClosing) -> int | None:
-    """Return the newest instance of a window that is closed; None if there is none. Closed periods
-    that nobody is ranked in have no records."""
+    """Return the newest instance of a window that is closed; None if there is none. A closed period
+    without ranked members has no record."""
     known = [
         *closing.sealed,
         *[each for each in (closing.trimmed, closing.floor) if each is not None],

@@ -79,7 +79,7 @@ class RankingsToSeal:
         self._secret = secret
         self._hidden = frozenset(period.closed.hidden)
         self._exclusion: Exclusion | None = None
-        """The members that the index leaves out of a head, so that others take their places."""
+        """The members that the index leaves out of a head. Other members take their places."""
         if period.rules.head and self._hidden:
             self._exclusion = Exclusion(self._hidden, is_dense=False)
         self._zeros = zeros_of(period.rules, period.window, period.closed.closed_ms)

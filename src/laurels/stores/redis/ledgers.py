@@ -2,8 +2,8 @@
 
 A definition names its ledger; each process is configured with the URLs. The drivers of the
 databases block, so their calls run in threads of the ledger's own: some for reads, one for writes
-and one for long computations. A database that hangs occupies these threads and nothing else. A call
-that nobody waits for any more is ended, and its connection is closed.
+and one for long computations. A database that hangs occupies these threads and nothing else. If the
+caller stops waiting, the call is ended and its connection is closed.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class _Call(Generic[T]):
             self._use(None)
 
     def end(self) -> None:
-        """Let the function fail. Does not block."""
+        """Make the function fail. Does not block."""
         with self._lock:
             self.is_ended = True
             if self._connection is not None:
@@ -143,8 +143,8 @@ class _Threads:
 
 class Ledger:
     """A ledger in a database. Reads and writes are functions of a connection, each of which is one
-    transaction. Every method raises LedgerUnavailable. Its message does not have that of the
-    database, which may name hosts and files; operators find it in the log."""
+    transaction. Every method raises LedgerUnavailable. The error does not contain the message of
+    the database, which may name hosts and files. That message is in the log, for operators."""
 
     def __init__(self, name: str, dialect: Dialect, prefix: str) -> None:
         self.name = name
@@ -216,8 +216,8 @@ class Ledger:
 
     @contextmanager
     def _plain_errors(self, call: _Call[Any] | None = None) -> Iterator[None]:
-        """Raise LedgerUnavailable for the errors of the database, and write them to the log. Those
-        of a call that was ended are expected."""
+        """Raise LedgerUnavailable for the errors of the database, and write them to the log. Errors
+        of a call that was ended are expected, so they are not logged."""
         try:
             with self.dialect.errors():
                 yield
@@ -228,8 +228,8 @@ class Ledger:
         self._report(None)
 
     def _report(self, reason: str | None) -> None:
-        """Write to the log why the ledger does not work, unless that was the last reason that was
-        written; with None, that it works again."""
+        """Write to the log why the ledger does not work, unless the last entry has the same reason.
+        With None, write that it works again."""
         if reason == self._reported:
             return
         self._reported = reason

@@ -1,8 +1,8 @@
 """Reads and writes the sealed periods of boards in their ledgers, for copies of the boards.
 
-A period that is received is in the ledger as a whole or not at all, since its row there becomes
-complete in the last transaction. One that the ledger has already, with the same digest, is left as
-it is. So a copy that is begun anew does not write again what is complete.
+A received period is in the ledger as a whole or not at all, since its row there becomes complete in
+the last transaction. If the ledger already has the period, with the same digest, it is not written
+again. So a copy that begins again does not write complete periods twice.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -103,8 +103,8 @@ class SeasonCopies:
 
 
 class _Received:
-    """The period that an unfinished copy receives. `_next` is the number of the next share, and
-    `_writer` is None while a period comes that the ledger has already."""
+    """The period that an unfinished copy receives. `_next` is the number of the next share.
+    `_writer` is None if the ledger already has the period."""
 
     def __init__(self, ledger: Ledger, origin: Origin) -> None:
         self._ledger = ledger

@@ -75,7 +75,7 @@ class Archive:
         self._opened: OrderedDict[PeriodKey, ArchivedPeriod] = OrderedDict()
         self._newest = 0
         self.erasures = 0
-        """How many times members were erased since the archive was opened."""
+        """The number of erasures since the archive was opened."""
         for number in segments.numbers():
             self._newest = number
             try:
@@ -106,8 +106,8 @@ class Archive:
         self, periods: Iterable[tuple[PeriodKey, Iterable[KeptRanking]]]
     ) -> list[WrittenPeriod]:
         """Write periods of another archive into one segment, with the salts that they have there;
-        see `write`. Raises ValueError for rankings that have other numbers of entries than they
-        say."""
+        see `write`. Raises ValueError if the number of entries of a ranking is not the announced
+        one."""
         written: list[WrittenPeriod] = []
 
         def write(writer: SegmentWriter) -> None:
@@ -169,7 +169,7 @@ class Archive:
         return [key for key in self.periods() if key.uid == uid]
 
     def digest(self, key: PeriodKey) -> bytes | None:
-        """Return the digest of a period as its catalogue has it, None if it is not in the
+        """Return the digest of a period in the catalogue, None if the period is not in the
         archive."""
         entry = self._periods.get(key)
         return None if entry is None else entry.record.digest

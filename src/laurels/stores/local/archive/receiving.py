@@ -1,8 +1,8 @@
 """Receives sealed periods of boards that are copied from another store.
 
-The shares of a period are kept in a file without a name until the period is whole. Whole periods
-are written to the archive, several small ones into one segment, at the latest when the copy is
-finished. What a process that dies has received is lost with it, so the copy begins anew.
+The shares of a period are kept in a temporary file until the period is whole. Whole periods are
+written to the archive, at the latest when the copy is finished; several small periods are written
+to one segment. If the process dies, the received shares are lost, and the copy has to begin again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,8 +56,8 @@ class ReceivedPeriods:
 
 
 class _Copy:
-    """The periods of one copy. `_periods` has those that are whole and not in the archive yet, and
-    `_places` where the shares of the newest one are in the file."""
+    """The periods of one copy. `_periods` has the whole periods that are not in the archive yet.
+    `_places` has the places in the file of the shares of the newest period."""
 
     def __init__(self, archive: Archive, uid: str) -> None:
         self._archive = archive
@@ -94,7 +94,7 @@ class _Copy:
                 self._write()
 
     def _begin(self, revision: SealedRevision) -> None:
-        """Begin a period, anew if it was begun before."""
+        """Begin a period. If it was begun before, drop its shares."""
         if revision.uid != self._uid:
             raise InvalidCopy("expected sealed periods of the board that is copied")
         if self._revision is not None and _place_of(self._revision) != _place_of(revision):
@@ -123,7 +123,7 @@ class _Copy:
             self._write()
 
     def _write(self) -> None:
-        """Write the whole periods to the archive, and verify that they have their digests."""
+        """Write the whole periods to the archive, and verify their digests."""
         periods = [
             (_key(revision), _rankings(self._read(places))) for revision, places in self._periods
         ]
@@ -207,8 +207,8 @@ class _Chunks:
 
 
 class _Order:
-    """Ensures that the entries of a ranking are in ranking order, so that they can be searched. The
-    tokens of erased members are in the places of the members."""
+    """Ensures that the entries of a ranking are in ranking order, so that they can be searched. For
+    an erased entry only the words are checked, since its token is not in the order of members."""
 
     def __init__(self, ranking: SealedRanking) -> None:
         self._ordered = ranking.ordered

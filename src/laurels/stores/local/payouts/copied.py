@@ -1,8 +1,8 @@
-"""The payouts of boards that are copied: read from the table, and written beside it.
+"""Reads the payouts of a board for a copy, and receives the payouts of a copied board.
 
-What comes with an unfinished copy is in the table `copied`, under the number of the copy. The
-record that finishes the copy moves it into the table of payouts. A second fold of the log finds
-nothing there, so it changes nothing.
+The payouts of an unfinished copy are in the table `copied`, with the number of the copy. The record
+that finishes the copy moves them to the table of payouts. If the log is folded again, `copied` has
+none of them, so nothing changes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,14 +22,16 @@ COPY_SCHEMA = (
     uid TEXT NOT NULL, window TEXT NOT NULL, instance INTEGER NOT NULL, revision INTEGER NOT NULL,
     number INTEGER NOT NULL, PRIMARY KEY (uid, window, instance, revision)) WITHOUT ROWID""",
 )
-"""`made` has the number of the board for each revision whose payouts were made in this store."""
+"""The table `made` has a row for each revision whose payouts were made in this store, with the
+number of the board."""
 _OF_NUMBER = (
     "uid = ? AND number <= ? AND NOT (number = 0 AND EXISTS (SELECT 1 FROM made "
     "WHERE made.uid = payout.uid AND made.window = payout.window "
     "AND made.instance = payout.instance AND made.revision = payout.revision "
     "AND made.number > ?))"
 )
-"""The condition of the payouts that a board had up to a number, which is an argument twice."""
+"""Selects the payouts of a board with a unique id, if the number of the board is at most a given
+one. The given number is two of the arguments."""
 _AT_ONCE = 500
 _INSERT = (
     f"INSERT OR REPLACE INTO copied (number, serial, erased, {COLUMNS}) "
@@ -41,7 +43,8 @@ _EMPTY = (
     "reference = NULL, superseded = NULL, replaced_by = NULL, erased = 1 "
     f"WHERE {_OF_NUMBER}"
 )
-"""Leaves only the place of payouts in the list of due ones, which has no erased ones."""
+"""Empties rows of payouts, but keeps their places in the list of due payouts. Readers skip empty
+rows."""
 
 
 class CopiedPayouts:
@@ -78,7 +81,8 @@ class CopiedPayouts:
         connection.execute("INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, ?)", (*revision, number))
 
     def receive(self, number: int, payouts: Iterable[CopiedPayout]) -> None:
-        """Store payouts of an unfinished copy, invisible. A second call changes nothing."""
+        """Store payouts of an unfinished copy, which are not visible yet. A second call changes
+        nothing."""
         rows = [
             (number, each.serial, each.is_erased, *[getattr(each.row, name) for name in FIELDS])
             for each in payouts
@@ -87,9 +91,10 @@ class CopiedPayouts:
             connection.executemany(_INSERT, rows)
 
     def publish(self, number: int, tag: int) -> None:
-        """Move the payouts of a copy into the table of payouts. One that is there already stays,
-        and is confirmed if it is so in either of them. Numbers are greater than those in the source
-        and in this table, so that no reader with a cursor from either misses a payout."""
+        """Move the payouts of a copy into the table of payouts. If a payout is in both tables, the
+        row in the table of payouts stays, and is confirmed if one of the two is confirmed. The
+        payouts get numbers that are greater than all numbers in the source and in this table. So a
+        reader with a cursor of either store misses no payout."""
         if not self._file.exists:
             return
         mark_ms = self._emission.mark.due_ms
@@ -130,8 +135,8 @@ class CopiedPayouts:
                 connection.execute("DELETE FROM copied WHERE number = ?", (number,))
 
     def forget(self, number: int, uid: str) -> None:
-        """Remove the payouts of a board that had this number. Of those that were emitted an empty
-        row stays, at which the cursors of readers may be."""
+        """Remove the payouts of a board that had this number. A payout that was emitted leaves an
+        empty row, since the cursor of a reader may point to it."""
         if not self._file.exists:
             return
         mark = self._emission.mark

@@ -18,7 +18,7 @@ from .ranges import LAST_SERIAL, PLACE, VALID, rows_between
 from .rows import COLUMNS, row_of
 
 DUE_SCHEMA = (
-    "DROP INDEX IF EXISTS in_order",  # of an earlier version
+    "DROP INDEX IF EXISTS in_order",  # the index of an earlier version
     f"CREATE INDEX IF NOT EXISTS in_list ON payout ({PLACE}, serial) WHERE {VALID}",
     "CREATE TABLE IF NOT EXISTS emitted "
     "(id INTEGER PRIMARY KEY CHECK (id = 1), due_ms INTEGER NOT NULL, serial INTEGER NOT NULL)",

@@ -1,7 +1,7 @@
 """Reads payouts between two places in the list of due payouts; see `sql.payout_places`.
 
 The list is in the order of due times and numbers. A payout of a copied board that was due before
-the copy may have a later place, so that it comes after what was in the list already.
+the copy may get a later place, so that it comes after all payouts that are already in the list.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ PLACE = "ifnull(list_ms, due_ms)"
 """The time that orders the list."""
 LAST_SERIAL = 2**62
 NEVER_MS = 2**62
-"""The place of a payout of a copied board that was confirmed before the copy: it is never in the
+"""The place of a payout of a copied board that was confirmed before the copy. It never enters the
 list."""
 
 

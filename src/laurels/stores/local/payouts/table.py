@@ -46,9 +46,9 @@ _ADDED = {
     }
 }
 """Columns that earlier versions did not create. `tag` is the random tag of the record that made the
-payout visible. `erased` is 1 for a payout whose member was erased. Of a payout that came with a
-copy of its board, `number` is the number of the copy, and `list_ms` the place in the list of due
-payouts (see `ranges`)."""
+payout visible. `erased` is 1 for a payout whose member was erased. If a payout came with a copy of
+its board, `number` is the number of the copy, and `list_ms` the place of the payout in the list of
+due payouts (see `ranges`)."""
 _INSERT = (
     f"INSERT OR IGNORE INTO payout ({COLUMNS}, wait_ms) "
     f"VALUES ({', '.join('?' * (len(FIELDS) + 1))})"
@@ -205,9 +205,10 @@ class PayoutTable:
             )
 
     def erase(self, member: str, token: str, erased_from: ErasedPeriods = lambda *_: True) -> int:
-        """Replace a member by a token, in ids as well, in the payouts of the periods that
-        `erased_from` names, and return their number. When this returns, the file does not have the
-        member of these periods any more. After an interruption, another call replaces the rest."""
+        """Replace a member by a token in the payouts of the periods for which `erased_from` is
+        true, and in their ids. Return the number of these payouts. When this returns, the file does
+        not have the member of these periods any more. After an interruption, another call replaces
+        the rest."""
         self._file.ensure_not_missing()
         if not self._file.exists:
             return 0

@@ -108,8 +108,8 @@ class _MembersErasedError(Exception):
 
 def _ensure_none_erased(folder: Path, began: int) -> None:
     """Raise _MembersErasedError if an entry of the log after the entry `began` says that a member
-    is erased, or that an erasure is complete. A backup that was begun before would have files with
-    the member in it, and nothing would erase the member after a restore."""
+    is erased, or that an erasure is complete. A backup that began before that would contain files
+    with the member, and nothing would erase the member after a restore."""
     with closing(LogView(folder / LOG_NAME)) as log:
         if log.first > began + 1:
             raise _MembersErasedError

@@ -89,9 +89,9 @@ def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[Sn
 
 
 def _ensure_places_stay(log: RewritableLog, until_ms: int) -> None:
-    """Raise CannotRewind if a board would lose the seal of a period, and a member with places in
-    its sealed periods was erased since. The period would be closed once more without the member's
-    places, and its prizes would go to others."""
+    """Raise CannotRewind if a board would lose the seal of a period, and a member of its sealed
+    periods was erased later. The period would be closed again without the member's entries, and the
+    member's prizes would go to others."""
     unsealed: set[int] = set()
     for _, body in log.read(log.first - 1):
         for each in records.decode(body):
@@ -105,7 +105,7 @@ def _ensure_places_stay(log: RewritableLog, until_ms: int) -> None:
 
 
 def _is_undone(record: records.Close | records.Seal, until_ms: int) -> bool:
-    """Return whether a period is not final at `until_ms`, so that it is not closed by then."""
+    """Return whether a period is not final at `until_ms`, and so is not closed at that time."""
     return record.now_ms > until_ms and record.final_ms > until_ms
 
 

@@ -71,7 +71,8 @@ def take(
     def sections() -> Iterator[Section]:
         while True:
             with still():
-                # The head of a snapshot does not say which boards have recorded what.
+                # Boards record the hidings on all boards first, since a snapshot does not store
+                # which of them have done so.
                 fold.take_up_share(SHARE)
                 piece = [] if fold.has_untaken else copy.step(described)
                 if piece is None:

@@ -99,9 +99,9 @@ class PeriodClosing(BoardWrites):
         recorded: Mapping[str, int],
         trimmed: Mapping[str, int],
     ) -> None:
-        """Write the records of the sealed periods of a copied board, by window and instance.
-        `recorded` are the instances up to which nothing has to be closed any more, and `trimmed`
-        the newest ones that have left the archive, by window. A second call has no effect."""
+        """Write the records of the sealed periods of a copied board, by window and instance. By
+        window, `recorded` has the instance up to which all periods are closed, and `trimmed` the
+        newest instance that has left the archive. A second call has no effect."""
         names = sorted(sealed)
         for first in range(0, max(1, len(names)), _RESTORED):
             records = [

@@ -52,7 +52,7 @@ replica, or of another cluster node, may differ from the clock that processes fo
 
 def lifetimes(rules: Rules, *, sealed: bool = False) -> dict[str, int]:
     """Return the number of milliseconds from the start of a period to its expiry, by calendar
-    window. Periods of windows that close them expire only when they are sealed, so these windows
+    window. In windows that close periods, a period expires only when it is sealed. So these windows
     are left out unless `sealed` is true."""
     windows = [
         window for window in rules.windows.values() if sealed or window.name not in rules.closing
@@ -63,8 +63,8 @@ def lifetimes(rules: Rules, *, sealed: bool = False) -> dict[str, int]:
 
 def gone_seconds(rules: Rules, *, unsealed: bool) -> int | None:
     """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
-    not expire. The changes are kept after the board was removed. `unsealed` is whether the board
-    may have periods that are not sealed; until they are, its keys stay."""
+    not expire. The changes are kept after the board was removed. With `unsealed` the board may have
+    periods that are not sealed, so its keys do not expire yet."""
     if rules.gone_ms == MAX_MS or unsealed:
         return None
     return -(-(rules.gone_ms + max(EXPIRY_MARGIN_MS, rules.changes_ms)) // 1_000)

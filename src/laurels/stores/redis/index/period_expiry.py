@@ -90,7 +90,7 @@ class PeriodExpiry(ShardCalls):
             "now": now_ms,
             "lives": {window: lives[window]},
             "sealed": True,
-            # It may be sealed long after its end, and other processes may still read it.
+            # The period may be sealed long after its end, and other processes may still read it.
             "least": (now_ms + EXPIRY_MARGIN_MS) // 1_000,
         }
         await self._expire(board, [RankingKey(board.number, window, instance, ALL)], arguments)
@@ -113,7 +113,7 @@ class PeriodExpiry(ShardCalls):
         longer |= {name: MAX_DURATION_MS for name in closes if name in before}
         if not longer:
             return
-        # Keys without an expiry are of periods that have to be sealed first.
+        # Keys without an expiry belong to periods that have to be sealed first.
         arguments = {"lives": longer, "now": now_ms, "sealed": True, "dated": True}
         keys = [key for key in await self.keys(board) if key.window in longer]
         await self._expire(board, keys, arguments)
