@@ -61,7 +61,8 @@ def test_boards_are_copied_and_compared(shell: Shell) -> None:
     first, second = ran.out.splitlines()
     assert first == (
         "gems: copied 20,000 rows; equal: 3 rankings with 15,000 entries, 1 tallies, "
-        "5,000 event ids, data of 0 members, 0 positions"
+        "5,000 event ids, data of 0 members, 0 positions, "
+        "0 sealed periods, 0 payouts"
     )
     assert second.startswith("gifts: copied")
     with laurels.open("other", create=False) as lb:
@@ -96,7 +97,7 @@ def test_the_position_of_a_forgotten_sink_is_not_copied(shell: Shell, server: Se
         lb.submit_many("jewels", [], position=("sink:shop", ""))
     ran = shell("copy", "boards", server.url)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.rstrip().endswith("0 positions")
+    assert ran.out.rstrip().endswith("0 positions, 0 sealed periods, 0 payouts")
 
 
 def test_a_taken_name_does_not_stop_the_copy_of_other_boards(shell: Shell) -> None:

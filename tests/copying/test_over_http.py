@@ -103,7 +103,8 @@ def test_boards_move_through_a_service_and_an_event_counts_once(
         assert (ran.code, ran.err) == (0, "")
         assert ran.out == (
             "gems: copied 20,000 rows; equal: 3 rankings with 15,000 entries, 1 tallies, "
-            "5,000 event ids, data of 0 members, 0 positions\n"
+            "5,000 event ids, data of 0 members, 0 positions, "
+            "0 sealed periods, 0 payouts\n"
         )
         with laurels.open(served.url) as lb:
             assert lb.submit("gems", "m7", 7, id="e7").status == "duplicate"

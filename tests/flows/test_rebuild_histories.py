@@ -141,7 +141,7 @@ def test_the_command_copies_a_ledger_and_compares(
     assert main(["copy", url, folder]) == 0
     assert capsys.readouterr().out == (
         "b: copied 4 rows; equal: 2 rankings with 4 entries, 0 tallies, 0 event ids, "
-        "data of 1 members, 1 positions\n"
+        "data of 1 members, 1 positions, 0 sealed periods, 0 payouts\n"
         "  not compared: not in the ledger: event ids, the entries of rolling:7d/1d\n"
     )
     with laurels.open(folder) as lb:
