@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import laurels
-from laurels.stores.local import committing, reading, sealing_thread, store
+from laurels.stores.local import committing, queries, reading, sealing_thread, store
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
@@ -39,6 +39,7 @@ def shares(rng: Random) -> Iterator[None]:
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patch.object(store, "MIN_SHARE", after_write),
+        patch.object(queries, "SHARE", at_once),
         patch.object(reading, "SHARE", at_once),
         patch.object(committing, "SHARE", at_once),
         patch.object(sealing_thread.SealingThread, "start"),

@@ -75,9 +75,9 @@ def test_a_read_during_a_commit_shows_the_time_of_that_commit() -> None:
 def test_a_large_pass_is_done_in_shares_by_readers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("laurels.stores.local.reading.SHARE", 100)
+    monkeypatch.setattr("laurels.stores.local.queries.SHARE", 100)
     monkeypatch.setattr("laurels.stores.local.committing.SHARE", 100)
-    monkeypatch.setattr("laurels.stores.local.reading.MAX_MEMBERS", 300)
+    monkeypatch.setattr("laurels.stores.local.queries.MAX_MEMBERS", 300)
     monkeypatch.setattr("laurels.stores.local.store.MIN_SHARE", -(10**6))
     clock = laurels.ManualClock(NOON)
     lb = store(MemoryLog(), clock)

@@ -1,9 +1,8 @@
-"""The reads of the local store: queries, changes and statistics, from the index and under its
-lock."""
+"""The reads of the local store besides queries: definitions, positions, changes, statistics and
+due work."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -11,22 +10,13 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from laurels.core.board_queries import listed_after
-from laurels.core.board_state import BoardState, time_token, unknown_board
+from laurels.core.board_state import BoardState, time_token
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.changes.cursor import NOW, decode_latest, ensure_not_ended
 from laurels.core.changes.deleted import Deletion
-from laurels.core.closing import ensure_sealed, is_archived
-from laurels.core.fold import Fold
 from laurels.core.hiding import HiddenMember
-from laurels.core.index import Index
 from laurels.core.payouts import Payout, payout_of
-from laurels.core.query import Query
-from laurels.core.query_context import QueryContext
-from laurels.core.ranking_key import RankingKey
-from laurels.core.read_plan import ReadPlan
-from laurels.core.reads import cached_view
-from laurels.core.requests import ReadRequest, ReadResult, find, find_in
 from laurels.core.stats import (
     BoardStats,
     Stats,
@@ -35,19 +25,14 @@ from laurels.core.stats import (
     figures_of,
     store_stats,
 )
-from laurels.errors import ArchiveDamaged, NotReady, UnknownBoard
+from laurels.errors import NotReady
 from laurels.errors.payouts import UnknownPayout
 from laurels.model.board import Board
-from laurels.model.validation import quoted, safe_repr
-from laurels.stores.intake.commands import (
-    ON_LOOP,
-)
+from laurels.model.validation import safe_repr
 from laurels.stores.intake.shares import MAX_MEMBERS, SHARE
 from laurels.timeline.instants import MAX_MS
 
-from .archive.reads import ArchivedIndex
-from .archive.segment import ArchivedPeriod, PeriodKey
-from .state import LocalState
+from .queries import LocalQueries
 
 BOARDS_SHOWN = 1_000
 """The maximum number of boards with metrics of their own. The name of a board is a label value of
@@ -56,8 +41,8 @@ its metrics, and more label values would overload a metrics collector."""
 T = TypeVar("T")
 
 
-class LocalReads(LocalState):
-    """The part of the store of one process that reads."""
+class LocalReads(LocalQueries):
+    """The part of the store of one process that reads, besides queries."""
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source; None if there is none."""
@@ -102,164 +87,6 @@ class LocalReads(LocalState):
             return [
                 boards[name].board for name in sorted(boards) if not self._is_gone(boards[name])
             ]
-
-    def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board, made from a single state of it.
-
-        If a step has begun and much of its pass is left, the pass is completed first, in shares, so
-        that other callers are not blocked. Raises NotReady if more than MAX_MEMBERS members are
-        left; the next call continues the pass.
-        """
-        for _ in range(0, MAX_MEMBERS + SHARE, SHARE):
-            with suppress(NotReady):
-                return self._ask_once(board, query)
-        return self._ask_once(board, query)
-
-    def try_ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query. Raises NotReady if much of a pass has to be done before it
-        can be answered, or if the archive or another file has to be read."""
-        if query.reads_files:
-            raise NotReady(f"a file of the board {quoted(board)} has to be read")
-        with self.reading():
-            plan, archived = self._planned(board, query)
-            if archived:
-                raise NotReady(f"the archive of the board {quoted(board)} has to be read")
-            return plan.run_local(self._fold.index, self._fold.offset)
-
-    def _ask_once(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query, or raise NotReady if much of a pass has to be done before
-        it. The archive is opened and read without the lock, since a disk may hang, and archived
-        standings do not change. It has no entries that were left out of the ranking when the period
-        was closed. If nothing has to be read for the answer to a query about past periods, it is
-        computed without the lock, too."""
-        with self.reading():
-            plan, archived = self._planned(board, query)
-            index, offset = self._fold.index, self._fold.offset
-            if not archived and (plan.requests or not query.is_past):
-                return plan.run_local(index, offset)
-            in_memory = {
-                request: find(index, request)
-                for request in plan.requests
-                if _period_of(request) not in archived
-            }
-            rules = self._fold.named(board).rules if archived else None
-        if rules is None:
-            return plan.run(_nothing, offset)
-        periods = self._opened_periods(board, query, archived)
-        reader = ArchivedIndex(rules, periods, self._data)
-
-        def read(request: ReadRequest) -> ReadResult:
-            result = in_memory.get(request)
-            if result is not None:
-                return result
-            if request.sealed is not None:
-                pieces = periods[_period_of(request)].part(request.sealed)
-                return ReadResult(0, [], [], None, None, sealed=pieces)
-            return find_in(reader, replace(request, zeros=None, hidden=None))
-
-        return plan.run(read, offset)
-
-    def _planned(
-        self, board: str, query: Query[T]
-    ) -> tuple[ReadPlan[T], dict[tuple[str, int], PeriodKey]]:
-        """Return the plan of a query, and the keys of the periods that it reads from the archive,
-        by window and instance. Must be called under the lock."""
-        try:
-            state = self._advanced(board)
-        except UnknownBoard:
-            if not query.outlives_board:
-                raise
-            payouts, now_ms = self.payouts, self._now()
-
-            def answer(*_: object) -> T:
-                found = query.without_board(payouts, board, now_ms)
-                if found is None:
-                    raise unknown_board(board)
-                return found
-
-            return ReadPlan((), answer), {}
-        positions = {} if self._event_time else state.positions
-        now_ms = self._fold.time_of(state)
-        plan = query.plan(QueryContext(state, now_ms, positions, self.payouts))
-        if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
-            raise _not_ready(board)
-        if not state.closing:
-            return plan, {}
-        return plan, _archived(state, plan.requests, now_ms)
-
-    def _opened_periods(
-        self, board: str, query: Query[T], archived: Mapping[tuple[str, int], PeriodKey]
-    ) -> dict[tuple[str, int], ArchivedPeriod]:
-        """Return the periods that a query reads from the archive. Raises NotReady if the query does
-        not read the same ones any more, since a period may have left the archive meanwhile."""
-        try:
-            return {period: self._opened(key) for period, key in archived.items()}
-        except ArchiveDamaged:
-            with self.reading():
-                if self._planned(board, query)[1] != archived:
-                    raise NotReady(
-                        f"the archive of the board {quoted(board)} has changed"
-                    ) from None
-            raise
-
-    def _opened(self, key: PeriodKey) -> ArchivedPeriod:
-        """Return a sealed period from the archive."""
-        if (period := self.archive.open(key)) is None:
-            raise ArchiveDamaged(
-                f"the archive has no standings of the window {quoted(key.window)} from "
-                f"{key.instance}, revision {key.revision}, of the board with the uid {key.uid}"
-            )
-        return period
-
-    def _data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of members of a board."""
-        with self.reading():
-            return self._fold.index.data(board, members)
-
-    async def ask_async(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query. A short query is answered on the loop if nothing blocks it,
-        any other query in a thread. Queries about past periods have threads of their own, since
-        they may read the archive. Otherwise many such queries would leave no processor time for
-        other calls or, if the disk hangs, no threads."""
-        threads = self._past_threads if query.is_past else None
-        if query.size > ON_LOOP:
-            return await _in_thread(threads, partial(self.ask, board, query))
-        return await self._read_async(
-            lambda may_wait: (self.ask if may_wait else self.try_ask)(board, query), threads
-        )
-
-    async def read_async(self, read: Callable[[bool], T]) -> T:
-        """Return the result of a short read. `read(False)` runs on the loop. If another thread,
-        such as a commit, holds the lock, or if `read(False)` raises NotReady since much due work
-        comes before the read, `read(True)` runs in a thread instead."""
-        return await self._read_async(read, None)
-
-    async def _read_async(self, read: Callable[[bool], T], threads: ThreadPoolExecutor | None) -> T:
-        """Return the result of a short read; see `read_async`."""
-        lock = self.try_lock()
-        if lock is not None:
-            try:
-                return read(False)
-            except NotReady:
-                pass  # the read is then done in a thread
-            finally:
-                lock.release()
-        return await _in_thread(threads, partial(read, True))
-
-    def cached_view(
-        self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
-    ) -> T | None:
-        """Return the result of `read` on the ranking of all events in a window's running period.
-        Return None if no view of that ranking is cached or work is due; the caller then has to use
-        `ask`."""
-        self.ensure_usable()
-        with self._lock:
-            fold = self._fold
-            state = fold.boards.get(board)
-            if state is None or (now_ms := self._time_of(state)) >= state.due_ms:
-                return None
-            view = cached_view(state, window, now_ms)
-            return None if view is None else read(fold.index, view.key)
 
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
@@ -357,17 +184,6 @@ class LocalReads(LocalState):
             if state is not None
         }
 
-    def _are_scopes_advanced(self, state: BoardState, requests: Iterable[ReadRequest]) -> bool:
-        """Advance the scopes that `requests` read, by one share of work. Return whether all of them
-        are up to date."""
-        return self._fold.advance_scopes(
-            state, {request.key.scope for request in requests}, SHARE
-        ) and all(
-            self._fold.advance_listed(state, request.scopes, SHARE)
-            for request in requests
-            if request.scopes is not None
-        )
-
     def payout(self, id: str) -> Payout:
         """Return a payout as of now. Raises UnknownPayout."""
         with self.reading():
@@ -400,27 +216,6 @@ class LocalReads(LocalState):
             self._advance_clock()
             kept = self._snapshot_scheduler.recovery_start(self._log.first, self._log.doubt)
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
-
-    def _advanced(self, board: str) -> BoardState:
-        """Advance a board to its current time, and return it. Raises NotReady if that takes more
-        than a share of work."""
-        self._advance_clock()
-        state = self._fold.named(board)
-        # a board past its `retain` is refused only after its last periods are sealed
-        if state.rules.gone_ms < MAX_MS and self._is_gone(state):
-            raise unknown_board(board)
-        if not self._fold.advance(state, SHARE):
-            raise _not_ready(board)
-        self._fold.take_up(state)
-        if state.final_ms < MAX_MS:  # periods that are due and empty count as closed from here on
-            self._fold.closings.due(state, self._fold.time_of(state))
-        return state
-
-    def advanced_fold(self) -> Fold:
-        """Advance the fold's clock to now, and return the fold. Must be called under the lock of
-        `reading`."""
-        self._advance_clock()
-        return self._fold
 
     def work(self, limit: int) -> tuple[int, int]:
         """Do the due work for about `limit` members. Return the number of members left, and the
@@ -481,44 +276,3 @@ class LocalReads(LocalState):
         """Return the time of the newest snapshot, in seconds since 1970; None if there is no
         snapshot."""
         return self._snapshot_scheduler.newest_time()
-
-
-def _period_of(request: ReadRequest) -> tuple[str, int]:
-    return request.key.window, request.key.instance
-
-
-def _archived(
-    state: BoardState, requests: Iterable[ReadRequest], now_ms: int
-) -> dict[tuple[str, int], PeriodKey]:
-    """Return the keys of the periods that requests read from the archive, by window and instance.
-    Raises NotSealed, UnknownRevision."""
-    archived = {}
-    for request in requests:
-        window, instance = period = _period_of(request)
-        known = None if request.tally else state.rules.windows.get(window)
-        if known is None or period in archived:
-            continue
-        if request.revision is not None:
-            ensure_sealed(state, known, instance, request.revision)
-            archived[period] = PeriodKey(state.uid, window, instance, request.revision)
-        elif is_archived(state, known, instance, now_ms):
-            revision = state.closing[window].sealed[instance].revision
-            archived[period] = PeriodKey(state.uid, window, instance, revision)
-    return archived
-
-
-def _not_ready(board: str) -> NotReady:
-    return NotReady(f"the step that has begun on the board {quoted(board)} is still being prepared")
-
-
-async def _in_thread(threads: ThreadPoolExecutor | None, read: Callable[[], T]) -> T:
-    """Return the result of a read that runs in one of these threads; None stands for those of the
-    event loop."""
-    if threads is None:
-        return await asyncio.to_thread(read)
-    return await asyncio.get_running_loop().run_in_executor(threads, read)
-
-
-def _nothing(request: ReadRequest) -> ReadResult:
-    """Takes the place of a function that reads, for a plan without requests."""
-    raise AssertionError(f"a plan without requests has the request {request}")
