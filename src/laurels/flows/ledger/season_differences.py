@@ -6,6 +6,7 @@ left there, since they may be the last copy.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -130,7 +131,7 @@ class SeasonReconciler:
 InRows = Callable[[Callable[[Any], Any]], Awaitable[Any]]
 
 
-class _Kind:
+class _Kind(ABC):
     """One kind of the compared items. An item has a name."""
 
     kind = ""
@@ -144,25 +145,25 @@ class _Kind:
         self._board = board
         self._uid = uid
 
+    @abstractmethod
     async def of_store(self, names: Sequence[str] | None) -> Mapping[str, Any]:
         """Return the store's items with these names, or all of its items."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_ledger(self, connection: Any) -> Mapping[str, Any]:
         """Return the ledger's items."""
-        raise NotImplementedError
 
+    @abstractmethod
     def changed(self, names: Sequence[str], changes: Sequence[Change]) -> set[str]:
         """Return the names of items that the changes may concern."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self, side: Any) -> str:
         """Return a short text about an item of a side."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def mend(self, names: Sequence[str], run: InRows) -> None:
         """Write the store's items to the ledger."""
-        raise NotImplementedError
 
     def _select(self, connection: Any, statement: str, *row: Any) -> list[Row]:
         return list(self._dialect.execute(connection, statement, row).fetchall())

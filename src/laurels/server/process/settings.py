@@ -231,7 +231,7 @@ def settings_of(
 
     Raises InvalidSettings, which says where a wrong value comes from.
     """
-    _ensure_known(environment)
+    _ensure_no_misspelt(environment)
     merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
     merged |= _of_environment(environment)
     merged |= {name: value for name, value in arguments.items() if value is not None}
@@ -267,7 +267,7 @@ def _of_file(file: Path) -> Mapping[str, Any]:
     return values
 
 
-def _ensure_known(environment: Mapping[str, str]) -> None:
+def _ensure_no_misspelt(environment: Mapping[str, str]) -> None:
     """Raise InvalidSettings for a variable with the prefix LAURELS_ that is not known. It is
     probably a misspelt setting."""
     for name in REMOVED:

@@ -122,7 +122,7 @@ class PayoutLists:
         answers has any."""
         count, cursors = page_limit(limit), _cursors(after)
         names = await self._places.ledgers()
-        _ensure_known(cursors, names)
+        _ensure_in_ledgers(cursors, names)
         scans: dict[str, DueScan] = {}
         failure: LedgerUnavailable | None = None
         for name in names:
@@ -157,7 +157,7 @@ class PayoutLists:
         """Return how many payouts wait; see `DuePayouts.waiting`."""
         cursors = _cursors(after)
         names = await self._places.ledgers()
-        _ensure_known(cursors, names)
+        _ensure_in_ledgers(cursors, names)
         counts: dict[str, tuple[int, int]] = {}
         for name in names:
             cursor = cursors.get(name)
@@ -257,7 +257,7 @@ def _joined(cursors: Mapping[str, DueCursor]) -> str | None:
     return ",".join([f"{name}:{cursors[name].encode()}" for name in sorted(cursors)]) or None
 
 
-def _ensure_known(cursors: Mapping[str, DueCursor], names: Sequence[str]) -> None:
+def _ensure_in_ledgers(cursors: Mapping[str, DueCursor], names: Sequence[str]) -> None:
     """Raise PayoutsDiverged if a cursor has a place in a ledger in which the store has no
     payouts."""
     for name in cursors:

@@ -158,15 +158,15 @@ class Mover:
             began = self._clock()
             try:
                 copy = self._copy_in_rounds(board, tracked, source, target, most_seconds)
-                with self._held(board, most_seconds) as held:
-                    origin = self._complete(board, tracked, source, target, copy, held)
+                with self._writes_on_hold(board, most_seconds) as timer:
+                    origin = self._complete(board, tracked, source, target, copy, timer)
                     self._switch(board, replace(route, uid=origin.uid), source, target, to)
             except BoardChanging:
                 ensure_steps_are_longer(source.copies.origin(board), self._clock() - began)
                 # The tracking does not end in between, so no other process can begin a move.
                 tracked = source.copies.track(board, route.owner)
             else:
-                return MovedBoard(board, to + 1, copy.rows, round(1_000 * held.seconds, 1))
+                return MovedBoard(board, to + 1, copy.rows, round(1_000 * timer.seconds, 1))
         raise BoardMoving(f"the board {quoted(board)} was changed each time that it was copied")
 
     def _copy_in_rounds(
@@ -238,19 +238,19 @@ class Mover:
         raise Closed("the store is closed")
 
     @contextmanager
-    def _held(self, board: str, most_seconds: float) -> Iterator[HoldTimer]:
+    def _writes_on_hold(self, board: str, most_seconds: float) -> Iterator[HoldTimer]:
         """Hold the writes of a board. Raises BoardMoving if writes that have begun do not end."""
-        held = HoldTimer(self._clock, most_seconds)
+        timer = HoldTimer(self._clock, most_seconds)
         drained = self._gate.hold(board)
         try:
             try:
                 drained.result(_WORKING_SECONDS)
             except TimeoutError:
                 raise BoardMoving("the writes in progress took too long") from None
-            yield held
+            yield timer
         finally:
             self._gate.release(board)
-            held.end()
+            timer.end()
 
     def _give_up(self, board: str, route: BoardRoute) -> None:
         """Remove what a failed move has left, and let the old store accept writes again. If that
