@@ -40,7 +40,7 @@ from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
 from laurels.sql.final_periods import FinalPeriod
 from laurels.sql.final_reading import CHUNK, FinalReader
-from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.sql.final_writing import PeriodWriter
 from laurels.sql.payout_writing import PayoutWriter
 from laurels.stores.intake.confirming import ensure_short_text
 from laurels.stores.intake.tags import new_tag
@@ -119,7 +119,7 @@ class ServerCorrections:
         place = state.uid, chosen.window, chosen.instance
 
         def read(connection: Any) -> FinalPeriod | None:
-            return FinalReader(ledger.dialect, ledger.prefix, connection).period(*place)
+            return ledger.reader(connection).period(*place)
 
         found = await ledger.read(read)
         if found is None:
@@ -227,7 +227,7 @@ class _RevisionWrite:
     def begin(self, connection: Any) -> None:
         """Begin to write the revision. Raises MemberNotRanked if the member is in none of the
         rankings to be corrected."""
-        writer, reader = self._locked(connection), self._reader(connection)
+        writer, reader = self._ledger.locked_writer(connection), self._ledger.reader(connection)
         chosen, uid = self._chosen, self._state.uid
         revision = chosen.sealed.revision
         self._before = reader.period(uid, chosen.window, chosen.instance, revision)
@@ -253,7 +253,7 @@ class _RevisionWrite:
         """Copy the next entries. Return whether all are copied."""
         writer = self._bound(connection)
         writer.hold()
-        reader, room = self._reader(connection), sealing.ROWS
+        reader, room = self._ledger.reader(connection), sealing.ROWS
         pieces: list[SealedRanking | SealedRows] = []
         while room > 0 and self._left:
             room -= self._copy_some(reader, pieces, min(room, CHUNK))
@@ -272,7 +272,7 @@ class _RevisionWrite:
         makes_payouts: bool,
     ) -> None:
         """Make the revision valid, correct the payouts, and write the note for the index server."""
-        self._locked(connection)
+        self._ledger.locked_writer(connection)
         changed = payouts(connection)
         changed.lock()
         writer, seal = self._bound(connection), self.seal()
@@ -283,7 +283,12 @@ class _RevisionWrite:
         prizes = prizes_of(seal.prizes) if seal.prizes and makes_payouts else None
         source = self._source
         standings = ledger_standings(
-            self._reader(connection), place, source.board, source.rules(), prizes, seal.sealed_ms
+            self._ledger.reader(connection),
+            place,
+            source.board,
+            source.rules(),
+            prizes,
+            seal.sealed_ms,
         )
         changed.correct(standings, now_ms)
         record = records.Disqualify(
@@ -348,19 +353,9 @@ class _RevisionWrite:
             )
         return self._before
 
-    def _reader(self, connection: Any) -> FinalReader:
-        return FinalReader(self._ledger.dialect, self._ledger.prefix, connection)
-
-    def _locked(self, connection: Any) -> FinalWriter:
-        """Return a writer in a transaction in which no other process begins or completes a
-        period."""
-        writer = FinalWriter(self._ledger.dialect, self._ledger.prefix, connection)
-        writer.lock()
-        return writer
-
     def _bound(self, connection: Any) -> PeriodWriter:
         assert self._writer is not None, "a revision is begun before it is written"
-        self._writer.use(FinalWriter(self._ledger.dialect, self._ledger.prefix, connection))
+        self._writer.use(self._ledger.writer(connection))
         return self._writer
 
 

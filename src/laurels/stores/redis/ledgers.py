@@ -22,6 +22,8 @@ from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
 from laurels.model.validation import quoted
 from laurels.sql.databases import dialect_of
 from laurels.sql.dialects import ANSWER_SECONDS, Dialect
+from laurels.sql.final_reading import FinalReader
+from laurels.sql.final_writing import FinalWriter
 from laurels.sql.making import make_tables
 
 READERS = 4
@@ -156,6 +158,21 @@ class Ledger:
         self._computations = _Threads(f"{thread}-verify", 1, ANSWER_SECONDS)
         self._reported: str | None = None
         self._has_tables = False
+
+    def reader(self, connection: Any) -> FinalReader:
+        """Return a reader of the final periods, over a connection."""
+        return FinalReader(self.dialect, self.prefix, connection)
+
+    def writer(self, connection: Any) -> FinalWriter:
+        """Return a writer of final periods, over a connection."""
+        return FinalWriter(self.dialect, self.prefix, connection)
+
+    def locked_writer(self, connection: Any) -> FinalWriter:
+        """Return a writer in a transaction in which no other process begins or completes a
+        period."""
+        writer = self.writer(connection)
+        writer.lock()
+        return writer
 
     async def read(self, work: Callable[[Any], T]) -> T:
         """Return the result of a function that reads over a connection."""

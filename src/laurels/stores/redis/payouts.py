@@ -28,7 +28,6 @@ from laurels.errors.payouts import PayoutsOpen
 from laurels.model.board import Board
 from laurels.model.validation import is_unicode, quoted
 from laurels.sql.final_periods import FinalPeriod
-from laurels.sql.final_reading import FinalReader
 from laurels.sql.payout_book import LedgerPayouts, PayoutNote
 from laurels.sql.payout_writing import PayoutWriter
 from laurels.stores.intake.confirming import confirm_record, ensure_short_text, unknown_payout
@@ -259,7 +258,7 @@ class ServerPayouts:
         assert revision is not None
 
         def read(connection: Any) -> FinalPeriod | None:
-            reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+            reader = ledger.reader(connection)
             return reader.period(state.uid, window, instance, revision)
 
         period, done = await ledger.read(read), False

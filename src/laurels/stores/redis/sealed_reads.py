@@ -64,7 +64,7 @@ async def read_sealed(
     plain = [replace(request, zeros=None, hidden=None) for request in requests]
 
     def read(connection: Any) -> list[ReadResult]:
-        reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+        reader = ledger.reader(connection)
         index = SealedIndex(reader, state.uid, state.rules, revisions)
         return [_answer(reader, index, request) for request in plain]
 
@@ -118,7 +118,7 @@ async def verify_sealed(
     ledger = ledgers.named(state.board.ledger)
 
     def compute(connection: Any) -> bytes:
-        reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+        reader = ledger.reader(connection)
         stored = reader.period(state.uid, chosen.name, instance, sealed.revision)
         if stored is None:
             raise ArchiveDamaged(

@@ -32,8 +32,7 @@ from laurels.errors.ledger import FinalOvertaken
 from laurels.model.board import Board
 from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
-from laurels.sql.final_reading import FinalReader
-from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.sql.final_writing import PeriodWriter
 from laurels.sql.payout_writing import PayoutWriter
 from laurels.stores.intake.tags import new_tag
 from laurels.stores.redis.connection.deadline import ends_in
@@ -294,9 +293,9 @@ class _LedgerWrite:
 
     def begin(self, connection: Any) -> SealedPeriod | None:
         """Begin to write the period. If the ledger has it already, return its seal instead."""
-        writer = self._locked(connection)
+        writer = self._ledger.locked_writer(connection)
         revision = self._revision
-        reader = FinalReader(self._ledger.dialect, self._ledger.prefix, connection)
+        reader = self._ledger.reader(connection)
         found = reader.period(revision.uid, revision.window, revision.instance)
         if found is not None:
             return found.revision.seal
@@ -314,7 +313,7 @@ class _LedgerWrite:
         """Return the transaction that writes the next pieces."""
 
         def add(connection: Any) -> None:
-            self._locked(connection)
+            self._ledger.locked_writer(connection)
             writer = self._bound(connection)
             writer.hold()
             writer.add(pieces)
@@ -328,7 +327,7 @@ class _LedgerWrite:
         with its payouts."""
 
         def complete(connection: Any) -> None:
-            self._locked(connection)
+            self._ledger.locked_writer(connection)
             payouts = None if self.payouts is None else self.payouts(connection)
             if payouts is not None:
                 payouts.lock()
@@ -346,7 +345,7 @@ class _LedgerWrite:
         revision, period = self._revision, self._period
         prizes = prizes_of(seal.prizes) if seal.prizes else None
         return ledger_standings(
-            FinalReader(self._ledger.dialect, self._ledger.prefix, connection),
+            self._ledger.reader(connection),
             SealedPlace(revision.uid, period.window, period.instance, revision.revision),
             period.board.name,
             period.rules,
@@ -354,16 +353,9 @@ class _LedgerWrite:
             seal.sealed_ms,
         )
 
-    def _locked(self, connection: Any) -> FinalWriter:
-        """Return a writer in a transaction in which no other process begins or completes a
-        period."""
-        writer = FinalWriter(self._ledger.dialect, self._ledger.prefix, connection)
-        writer.lock()
-        return writer
-
     def _bound(self, connection: Any) -> PeriodWriter:
         assert self._writer is not None, "a period is begun before it is written"
-        self._writer.use(FinalWriter(self._ledger.dialect, self._ledger.prefix, connection))
+        self._writer.use(self._ledger.writer(connection))
         return self._writer
 
 
@@ -371,9 +363,8 @@ def _removing(ledger: Ledger, uid: str, window: str, newest: int) -> Callable[[A
     """Return the transaction that removes the periods up to an instance from a ledger."""
 
     def remove(connection: Any) -> None:
-        writer = FinalWriter(ledger.dialect, ledger.prefix, connection)
-        writer.lock()
-        reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+        writer = ledger.locked_writer(connection)
+        reader = ledger.reader(connection)
         for period in reader.periods(uid, window):
             if period.revision.instance <= newest:
                 writer.remove(uid, window, period.revision.instance)

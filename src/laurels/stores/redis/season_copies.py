@@ -24,8 +24,7 @@ from laurels.errors.copies import CopyLost, CopyRefused, InvalidCopy
 from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.sql.final_reading import FinalReader
-from laurels.sql.final_writing import FinalWriter, PeriodWriter
+from laurels.sql.final_writing import PeriodWriter
 
 from .ledgers import Ledger, Ledgers
 
@@ -50,7 +49,7 @@ class SeasonCopies:
             return
         ledger = self._ledger(origin)
         with ledger.connected() as connection:
-            reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+            reader = ledger.reader(connection)
             for place in places:
                 if (period := reader.period(origin.uid, *place)) is None:
                     raise ArchiveDamaged(
@@ -75,7 +74,7 @@ class SeasonCopies:
             return
         ledger = self._ledger(origin)
         with ledger.connected() as connection:
-            reader = FinalReader(ledger.dialect, ledger.prefix, connection)
+            reader = ledger.reader(connection)
             stored = {
                 (each.revision.window, each.revision.instance, each.revision.revision): each
                 for each in reader.periods(origin.uid)
@@ -142,8 +141,8 @@ class _Received:
         self._place, self._next, self._digest = place, 0, DigestOfPieces()
         self._revision = revision.described_by(newest)
         with self._ledger.connected() as connection:
-            writer = self._locked(connection)
-            reader = FinalReader(self._ledger.dialect, self._ledger.prefix, connection)
+            writer = self._ledger.locked_writer(connection)
+            reader = self._ledger.reader(connection)
             stored = reader.period(revision.uid, *place)
             if stored is not None and stored.revision.seal.digest == revision.seal.digest:
                 self._writer = None
@@ -175,16 +174,9 @@ class _Received:
                 f"{share.revision}, do not have the digest that they were sealed with"
             )
         with self._ledger.connected() as connection:
-            self._locked(connection)
+            self._ledger.locked_writer(connection)
             writer = self._writer.on(connection)
             writer.hold()
             writer.add(pieces)
             if share.is_last:
                 writer.complete()
-
-    def _locked(self, connection: Any) -> FinalWriter:
-        """Return a writer in a transaction in which no other process begins or completes a
-        period."""
-        writer = FinalWriter(self._ledger.dialect, self._ledger.prefix, connection)
-        writer.lock()
-        return writer
