@@ -1,15 +1,21 @@
 """A board with an archive and prizes. Its history has every kind of data that a copy has to keep.
-Also reads all answers of a board about its seasons."""
+Also reads all answers of a board about its seasons, and copies it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from laurels import Board, Leaderboards, ManualClock
 from laurels.core.archive_pieces import SealedPage
+from laurels.flows.copying.copying import CopiedBoard, copy_board
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.internals import copies_of
 
+_STORES = {each.name: each for each in IMPLEMENTATIONS}
 DAY = 86_400_000
 START_MS = 1_795_215_600_000
 PRIZES: dict[str, Any] = {
@@ -45,20 +51,26 @@ ARCHIVED = Board(
 """A board that can be on an index server as well."""
 
 
+def _play_day(lb: Leaderboards, clock: ManualClock, board: Board, random: Random, day: int) -> None:
+    """Submit the events of a day, hide a member on the second one, and seal what is due at the
+    end."""
+    events = [
+        (member, random.randrange(30), None, None, {"room": str(random.randrange(3))})
+        for member in MEMBERS
+    ]
+    lb.submit_many(board.name, events, position=("feed", str(day)))
+    if day == 1:
+        lb.hide(board.name, "m3", "a bot")
+    clock.advance(DAY)
+    lb.seal()
+
+
 def play_archive(lb: Leaderboards, clock: ManualClock, board: Board = ARCHIVED) -> None:
     """Create the board, and submit the events of four days; hide and remove members."""
     random = Random(9)
     lb.create(board)
     for day in range(4):
-        events = [
-            (member, random.randrange(30), None, None, {"room": str(random.randrange(3))})
-            for member in MEMBERS
-        ]
-        lb.submit_many(board.name, events, position=("feed", str(day)))
-        if day == 1:
-            lb.hide(board.name, "m3", "a bot")
-        clock.advance(DAY)
-        lb.seal()
+        _play_day(lb, clock, board, random, day)
         lb.remove(board.name, f"m{day}")
 
 
@@ -68,15 +80,7 @@ def play_seasons(lb: Leaderboards, clock: ManualClock, board: Board = SEASONS) -
     random = Random(7)
     lb.create(board)
     for day in range(6):
-        events = [
-            (member, random.randrange(30), None, None, {"room": str(random.randrange(3))})
-            for member in MEMBERS
-        ]
-        lb.submit_many(board.name, events, position=("feed", str(day)))
-        if day == 1:
-            lb.hide(board.name, "m3", "a bot")
-        clock.advance(DAY)
-        lb.seal()
+        _play_day(lb, clock, board, random, day)
     days = list(lb.archived(board.name, window="day"))
     first = lb.top(board.name, window="day", period=days[-1].period)[0].member
     lb.disqualify(board.name, first, "cheated", window="day", period=days[-1].period)
@@ -147,3 +151,25 @@ def archive(lb: Leaderboards, board: str) -> dict[Any, Any]:
             ]
             answered[key, revision, "salts"] = list(pieces(lb, board, *key, revision))
     return answered
+
+
+@contextmanager
+def opened_pair(
+    names: tuple[str, str], folder: Path, clock: ManualClock
+) -> Iterator[tuple[Deployment, Deployment]]:
+    """Open deployments of the implementations with these names, as the source and the target of
+    copies."""
+    with ExitStack() as stack:
+        sides = (folder / "source", folder / "target")
+        for side in sides:
+            side.mkdir()  # for the ledger beside the boards
+        source, target = (
+            stack.enter_context(Deployment(_STORES[name], side, clock))
+            for name, side in zip(names, sides, strict=True)
+        )
+        yield source, target
+
+
+def copied(source: Leaderboards, target: Leaderboards) -> CopiedBoard:
+    """Copy the board with seasons."""
+    return copy_board(copies_of(source), copies_of(target), "seasons")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from laurels import Leaderboards, ManualClock
+from laurels import ManualClock
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.copies import CopyLost
-from laurels.flows.copying.copying import CopiedBoard, copy_board
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.contract.deployments import Deployment
 from tests.internals import copies_of
 
-from .seasons import ARCHIVED, DAY, START_MS, archive, play_archive
+from .seasons import ARCHIVED, DAY, START_MS, archive, copied, opened_pair, play_archive
 
-STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
     ("folder", "redis"),
     ("redis", "folder"),
@@ -39,18 +36,8 @@ def clock() -> ManualClock:
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[tuple[Deployment, Deployment]]:
-    for side in ("source", "target"):
-        (tmp_path / side).mkdir()  # for the ledger beside the boards
-    with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
-            for name, side in zip(request.param, ("source", "target"), strict=True)
-        )
-        yield source, target
-
-
-def copied(source: Leaderboards, target: Leaderboards) -> CopiedBoard:
-    return copy_board(copies_of(source), copies_of(target), "seasons")
+    with opened_pair(request.param, tmp_path, clock) as sides:
+        yield sides
 
 
 def test_a_copy_has_the_archive_and_goes_on(

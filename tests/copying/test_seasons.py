@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 import laurels
-from laurels import Leaderboards, ManualClock
+from laurels import ManualClock
 from laurels.errors import LaurelsError
 from laurels.errors.copies import CopyLost
-from laurels.flows.copying.copying import CopiedBoard, copy_board
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.contract.deployments import Deployment
 from tests.internals import copies_of
 
-from .seasons import DAY, SEASONS, START_MS, payouts, play_seasons, seasons
+from .seasons import DAY, SEASONS, START_MS, copied, opened_pair, payouts, play_seasons, seasons
 
-STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
     ("folder", "folder"),
     ("memory", "http"),
@@ -42,16 +39,8 @@ def clock() -> ManualClock:
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[tuple[Deployment, Deployment]]:
-    with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
-            for name, side in zip(request.param, ("source", "target"), strict=True)
-        )
-        yield source, target
-
-
-def copied(source: Leaderboards, target: Leaderboards) -> CopiedBoard:
-    return copy_board(copies_of(source), copies_of(target), "seasons")
+    with opened_pair(request.param, tmp_path, clock) as sides:
+        yield sides
 
 
 def test_a_copy_has_the_archive_and_the_payouts(
