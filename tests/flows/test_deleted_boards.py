@@ -379,7 +379,7 @@ def test_changes_of_a_deleted_board_that_are_lost_do_not_stop_the_sink(
 
 
 class Down(Memory):
-    """A target that fails until it is told otherwise, before or after it has stored a page."""
+    """A target whose deliveries fail while `fails` is set: before or after it has stored a page."""
 
     def __init__(self) -> None:
         super().__init__()

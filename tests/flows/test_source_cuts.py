@@ -60,8 +60,9 @@ def assert_counted_once(boards: Path, address: str, proxy: Proxy, cuts: int) -> 
 def test_a_redis_stream_is_counted_once_after_cut_answers(
     redis: Server, boards: Path, length: int, cuts: int
 ) -> None:
-    """The first read requests only a few entries. Their answer has less than 5,000 bytes, so it is
-    forwarded completely if the cut comes later."""
+    """The connection is cut after `length` bytes of each answer. The answer to the first read has
+    only a few entries and less than 5,000 bytes, so a cut after 5,000 bytes or more does not
+    concern it."""
     redis.call("FLUSHALL")
     for event in EVENTS:
         redis.call("XADD", "events", "*", "event", event)

@@ -103,8 +103,8 @@ def test_a_board_that_was_not_switched_stays_in_its_store(
 
 
 def killed_after_the_switch(folder: Path, servers: tuple[Server, Server]) -> dict[str, str]:
-    """Move a board by a service that is killed when the board has just been switched, and then has
-    counted an event in the new store. Return the stores of the service."""
+    """Let a service move a board. The service is killed after it has switched the board and counted
+    one event in the new store, and before the move has ended. Return the stores of the service."""
     with Site(folder, *servers) as one, pytest.MonkeyPatch.context() as patch:
         fill(one.lb)
         patch.setattr(Mover, "_settle_later", lambda *_: None)

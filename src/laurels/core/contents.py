@@ -54,7 +54,7 @@ class UnfinishedCopy(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True, array_like=True):
-    """The state of a board that is not in its pieces.
+    """The part of a board's state that the pieces of a copy do not have.
 
     `now_ms` is the time up to which the board has been advanced, and `running` has the step of each
     rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes

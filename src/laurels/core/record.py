@@ -238,9 +238,9 @@ class Confirm(_Header, frozen=True, array_like=True, tag="confirm"):
 
 
 class EmitPayouts(_Header, frozen=True, array_like=True, tag="emit"):
-    """The entry of payouts that are due in the list of due payouts: those after the place `after`
-    up to `until`, in the order of their due times and numbers. `counts` has how many of them belong
-    to each board that keeps changes. `board` is `EVERYWHERE`."""
+    """Adds payouts to the list of due payouts: those after the place `after`, up to and including
+    `until`, in the order of their due times and numbers. `counts` has, for each board that keeps
+    changes, how many of these payouts belong to it. `board` is `EVERYWHERE`."""
 
     after: tuple[int, int]
     until: tuple[int, int]

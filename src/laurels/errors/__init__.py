@@ -209,7 +209,7 @@ class UnknownScope(NotFound):
 
 
 class NoAllWindow(Conflict):
-    """Setting a total needs the window `all` over all events, and the board has none."""
+    """A total can be set only on a board with a ranking of all events in the window `all`."""
 
     code = "no_all_window"
     advice = "submit the difference instead, or use a board with the window all"

@@ -204,10 +204,10 @@ class Comparison:
 
 
 def _is_above(member: str, other: str, sign: int) -> bool:
-    """Return whether a set has a member above another one with the same score.
+    """Return whether a sorted set lists a member above another member with the same score.
 
-    A set orders equal scores by the bytes of the members. If higher scores are better, the set is
-    read from its end, so this order is reversed.
+    It orders equal scores by the bytes of the members. If higher scores are better, the set is read
+    from its end, so this order is reversed.
     """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()

@@ -105,9 +105,9 @@ class Archive:
     def write_kept(
         self, periods: Iterable[tuple[PeriodKey, Iterable[KeptRanking]]]
     ) -> list[WrittenPeriod]:
-        """Write periods of another archive into one segment, with the salts that they have there;
-        see `write`. Raises ValueError if the number of entries of a ranking is not the announced
-        one."""
+        """Copy periods of another archive into one segment of this archive, and keep their salts;
+        see `write`. Raises ValueError if a ranking has another number of entries than its
+        `KeptRanking` says."""
         written: list[WrittenPeriod] = []
 
         def write(writer: SegmentWriter) -> None:

@@ -1,5 +1,5 @@
-"""Finds archived periods and payouts that the log of a folder does not have, since a kill, a rewind
-or a backup has left them behind."""
+"""Finds archived periods and payouts that are not in the log of their folder. A kill, a rewind of
+the log or a restored backup can leave such data behind."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,9 +9,9 @@ from .segment import PeriodKey
 
 
 def unwanted(periods: Iterable[PeriodKey], boards: Iterable[BoardState]) -> Iterator[PeriodKey]:
-    """Yield the periods of these boards that are not sealed: they have left the archive, or were
-    written to it just before the process died. Periods of other boards are kept, since the archive
-    outlives a board."""
+    """Yield those of the archived periods of these boards that the boards do not record as sealed,
+    so that they can be removed. The process died after it had written them, or before it could
+    remove them. Periods of other boards are not yielded, since the archive outlives a board."""
     states = {state.uid: state for state in boards}
     for key in periods:
         if (state := states.get(key.uid)) is None:
