@@ -122,9 +122,15 @@ class WithServer(OnRedis):
         self._ledger.stop()
         url = self._server_url()
         join = "&" if "?" in url else "?"
-        self._ledger_url = f"{url}{join}prefix=c{zlib.crc32(str(folder).encode()):x}_"
-        self._ledger = patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": self._ledger_url})
+        ledger_url = f"{url}{join}prefix=c{zlib.crc32(str(folder).encode()):x}_"
+        self._ledger = patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": ledger_url})
         self._ledger.start()
+        if self._is_running():  # the tables have to stay when the boards are opened again
+            atexit.register(drop, ledger_url)
+
+    def _is_running(self) -> bool:
+        """Return whether the tests use a server that runs anyway."""
+        return RUNNING[self.database.__name__.lower()] in os.environ
 
     def _server_url(self) -> str:
         kind = self.database
@@ -134,10 +140,6 @@ class WithServer(OnRedis):
         if kind not in WithServer._databases:
             WithServer._databases[kind] = kind()
         return WithServer._databases[kind].url
-
-    def close(self) -> None:
-        super().close()
-        drop(self._ledger_url)
 
 
 class WithPostgres(WithServer):
