@@ -242,16 +242,23 @@ def test_after_every_correction_the_payouts_add_up_to_what_is_won(scaled: Scaled
                 break
 
 
+def play_a_day(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> str:
+    """Create a board with prizes, and seal its first day, which `ann` wins. Return the label of the
+    day."""
+    lb.create(laurels.Board("b", windows=[{"type": "day", "prizes": GOLD}]))
+    lb.submit_many("b", [("ann", 9), ("bob", 8)])
+    period = lb.periods("b")[0].label
+    clock.advance(86_400_000)
+    lb.seal()
+    return period
+
+
 def test_a_payout_that_becomes_due_while_a_correction_is_prepared_is_not_superseded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = laurels.ManualClock(1_795_000_000_000)
     with laurels.open("memory:", clock=clock) as lb:
-        lb.create(laurels.Board("b", windows=[{"type": "day", "prizes": GOLD}]))
-        lb.submit_many("b", [("ann", 9), ("bob", 8)])
-        period = lb.periods("b")[0].label
-        clock.advance(86_400_000)
-        lb.seal()
+        period = play_a_day(lb, clock)
         attempts: list[int] = []
 
         def stage_slowly(*arguments: Any) -> None:
@@ -276,11 +283,7 @@ def test_a_payout_that_is_confirmed_while_a_correction_is_prepared_counts_as_pai
 ) -> None:
     clock = laurels.ManualClock(1_795_000_000_000)
     with laurels.open("memory:", clock=clock) as lb:
-        lb.create(laurels.Board("b", windows=[{"type": "day", "prizes": GOLD}]))
-        lb.submit_many("b", [("ann", 9), ("bob", 8)])
-        period = lb.periods("b")[0].label
-        clock.advance(86_400_000)
-        lb.seal()
+        period = play_a_day(lb, clock)
         confirmed: list[str] = []
 
         def stage_slowly(*arguments: Any) -> None:

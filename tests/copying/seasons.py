@@ -4,18 +4,14 @@ Also reads all answers of a board about its seasons, and copies it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from laurels import Board, Leaderboards, ManualClock
 from laurels.core.archive_pieces import SealedPage
 from laurels.flows.copying.copying import CopiedBoard, copy_board
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
 from tests.internals import copies_of
 
-_STORES = {each.name: each for each in IMPLEMENTATIONS}
 DAY = 86_400_000
 START_MS = 1_795_215_600_000
 PRIZES: dict[str, Any] = {
@@ -151,23 +147,6 @@ def archive(lb: Leaderboards, board: str) -> dict[Any, Any]:
             ]
             answered[key, revision, "salts"] = list(pieces(lb, board, *key, revision))
     return answered
-
-
-@contextmanager
-def opened_pair(
-    names: tuple[str, str], folder: Path, clock: ManualClock
-) -> Iterator[tuple[Deployment, Deployment]]:
-    """Open deployments of the implementations with these names, as the source and the target of
-    copies."""
-    with ExitStack() as stack:
-        sides = (folder / "source", folder / "target")
-        for side in sides:
-            side.mkdir()  # for the ledger beside the boards
-        source, target = (
-            stack.enter_context(Deployment(_STORES[name], side, clock))
-            for name, side in zip(names, sides, strict=True)
-        )
-        yield source, target
 
 
 def copied(source: Leaderboards, target: Leaderboards) -> CopiedBoard:

@@ -14,7 +14,8 @@ from laurels.errors.copies import CopyLost
 from tests.contract.deployments import Deployment
 from tests.internals import copies_of
 
-from .seasons import ARCHIVED, DAY, START_MS, archive, copied, opened_pair, play_archive
+from .pairs import opened_pair
+from .seasons import ARCHIVED, DAY, START_MS, archive, copied, play_archive
 
 PAIRS = [
     ("folder", "redis"),

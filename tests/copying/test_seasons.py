@@ -15,7 +15,8 @@ from laurels.errors.copies import CopyLost
 from tests.contract.deployments import Deployment
 from tests.internals import copies_of
 
-from .seasons import DAY, SEASONS, START_MS, copied, opened_pair, payouts, play_seasons, seasons
+from .pairs import opened_pair
+from .seasons import DAY, SEASONS, START_MS, copied, payouts, play_seasons, seasons
 
 PAIRS = [
     ("folder", "folder"),

@@ -5,7 +5,6 @@ is a duplicate."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
@@ -19,13 +18,13 @@ from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
 from laurels.flows.copying.copying import CopiedBoard, copy_board
 from laurels.stores.board_copies import BoardCopies
 from tests.conftest import Scaled
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.contract.deployments import Deployment
 from tests.counts import some
 from tests.internals import copies_of
 
 from .boards import BOARDS, HALF_DAY_MS, START_MS, answers, events_of, play
+from .pairs import opened_pair
 
-STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
     ("memory", "folder"),
     ("folder", "redis"),
@@ -65,12 +64,8 @@ def clock() -> ManualClock:
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[tuple[Deployment, Deployment]]:
-    with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
-            for name, side in zip(request.param, ("source", "target"), strict=True)
-        )
-        yield source, target
+    with opened_pair(request.param, tmp_path, clock) as sides:
+        yield sides
 
 
 def copied(source: Leaderboards, target: Leaderboards, board: str) -> CopiedBoard:

@@ -19,13 +19,13 @@ from laurels.stores.board_copies import MovableCopies, TrackedBoard
 from laurels.stores.local.index import moving
 from laurels.stores.redis.index import contents, tracking
 from tests.conftest import Scaled
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.contract.deployments import Deployment
 from tests.counts import covering, some
 from tests.internals import movable_copies_of
 
 from .boards import BOARDS, START_MS, answers, events_of, play
+from .pairs import STORES, opened_pair
 
-STORES = {each.name: each for each in IMPLEMENTATIONS}
 PAIRS = [
     ("memory", "redis"),
     ("cluster-shards", "folder"),
@@ -58,12 +58,8 @@ def pair(
     monkeypatch.setattr(contents, "_SCAN", 5)
     monkeypatch.setattr(tracking, "_TAKEN", 7)
     monkeypatch.setattr(tracking, "_CELLS", 60)
-    with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(Deployment(STORES[name], tmp_path / side, clock))
-            for name, side in zip(request.param, ("source", "target"), strict=True)
-        )
-        yield source, target
+    with opened_pair(request.param, tmp_path, clock) as sides:
+        yield sides
 
 
 class Writer:
