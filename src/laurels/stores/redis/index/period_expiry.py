@@ -91,7 +91,7 @@ class PeriodExpiry(ShardCalls):
             "lives": {window: lives[window]},
             "sealed": True,
             # The period may be sealed long after its end, and other processes may still read it.
-            "least": (now_ms + EXPIRY_MARGIN_MS) // 1_000,
+            "earliest": (now_ms + EXPIRY_MARGIN_MS) // 1_000,
         }
         await self._expire(board, [RankingKey(board.number, window, instance, ALL)], arguments)
         await self._expire_scopes(board, {**arguments, "only": [window, instance]})

@@ -7,7 +7,7 @@
 --   advance_head (limit); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
---   members); drop (names); expire (names, lives or nil, sealed, dated, least: see `expire` in shard.lua);
+--   members); drop (names); expire (names, lives or nil, sealed, dated, earliest: see `expire` in shard.lua);
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
 --   both: earlier (more changes to record), elsewhere (blocks that other shards record); record_hidden (id);
 --   hidings; restore_hidings (first, hidings); wake_heads; for others see scopes.lua,

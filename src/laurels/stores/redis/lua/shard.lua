@@ -325,11 +325,11 @@ end
 local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
 -- Returns the time, in seconds, at which the keys of a ranking expire, by `lives` or else by the
--- definition; at least A.least.
+-- definition; at least A.earliest.
 local function expiry_of(window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
   local at = own and math.ceil((instance + own) / 1000)
-  if at and A.least then at = math.max(at, A.least) end
+  if at and A.earliest then at = math.max(at, A.earliest) end
   if gone then return at and math.min(at, gone) or gone end
   return at
 end
