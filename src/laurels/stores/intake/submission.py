@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from operator import attrgetter
 
 import msgspec
 
@@ -94,7 +95,7 @@ class Submission:
         batches = self._in_event_time(now_ms) if self._event_time else self._at_now(now_ms)
         if self._atomic and self._errors:
             raise self._refuse_all(boards.offset)
-        self._batches = [batch for batch in batches if batch.size]
+        self._batches = list(filter(attrgetter("size"), batches))
         if weighings := state.rules.weighings:
             self._batches = [batch.weighed(weighings) for batch in self._batches]
         if state.rules.changes_ms:
