@@ -107,14 +107,14 @@ def open(
     (`rediss://` with TLS, `redis+cluster://` for a cluster). The key for a server is the user in
     its URL, or else the value of `LAURELS_KEY`.
 
-    `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock; by
-    default a folder keeps the clock that last wrote it, and a new folder uses the system's. With
-    `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
-    log after it. With `log_keep=True` the folder keeps its whole log from now on, as an audit
-    trail; with False, snapshots trim it again. By default this setting is unchanged; a new folder
-    trims its log. If the system's clock leaps by more than `max_clock_step` ("1h" by default), the
-    boards follow the leap only after it has lasted for ten minutes, or when `accept_clock` is
-    called.
+    `clock` is "system", a Clock, or "event", with which the current time is the latest `at` of any
+    event, for imports and replays. By default a folder is opened with the kind of clock with which
+    it was last written, and a new folder with "system". With `create=False` a folder without boards
+    is an error. Recovery reads the newest snapshot and the log after it. With `log_keep=True` the
+    folder keeps its whole log from now on, as an audit trail; with False, snapshots trim it again.
+    By default this setting is unchanged; a new folder trims its log. If the system's clock leaps by
+    more than `max_clock_step` ("1h" by default), the boards follow the leap only after it has
+    lasted for ten minutes, or when `accept_clock` is called.
 
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
 

@@ -166,7 +166,7 @@ def test_the_error_lists_every_fault_of_every_board(shell: Shell) -> None:
         ),
         ("boards = 3", "boards: expected a table or an array of boards, got 3"),
         ("[boards]\na = 3", "board a: expected a table of fields, got 3"),
-        ('[boards.a]\nname = "b"', "board a: expected no field name, or 'a' in it, got 'b'"),
+        ('[boards.a]\nname = "b"', "board a: expected no `name`, or `name` 'a', got 'b'"),
         ("[[boards]]\nkeep = 3", "board 1: expected a name, got none"),
         ("boards = [3]", "board 1: expected a table of fields, got 3"),
         (

@@ -80,9 +80,9 @@ class Leaderboards:
     Every method that names a board raises `UnknownBoard` if there is none of that name. Every
     method raises `Closed` after `close`, and `Forked` in a child of the process that opened it.
     `window` is a window's name, by default the board's first; `period` is the label of one of its
-    periods, by default the current one; `revision` is that of a sealed period, from 0 on, by
-    default the newest. A query just after a boundary of a large rolling window may raise
-    `NotReady`; it succeeds when it is repeated.
+    periods, by default the current one; `revision` is the number of a revision of a sealed period,
+    counted from 0, by default the newest. A query just after a boundary of a large rolling window
+    may raise `NotReady`; it succeeds when it is repeated.
 
     On a board with scopes, a query with `labels` reads the scope of these labels: `lb.top("gifts",
     labels={"room": "42"})`. Without labels it reads the scope of all events. A query with `by`
@@ -179,8 +179,8 @@ class Leaderboards:
         arrived: Any = None,
     ) -> Receipts:
         """Report up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
-        mappings or named tuples with those names (of pandas' `itertuples()`, `Index` is ignored),
-        or Events.
+        mappings or named tuples with those names (the field `Index` of pandas' `itertuples()` is
+        ignored), or Events.
 
         A refused event does not affect other events: its receipt has the reason. If every event is
         refused, there is a warning `errors.AllEventsRefused`. With `all_or_nothing`, one refused
@@ -267,14 +267,14 @@ class Leaderboards:
     def erase(self, member: str, reason: str) -> Erasure:
         """Erase a person who asks for it: remove a member from every board of the store, with its
         data and the ids of its events, and put a random token in its place in the archive, in
-        payouts and in the audit log. The places themselves stay, and the digests of sealed periods
-        still verify.
+        payouts and in the audit log. The ranks in sealed periods do not change, and the digests of
+        these periods still verify.
 
-        The answer names the places that may still name the member, such as backups. The member may
-        come back with a new event. The call may be repeated; if it fails midway, it is completed by
-        the next one or when the store is opened. The reason, a text of 1 to 500 characters, is in
-        the audit log with the token. Raises PayoutsOpen while the member has payouts that are not
-        confirmed, PeriodsUnsealed, ArchiveDamaged, StorageFailed, NotOnIndexServer. O(boards +
+        The answer lists what may still name the member, such as backups. The member may come back
+        with a new event. The call may be repeated; if it fails midway, the next call, or the next
+        opening of the store, completes the erasure. The reason, a text of 1 to 500 characters, is
+        in the audit log with the token. Raises PayoutsOpen while the member has payouts that are
+        not confirmed, PeriodsUnsealed, ArchiveDamaged, StorageFailed, NotOnIndexServer. O(boards +
         scopes + event ids + archived rankings); the archive's files with the member are written
         anew.
         """
@@ -284,7 +284,7 @@ class Leaderboards:
         """Show a hidden member again; return whether it was hidden. It then stands as if it had
         never been hidden, with everything that was counted meanwhile.
 
-        With `board=None` this ends the hiding on all boards, and no hiding on a single board.
+        With `board=None` this removes the hiding on all boards; a hiding on a single board stays.
         Raises HiddenEverywhere for one board if the member is hidden on all of them. O(1).
         """
         if board is None:
@@ -610,7 +610,7 @@ class Leaderboards:
         previous page. With `due_only` the list has only payouts that are due or confirmed. This
         list grows only at its end, so a program can continue from the `cursor` of its last page. At
         most 2,000 payouts. Raises InvalidState, InvalidCursor, InvalidLimit. O(log n + payouts of
-        the board that are not wanted + limit).
+        the board that the arguments leave out + limit).
         """
         return self._ask(
             board,
@@ -948,10 +948,10 @@ class Leaderboards:
         previous call. A reader of many boards need not poll each of them: it calls this method, and
         then reads the changes of the boards in the answer.
 
-        `boards` is None without a cursor and when the store cannot tell which boards have changes,
-        such as after a restart: then read all of them. The answer may leave a board out if a
-        process or a server is lost, so read every board at long intervals, too. Raises
-        InvalidCursor. O(boards returned).
+        In the answer `boards` is None if there was no cursor, or if the store cannot tell which
+        boards have changes, such as after a restart: then read all of them. The answer may leave a
+        board out if a process or a server is lost, so read every board at long intervals, too.
+        Raises InvalidCursor. O(boards returned).
         """
         return self._store.changed_boards(after)
 

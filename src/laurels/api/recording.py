@@ -98,7 +98,8 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
 
 
 def _named_fields(command: DisqualifyMember) -> dict[str, Any]:
-    """Return the arguments of a disqualification that were given, without its board."""
+    """Return the arguments of a disqualification, without its board and without those that are
+    None."""
     fields = structs.asdict(command)
     return {name: each for name, each in fields.items() if name != "board" and each is not None}
 

@@ -20,18 +20,16 @@ _COLUMNS: list[tuple[str, Side]] = [
 
 def erase(
     member: Annotated[str, typer.Argument(metavar="MEMBER", help="The member's id.")],
-    reason: Annotated[
-        str, typer.Option("--reason", help="Why; it is in the audit log, with the token.")
-    ],
+    reason: Annotated[str, typer.Option("--reason", help="The reason, for the audit log.")],
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
     """Erase a person who asks for it: remove a member from every board, and put a random token in
     its place in the archive, in payouts and in the audit log.
 
-    This cannot be undone. The places of the member stay, without its name, and sealed periods still
-    verify. The list shows what may still name the member, such as backups. A command that was
-    interrupted is completed by the next one.
+    This cannot be undone. The ranks in sealed periods do not change, and these periods still
+    verify. The command lists what may still name the member, such as backups. If it is interrupted,
+    repeat it.
 
     \b
     Examples:

@@ -40,7 +40,7 @@ class ExportOptions(OptionGroup, frozen=True):
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to this file. It gets its name when it is complete.",
+            help="Write to this file, which appears only when it is complete.",
             rich_help_panel=OUTPUT,
         ),
     ] = None
@@ -115,8 +115,8 @@ def _write_out(lines: Iterable[bytes], write: Write) -> None:
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[Write]:
-    """Yield a function that writes to a path. A regular file gets its name when it is complete;
-    other kinds of files, such as pipes, are written directly."""
+    """Yield a function that writes to a path. A regular file is written under a temporary name, and
+    renamed when it is complete; other kinds of files, such as pipes, are written directly."""
     if path is None:
         yield put_bytes
         return

@@ -38,7 +38,7 @@ _OnAll = Annotated[bool, typer.Option("--all", help="On all boards, those create
 def hide(
     named: _Named,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why; it is listed, and is in the audit log.")
+        str, typer.Option("--reason", help="The reason, for `hidden` and the audit log.")
     ],
     until: Annotated[
         str | None,
@@ -72,8 +72,8 @@ def hide(
 def show(named: _Named, on_all: _OnAll = False, at: Url = DEFAULT_URL) -> int:
     """Show a hidden member again, with everything that was counted meanwhile.
 
-    Exits with 1 if the member was not hidden. With --all this ends a hiding on all boards, and no
-    hiding on a single board.
+    Exits with 1 if the member was not hidden. With --all this removes the hiding on all boards; a
+    hiding on a single board stays.
 
     \b
     Examples:
@@ -113,7 +113,8 @@ def hidden(
 
 
 def _board_and_member(named: list[str], *, on_all: bool) -> tuple[str | None, str]:
-    """Return the board, None for all boards, and the member. Raises Usage."""
+    """Return the board (None for all boards) and the member. Raises Usage for another number of
+    arguments."""
     if len(named) != 2 - on_all:
         expected = "a member" if on_all else "a board and a member"
         raise Usage(f"expected {expected}, got {len(named)} arguments")

@@ -56,8 +56,8 @@ def move(
 
     The stores of a service are numbered: the default store is 1, and those of its placement follow
     in the order of the settings file. Reads go on; writes wait while the last changes are copied,
-    for at most a second, or for longer with --pause. If the command fails, the board is where it
-    was. It needs an admin key that is not limited to some boards.
+    for at most a second, or for longer with --pause. If the command fails, the board stays where it
+    was. The command needs an admin key that is not limited to some boards.
 
     \b
     Examples:

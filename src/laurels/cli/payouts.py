@@ -269,7 +269,7 @@ def _cells(payout: laurels.Payout) -> list[str]:
 
 
 def _state(text: str | None) -> PayoutState | None:
-    """Return a state of payouts. Raises Usage."""
+    """Parse a state of payouts. Raises Usage for any other text."""
     for state in STATES:
         if text == state:
             return state

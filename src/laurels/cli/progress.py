@@ -102,8 +102,8 @@ def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Draw a progress bar for `of` units. Yield a function to be called with the number of units
-    done."""
+    """Draw a progress bar of `of` units in total. Yield a function to be called with the number of
+    units done."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_count

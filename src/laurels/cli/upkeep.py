@@ -189,8 +189,8 @@ def backup(
 ) -> int:
     """Write all boards of a folder to one file, even while another process serves them.
 
-    The file contains the newest snapshot and the log after it. It is read back and checked before
-    it gets its name.
+    The file contains the newest snapshot and the log after it. It appears under its name only after
+    it was read back and checked.
 
     \b
     Examples:

@@ -1,8 +1,8 @@
-"""Where the ledgers are that boards of an index server name.
+"""The URLs of the ledgers that boards on an index server name.
 
 A definition has the name of a ledger and not its URL, which may have a password. The URL is in the
-table `[ledgers]` of the settings file of a server, or in the variable `LAURELS_LEDGER_` and the
-name in capitals. The variable takes precedence.
+table `[ledgers]` of the settings file of a server, or in the environment variable
+`LAURELS_LEDGER_NAME`, where NAME is the name in capitals. The variable takes precedence.
 """
 
 import os

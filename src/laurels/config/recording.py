@@ -59,5 +59,5 @@ def _user() -> str:
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name
-    except KeyError:  # such a user has no name, for example in a container
+    except KeyError:  # in a container, for example, the user may have no name
         return str(number)

@@ -98,8 +98,8 @@ def plan_wins(
     reading: PrizeReading, start: int, limit: int, answer: Callable[[WinPage, Offset], T]
 ) -> ReadPlan[T]:
     """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
-    see above for its requests. O(log n + limit). If the index changes between the requests, the
-    plan begins again. Raises NotReady after ATTEMPTS repetitions."""
+    the module's docstring describes its requests. O(log n + limit). If the index changes between
+    the requests, the plan begins again. Raises NotReady after ATTEMPTS repetitions."""
     return _plan(reading, start, limit, answer, ATTEMPTS)
 
 

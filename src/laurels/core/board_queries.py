@@ -145,8 +145,8 @@ def _waits_for(board: BoardState, end: Finality, state: PeriodState) -> tuple[st
 
 
 def _entries(state: PeriodState, seal: SealedPeriod | None) -> int | None:
-    """Return the number of entries of a sealed period, 0 if nothing was sealed, since the period is
-    empty; None before."""
+    """Return the number of entries of a sealed period, None if the period is not sealed yet. An
+    empty period has no seal; its number of entries is 0."""
     if seal is not None:
         return seal.entries
     return 0 if state == "sealed" else None

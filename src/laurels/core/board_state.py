@@ -60,11 +60,11 @@ class BoardState(Struct):
     - `sequence`, `tag`: those of the newest block of changes, 0 without one.
     - `closing`: the closed periods of each window that closes periods or has closed some.
     - `final_ms`: the first instant at which a period may be due to be closed.
-    - `closings`: on an index server, the number of changes of the closed periods that this process
-      knows; negative if it has not read them.
+    - `closings`: on an index server, how many changes of the board's closed periods this process
+      has read; negative if it has not read the closed periods yet.
     - `hidden`: the hidden members.
-    - `everywhere_seen`: the number of changes of the members hidden on all boards that the board
-      has recorded.
+    - `everywhere_seen`: how many of the changes to the list of members hidden on all boards the
+      board has recorded.
     - `excluded`: a cache of the members that are hidden in closed periods.
     """
 
@@ -235,8 +235,8 @@ class Boards:
 
     def _closed_for(self, state: BoardState, batch: Batch) -> ClosedTest | None:
         """Return a function that tests whether a period is closed, for the plan of a batch; None if
-        no event of the batch can be in a closed period. That is possible only if the lateness of
-        events is judged as of an earlier time, since other events of closed periods are late."""
+        no event of the batch can count in a closed period. An event can do so only if its lateness
+        is judged as of an earlier time; otherwise it is refused as late."""
         if batch.judged_ms is None or not state.rules.closing:
             return None
         return self.closed_at(state, batch.now_ms)

@@ -76,8 +76,8 @@ class CloseSchedule:
         state.closing = {name: WindowClosing() for name in state.rules.closing}
 
     def copied(self, state: BoardState, entry: int) -> None:
-        """Record that a board was copied from another store by this entry of the log, with the
-        periods that were sealed there."""
+        """Record that the log entry `entry` completed the copy of a board from another store. The
+        periods that were sealed there count as sealed by this entry."""
         for closing in state.closing.values():
             for instance, sealed in closing.sealed.items():
                 closing.sealed[instance] = replace(sealed, entry=entry)
@@ -250,8 +250,8 @@ class CloseSchedule:
 
     def ready(self, now_ms: int, limit: int) -> list[BoardState]:
         """Return the boards with periods that are due, when the clock reads `now_ms`. Only up to
-        `limit` boards are looked at. They come in turns: a board that is returned, or whose sources
-        lag, is then the last one."""
+        `limit` boards are looked at. Boards take turns: a board that is returned, or whose sources
+        lag, moves to the end of the queue."""
         for _ in range(limit):
             if not self._heap or self._heap[0][0] > now_ms:
                 break

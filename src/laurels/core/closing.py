@@ -5,8 +5,8 @@ no event can change its standings any more (`stream_time.finality`). The ranking
 at the end of a step is due at once. The record `close` freezes the rankings of the period in all
 scopes. Later they are written to the archive, and the record `seal` says so.
 
-A write has the due periods of its board closed first, and a read answers as if they were closed. So
-it does not matter for any answer when the record is written. A period in which nothing was counted
+Before a write, the due periods of its board are closed; a read answers as if they were closed. So
+no answer depends on the time at which the record is written. A period in which nothing was counted
 is closed without a record.
 
 The object that is kept for each period is never part of a reference cycle, so the garbage collector

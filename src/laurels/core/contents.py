@@ -83,8 +83,9 @@ class Origin(Struct, frozen=True, array_like=True):
         return _names.decode(self.definition).name
 
     def unsealed(self) -> str | None:
-        """Return the name of a window with closed periods that are not sealed; None if there is
-        none. The same holds for what a rolling window has shown at a boundary."""
+        """Return the name of a window with closed periods that are not sealed, or of a rolling
+        window with rankings of past steps that are not closed yet; None if there is no such
+        window."""
         for window, closing in self.closing.items():
             running = self.running.get(window)
             if closing.closed or (

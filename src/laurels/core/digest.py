@@ -67,9 +67,9 @@ class Salts:
         return b"".join([salt or bytes(SALT_BYTES) for salt in self.slice(start, stop)])
 
     def without(self, position: int, total: int = MAX_ENTRIES) -> "Salts":
-        """Return salts from which the salt at one position cannot be derived, and those of the
-        first `total` other positions can. The result has up to 255 more secrets for each level of
-        the tree."""
+        """Return salts without the one at a position. From the result all other salts of the first
+        `total` positions can be derived, but not this one. The result has up to 255 more secrets
+        for each level of the tree."""
         secrets = dict(self.secrets)
         for level in range(_LEVELS + 1):
             number = position // _FAN ** (_LEVELS - level)
@@ -82,7 +82,7 @@ class Salts:
         return Salts(secrets)
 
     def _leaves(self, parent: int) -> Sequence[bytes | None]:
-        """Return the salts below a node of the last but one level."""
+        """Return the salts below a node of the lowest level above the leaves."""
         level = _LEVELS - 1
         if (secret := self._secret(level, parent)) is not None:
             return self._children(level, parent, secret)
@@ -98,7 +98,8 @@ class Salts:
         return None if above is None else self._children(level - 1, parent, above)[place]
 
     def _children(self, level: int, number: int, secret: bytes) -> list[bytes]:
-        """Return the secrets of a node's children. The last ones of each level are kept."""
+        """Return the secrets of a node's children. For each level, the children derived last are
+        cached."""
         expanded = self._expanded.get(level)
         if expanded is None or expanded[0] != number:
             expanded = self._expanded[level] = number, _children(secret)

@@ -68,8 +68,8 @@ def reader_name(reader: object) -> str:
 
 
 class BoardSelection(Struct, frozen=True):
-    """Boards by their names: those that match one of the patterns, of which None stands for all
-    boards, and that are visible to the caller of a service."""
+    """A selection of boards by name: those that match one of `patterns`, or all if it is None, as
+    far as the caller of a service may see them (`is_visible`)."""
 
     patterns: Sequence[str] | None = None
     is_visible: Callable[[str], bool] | None = None
@@ -100,8 +100,8 @@ def scan_due(
     limit: int,
     boards: BoardSelection,
 ) -> DueScan:
-    """Return up to `limit` due payouts of some boards after a cursor. `rows_after` returns up to a
-    number of payouts of all boards, after a place. At most SCANNED payouts of other boards are
+    """Return up to `limit` due payouts of some boards after a cursor. `rows_after(place, n)`
+    returns up to n payouts of all boards after a place. At most SCANNED payouts of other boards are
     skipped."""
     found: list[tuple[DueCursor, PayoutRow]] = []
     cursor, scanned, read = after, 0, limit

@@ -160,9 +160,9 @@ class HiddenMembers:
 
     @property
     def stored_text(self) -> str:
-        """The version of the hidden members on an index server: the version of the own ones and,
-        with a separator, of those that are hidden everywhere. It is empty if no member was ever
-        hidden."""
+        """The version of the hidden members on an index server: that of the members hidden on this
+        board and, after a separator, that of the members hidden on all boards. It is empty if no
+        member was ever hidden."""
         everywhere = 0 if self.everywhere is None else self.everywhere.stored_version
         own = self.stored_version
         return f"{own}:{everywhere}" if own or everywhere else ""

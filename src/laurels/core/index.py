@@ -312,7 +312,7 @@ class Index(Protocol):
         O(1)."""
 
     def thaw(self, board: int, window: str, before: int) -> None:
-        """Forget which instances of a window before an instance are frozen. Their rankings are
+        """Forget that instances of a window before a given one are frozen, since their rankings are
         dropped."""
 
     def take_dropped(self) -> list[object]:

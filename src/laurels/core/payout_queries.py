@@ -97,7 +97,8 @@ class PayoutsOf(Query[PayoutPage], frozen=True, kw_only=True):
         return self._request(board, self.window)
 
     def _request(self, board: str, window: str | None) -> PayoutRequest:
-        """Return the payouts of a page, and one more, which tells whether there are more."""
+        """Return a request for the payouts of a page and for one more, which tells whether there is
+        a next page."""
         wanted = PayoutFilter(board, window, self.period, self.member, self.state, self.due_only)
         return PayoutRequest(wanted, _place(self.after), self.limit + 1)
 

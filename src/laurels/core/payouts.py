@@ -32,10 +32,10 @@ def payout_id(
 class PayoutRow(Struct, frozen=True, array_like=True):
     """A payout as it is stored.
 
-    `units` is the amount in units of 10^-scale, negative if a payout
-    that is due already was too high; None for a prize without an amount. A payout that is
-    `withdrawn` takes back a prize without an amount. `corrects` is the id of the payout to which it
-    is the difference. `superseded` is the revision that replaced the payout before it was due.
+    `units` is the amount in units of 10^-scale, negative if a payout that is due already was too
+    high; None for a prize without an amount. A payout that is `withdrawn` takes back a prize
+    without an amount. `corrects` is the id of the payout that this one corrects; `units` is then
+    the difference. `superseded` is the revision that replaced the payout before it was due.
     """
 
     id: str
@@ -203,8 +203,8 @@ class PayoutReads(Protocol):
 
 
 class PayoutBook(PayoutReads, Protocol):
-    """The payouts of a store whose log changes them. Each method is atomic, and may raise
-    StorageFailed."""
+    """The payouts of a store, which the records of its log change. Each method is atomic, and may
+    raise StorageFailed."""
 
     def find(self, id: str) -> PayoutRow | None:
         """Return a payout; None if there is none of that id."""
@@ -224,8 +224,8 @@ class PayoutBook(PayoutReads, Protocol):
         this."""
 
     def adopt(self, number: int, tag: int) -> None:
-        """Make the payouts visible that came with the copy of a board, which has this number.
-        Those that are due and not confirmed enter the list of due payouts at its end. A second call
+        """Make the payouts visible that came with the copy of the board with this number. Those
+        that are due and not confirmed enter the list of due payouts at its end. A second call
         changes nothing."""
 
     def discard(self, number: int) -> None:

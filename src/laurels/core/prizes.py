@@ -3,9 +3,9 @@
 A prize is for the positions from its `first` up to, not including, its `end` (`PrizeSpan`). Members
 with equal columns are a tie group, whatever the rank style. With ties `first` each position counts
 alone. With `all` every member of a group has the prizes of the group's best position, and no
-others. With `split` each prize is divided by itself: its amount times the positions of the group
-that it covers is shared equally among the group, and what is left over goes to the first members,
-one unit each.
+others. With `split` each prize is divided on its own: its amount is multiplied by the number of the
+group's positions that it covers, and the product is shared equally among the group. The remainder
+goes to the first members, one unit each.
 
 Only the leading part of the standings that can win is needed: the positions of all spans and,
 unless ties are `first`, the rest of the last tie group that reaches into them.

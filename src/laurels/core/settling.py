@@ -111,8 +111,8 @@ class Settle(Query[Settlement], frozen=True, kw_only=True):
 
 
 def prizes_of_period(state: BoardState, window: str, instance: int) -> Prizes | None:
-    """Return the prizes of a period. If the period is closed, they are defined by the definition at
-    its closing, otherwise by the present one."""
+    """Return the prizes of a period: those of the definition at its closing if the period is
+    closed, otherwise those of the present definition."""
     closing = state.closing.get(window)
     if closing is not None and (sealed := closing.sealed.get(instance)) is not None:
         return prizes_of(sealed.prizes) if sealed.prizes else None

@@ -152,7 +152,7 @@ class PeriodInfo(Answer, frozen=True):
     after its end is over, and that every source of the board has passed the end of the grace.
     `waits_for` has the sources that have not passed it or, of a closed period on an index server,
     the ledger into which it has still to be written, as `ledger:main`. If the board stays after its
-    `retain` until payouts of the period are confirmed, it is `payouts`.
+    `retain` until payouts of the period are confirmed, `waits_for` has only `payouts`.
 
     `state` is `open` until the end of the period, `grace` until it is final, and then `final`. In a
     window with `archive` or `prizes` it is `closed` instead, and `sealed` once the standings are in

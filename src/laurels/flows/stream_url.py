@@ -54,7 +54,7 @@ def split_subject_url(url: str, error: type[LaurelsError]) -> tuple[str, str, st
         _ = parts.port
     except ValueError:  # the message of the error may contain the password
         raise error("expected nats://HOST:PORT/SUBJECT, got no valid host or port") from None
-    if "@" in parts.path + parts.query + parts.fragment:  # the end of a password
+    if "@" in parts.path + parts.query + parts.fragment:  # it ends a password with '/', '?' or '#'
         raise error("expected '/', '?' and '#' in a user or password as %2F, %3F and %23")
     subject = parts.path.removeprefix("/")
     if not parts.hostname or parts.query or parts.fragment or not _SUBJECT.fullmatch(subject):

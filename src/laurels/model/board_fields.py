@@ -218,7 +218,7 @@ def _ledger(value: object) -> str:
 
 
 def is_ledger_name(value: str) -> bool:
-    """Return whether a text may be the name of a ledger. In capitals, the name is the end of the
+    """Return whether a text may be the name of a ledger. In capitals, it is the last part of the
     name of an environment variable."""
     return _LEDGER_NAME.fullmatch(value) is not None
 

@@ -196,7 +196,7 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
             elif fields.get("name", name) != name:
                 other = safe_repr(fields["name"])
                 errors.add(
-                    _place(name), f"expected no field name, or {safe_repr(name)} in it, got {other}"
+                    _place(name), f"expected no `name`, or `name` {safe_repr(name)}, got {other}"
                 )
             else:
                 yield RawBoard(_place(name), {**fields, "name": name})

@@ -170,8 +170,8 @@ def status(
 def list_(boards: Boards = None, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Show the sinks that have positions on boards.
 
-    A sink that keeps its positions in its target appears within ten seconds. `payouts` stands for
-    its position among the due payouts.
+    A sink that keeps its positions in its target appears within ten seconds. Among the boards of a
+    sink, `payouts` stands for the list of due payouts.
 
     \b
     Example:

@@ -46,7 +46,7 @@ def _is_ahead(row: SourceRow, latest_ms: int) -> bool:
 
 
 def time_of(row: SourceRow) -> int:
-    """Return the time of a row, the earliest of all for a row without one."""
+    """Return the time of a row; for a row without a time, the earliest possible one."""
     return MIN_MS if row.event[2] is None else row.event[2]
 
 

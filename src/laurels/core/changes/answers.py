@@ -2,7 +2,7 @@
 on one member of a board. Pure.
 
 Changes are numerous and never part of a reference cycle, so the garbage collector does not track
-them (`gc=False`); a ledger's sink writes a third more members a second for it.
+them (`gc=False`). Thereby a ledger's sink writes a third more members per second.
 """
 
 from collections.abc import Iterator
@@ -72,10 +72,10 @@ class Change(Answer, frozen=True, gc=False):
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
     source, for `create` and `change` the definition of the board, for `hide` the `reason`,
     `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
-    revision, the number of entries and the digest. For `disqualify` it has these and the reason,
-    for `payout` the payout that is due, for `confirm` the payout's id and the reference, for
-    `erase` the token that stands in the places of the member, and the reason. The last change of a
-    board is `delete`.
+    revision, the number of entries and the digest. For `disqualify` it has the same fields as for
+    `seal`, and the reason; for `payout` the payout that is due; for `confirm` the payout's id and
+    the reference; for `erase` the reason, and the token that replaces the member. The last change
+    of a board is `delete`.
     """
 
     id: str

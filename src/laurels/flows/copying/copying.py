@@ -55,7 +55,7 @@ def copy_board(
 
 def settled_origin(source: BoardContents, board: str) -> Origin:
     """Return the origin of a board whose closed periods are sealed. Raises BoardChanging if further
-    periods are closed each time."""
+    periods are closed at every attempt."""
     for _ in range(ATTEMPTS):
         source.settle(board)
         origin = source.origin(board)

@@ -106,7 +106,8 @@ class LedgerContents:
     def _closing(self, board: str, ledger_board: "_Board", now_ms: int) -> dict[str, WindowClosing]:
         """Return the sealed periods of each window that closes periods, or did so. Other periods
         that are already final were closed in the store from which the ledger was written. They are
-        not closed again, so that no payout is made twice. The others will be closed."""
+        not closed again, so that no payout is made twice. Periods that are not final yet will be
+        closed."""
         rules = ledger_board.rules
         closing = {name: WindowClosing(now_ms) for name in rules.closing}
         for name, sealed in sealed_of(self._ledger, ledger_board.uid, rules).items():

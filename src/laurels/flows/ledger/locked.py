@@ -58,7 +58,7 @@ class LockedRows:
             rows = self._execute(
                 f"SELECT sink, position, generation FROM {sinks} WHERE board = %s", self._board
             ).fetchall()
-            if not rows or is_end(rows[0][1]):  # or only the position of a sink on a deleted board
+            if not rows or is_end(rows[0][1]):  # the end: only a sink's position is left
                 raise NoLedger(f"the ledger has no board {self._board!r}")
             sink, position, generation = rows[0]
             if position is None or is_initial(position):

@@ -135,8 +135,8 @@ class SeasonsOfBoard:
                 await self._stage_period(staged, name, run)
         stored = await run(lambda connection: self._reader(connection).periods(staged.uid))
         places = {(each.revision.window, each.revision.instance) for each in stored}
-        # The oldest periods leave an archive first. Newer ones that are not listed were sealed
-        # since: the board may have the same database as its ledger.
+        # The oldest periods leave an archive first. A newer period that is not listed was sealed
+        # after the listing: the board may use this database as its own ledger.
         staged.gone = sorted([each for each in places if each[1] < oldest.get(each[0], MIN_MS)])
         await self._write_payouts(staged.uid, run)
 
@@ -176,7 +176,7 @@ class SeasonsOfBoard:
                 revision = pieces.pop(0)
                 assert isinstance(revision, SealedRevision), "a period begins with its revision"
                 if revision.uid != staged.uid:
-                    return  # the board was created again, and the revision is of the new one
+                    return  # the board was created again, and this period is in the new one
                 writer = await run(partial(self._begin, revision))
                 if writer is None:
                     return

@@ -122,8 +122,8 @@ class LedgerTarget:
         return None
 
     async def _stage(self, page: SinkPage, board_state: WrittenBoard) -> Staged | None:
-        """Fetch the sealed periods and payouts of which a page tells. A board that is deleted
-        already has no archive that could be read."""
+        """Fetch the sealed periods and payouts that a page announces. Return None for the page of a
+        deleted board, since its archive cannot be read any more."""
         if page.definition is not None:
             return None
         seasons = self._seasons(board_state)

@@ -42,7 +42,7 @@ class WrittenBoard:
 
     @property
     def closing(self) -> Sequence[str]:
-        """The windows whose periods are closed."""
+        """The windows that close their periods."""
         return list(self.rules.closing)
 
     def oldest(self, now_ms: int) -> dict[str, int]:

@@ -1,9 +1,10 @@
 """The reader of the due payouts of a sink: sends them to the target in the order in which they were
 due.
 
-The store has one list of the due payouts of all boards, which only grows at its end, and the sink a
-position in it. Sinks that select other boards have other positions. The position moves after the
-target has stored a page, so a payout may arrive twice; the target can detect this by its id.
+The store has one list of the due payouts of all boards, which only grows at its end, and a position
+of the sink in this list. Sinks that select other boards have other positions. The position moves
+after the target has stored a page, so a payout may arrive twice; the target can detect this by its
+id.
 """
 
 from contextlib import suppress
@@ -191,7 +192,7 @@ def reader_name(options: SinkOptions) -> str:
 
 
 def target_name(options: SinkOptions) -> str:
-    """Return the name under which a target keeps the position. No board has it."""
+    """Return the name under which a target keeps the position. No board has this name."""
     return f"payouts:{selection_text(options)}"
 
 

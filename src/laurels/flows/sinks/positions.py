@@ -19,7 +19,7 @@ MAX_CHARACTERS = 4_096
 
 async def ensure_sink_name(boards: AsyncLeaderboards, name: str) -> None:
     """Raise InvalidName for a name that is not well-formed. Earlier versions accepted any name, so
-    do not raise it if a board already has a position of a sink with this name."""
+    the name of a sink that already has a position on a board is accepted."""
     if is_name(name):
         return
     source = POSITION_PREFIX + name

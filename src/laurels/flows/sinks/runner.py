@@ -85,7 +85,8 @@ class SinkRunner:
 
     @property
     def payouts_error(self) -> LaurelsError | None:
-        """Why no payouts are sent although changes are; None if they are sent."""
+        """The error that stops payouts from being sent while changes are sent; None if there is
+        none."""
         return self._context.payouts_error
 
     async def run(self) -> None:

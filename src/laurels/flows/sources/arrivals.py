@@ -40,8 +40,8 @@ def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
 
 
 def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Divide rows into consecutive parts, such that no window begins to refuse the events of a
-    period between the first and the last arrival in a part."""
+    """Divide rows into consecutive parts. A new part begins with the first row by whose arrival
+    some window has begun to refuse the events of a period."""
     if not windows:
         return [rows] if rows else []
     parts: list[Sequence[R]] = []
@@ -58,8 +58,8 @@ def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Seq
 
 
 class EndingWindows:
-    """For each board, the windows that have periods or steps which end. Definitions are read again
-    once a minute."""
+    """For each board, the windows whose periods or steps end. Definitions are read again once a
+    minute."""
 
     def __init__(self, lb: AsyncLeaderboards, now_ms: Callable[[], int]) -> None:
         self._lb = lb
@@ -89,7 +89,7 @@ class EndingWindows:
         return cached
 
     def close_wait_ms(self, board: str) -> int:
-        """Return how long the end of a period of a board waits at most for sources that lag."""
+        """Return the longest time that the end of a board's period waits for sources that lag."""
         definition = self._boards.get(board)
         return 0 if definition is None else definition.rules().close_wait_ms
 

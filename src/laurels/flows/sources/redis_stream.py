@@ -5,10 +5,10 @@ fields of the entry are the fields of the message. Ids begin with the time at wh
 an entry, in milliseconds.
 
 A Redis stream has no creation time. A stream that was created again usually continues with later
-ids, so nothing is counted twice. That a stream was created again is detected if its newest id, or
-the number of entries ever added to it, is lower than before. Entries that were trimmed or deleted
-before they were read are detected by counting: each position is stored with the number of entries
-up to it. On Redis 6, which does not count entries, such a loss is not detected.
+ids, so nothing is counted twice. The new stream is detected if its newest id, or the number of
+entries ever added to it, is lower than before. Entries that were trimmed or deleted before they
+were read are detected by counting: each position is stored with the number of entries up to it. On
+Redis 6, which does not count entries, such a loss is not detected.
 """
 
 from bisect import bisect_left

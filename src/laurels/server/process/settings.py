@@ -241,7 +241,7 @@ def settings_of(
 def admin_key_of(environment: Mapping[str, str]) -> str | None:
     """Return the admin key. It is LAURELS_ADMIN_KEY, or the content of the file that
     LAURELS_ADMIN_KEY_FILE names, without surrounding whitespace. Return None if neither is set.
-    Raise InvalidSettings."""
+    Raises InvalidSettings if both are set, or if the file is empty or cannot be read."""
     key, file = environment.get(ADMIN_KEY), environment.get(ADMIN_KEY_FILE)
     if not file:
         return key or None
