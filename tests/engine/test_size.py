@@ -41,8 +41,8 @@ def test_the_roster_is_compact() -> None:
 
 
 def tally_of(members: int, of: int) -> Tally:
-    """Return a tally of one hour. It has small sums of `members` random members, out of a roster of
-    `of`."""
+    """Return a tally of one hour. It has small sums of `members` members, drawn at random from a
+    roster of `of` members."""
     random = Random(members)
     tally = Tally(columns=1, tie=True, stamped=False, linked=False)
     ids = array("I", random.sample(range(of), k=members))

@@ -301,8 +301,8 @@ async def expected(lb: laurels.AsyncLeaderboards, cursor: str) -> list[tuple[str
 
 
 def test_other_targets_get_each_change_of_deleted_boards_once(target: Lines | Stream) -> None:
-    """Boards of one name are created and deleted, with changes of the sink's positions between
-    them. The sink runs at some of these moments."""
+    """Boards of one name are created and deleted, one after another. The sink runs in some of the
+    rounds, before or after the deletion, and thereby moves the positions that it stores."""
 
     async def play() -> None:
         async with opened() as lb:

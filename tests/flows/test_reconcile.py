@@ -248,7 +248,8 @@ def test_the_command_ends_with_1_where_differences_remain(
 @pytest.mark.parametrize("mend", ["ledger", "store"])
 @pytest.mark.parametrize("kind", ["redis", "shards", "http"])
 def test_every_kind_of_store_is_compared(kind: str, mend: Side, tmp_path: Path) -> None:
-    """With `mend="store"`, wrong scores in the ledger are written into the store."""
+    """`mend` names the side that is corrected. With "store", the scores in the ledger count as
+    right, even those that this test has corrupted."""
     url = f"sqlite:///{tmp_path}/ledger.db"
     defined = board(windows=["all", "day"], shards=3 if kind == "shards" else 1)
 

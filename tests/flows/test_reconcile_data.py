@@ -22,7 +22,8 @@ def test_member_data_is_compared_and_repaired(kind: str, mend: Side, url: str) -
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
             await lb.create(defined)
-            # a sink that starts later would not send the data of members that are not ranked
+            # before the data is set: a sink's first run sends no data of members that are not
+            # ranked
             await sent(lb, url)
             members = [*ODD_MEMBERS, *[f"m{i}" for i in range(8)]]
             events = [(member, 1, None, None, some(defined)) for member in members]

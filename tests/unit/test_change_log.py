@@ -324,7 +324,8 @@ def test_a_sink_lagging_by_half_of_changes_max_is_logged_once(
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))
         assert warned(9) == []
         assert warned(1) == [
-            "b: a sink has not sent 10 changes; beyond 20 (changes_max) they are removed"
+            "b: a sink has not sent 10 changes yet; if there are more than 20 (changes_max), "
+            "the oldest are removed unsent"
         ]
         assert warned(1) == []
         lb.submit_many("b", [], position=("sink:s", lb.changes("b", after="now").cursor))

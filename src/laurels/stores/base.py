@@ -47,7 +47,7 @@ class Store(Protocol):
         the ranking is not in this process or work is due; the caller then has to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result. Raise an error if it is refused."""
+        """Carry out a command and return its result. Raises the error of a refused command."""
 
     def definition(self, name: str) -> Board:
         """Return the current definition of a board, including changes by other processes. Raises
@@ -71,8 +71,8 @@ class Store(Protocol):
         InvalidCursor."""
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, in the order of their deletion, each
-        with the position of a source."""
+        """Return the deleted boards whose changes are kept, in the order of their deletion. Each
+        has the position of `source` in its changes."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""
@@ -120,11 +120,11 @@ class Store(Protocol):
 
     @property
     def due_payouts(self) -> DuePayouts:
-        """The due payouts of all boards, also of deleted ones."""
+        """The due payouts of all boards, including deleted ones."""
 
     def hot(self) -> HotReport:
-        """Return the boards and members that are asked for most, empty if nobody counts the
-        queries."""
+        """Return the boards and members that are asked for most. The report is empty if the queries
+        are not counted."""
 
     def close(self) -> None:
         """Carry out all queued writes, and close the store. A second call does nothing."""

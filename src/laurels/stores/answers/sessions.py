@@ -31,8 +31,8 @@ class Floor(Struct, frozen=True):
 
     def admits(self, version: BoardVersion, moment: int) -> bool:
         """Return whether the session may get an answer that shows `version`, and whose query was
-        sent at `moment`. The session may not get an answer with another tag, since that answer may
-        be about a board that has been deleted since."""
+        sent at `moment`. A version with another tag than the floor's is not admitted, since it may
+        be that of a board that has been deleted since."""
         floor = self.version
         if moment <= self.moment:
             return False

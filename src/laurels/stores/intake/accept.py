@@ -230,7 +230,7 @@ def _ensure_form(position: object) -> None:
         )
     if len(position) == 3 and position[1] == (position[2] or ""):
         raise InvalidPosition(
-            f"expected a text other than the one before it, got {safe_repr(position[1])}"
+            f"expected a text that differs from the text before, got {safe_repr(position[1])}"
         )
     for part in position if position[-1] is not None else position[:2]:
         if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:

@@ -2,10 +2,10 @@
 
 Writers put their writes into an inbox and wait; one thread takes all of them, commits them as one
 log entry and wakes the writers. A single writer never waits for others. After a group of several
-writers, the thread waits until the next group is as large, but no longer than twice the time that
-the last group took. This wait is worth its time: the writers that were just answered are about to
-write again, and a commit of thirty writes costs hardly more than a commit of one. Tasks of an event
-loop await a future, so a loop never waits for a disk.
+writers, the thread waits until as many writers are waiting again, but at most for twice the time
+that the group took. The wait pays off: the writers that were just answered are about to write
+again, and a commit of thirty writes costs hardly more than a commit of one. Tasks of an event loop
+await a future, so a loop never waits for a disk.
 
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. So
 they can interrupt a waiting writer, but never a commit. The write of an interrupted writer is still

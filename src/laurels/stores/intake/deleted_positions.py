@@ -26,7 +26,8 @@ from .writes import Single
 
 class SinkMove(Struct, frozen=True):
     """The move of a sink's position to `text`, a cursor of the board with this unique id. `follows`
-    is the text that has to be stored before, "" for none; None if any may be."""
+    is the position that must be stored before the move: "" means that none may be stored, None that
+    any may be."""
 
     board: str
     uid: str

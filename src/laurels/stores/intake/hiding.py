@@ -73,7 +73,8 @@ def showing_everywhere(member: str) -> Single:
 
 
 def end_of_hiding(board: BoardState | None, member: bytes, fold: Fold) -> record.Show:
-    """Return the record that removes a hiding whose end has passed. None stands for all boards."""
+    """Return the record that removes a hiding whose end has passed. With None as `board`, it is a
+    hiding on all boards."""
     if board is None:
         return record.ShowOnAll(EVERYWHERE, 0, fold.now_ms, member, new_tag())
     return record.Show(board.number, board.version, fold.time_of(board), member, new_tag())

@@ -147,8 +147,7 @@ class LocalCommits(LocalReads):
             self._run_or_disable(partial(self._log_records, drafted))
 
     def _close_share(self, limit: int | None = None) -> int:
-        """Close the due periods of some boards, of which up to `limit` are looked at. Return the
-        number of periods."""
+        """Close the due periods of up to `limit` boards. Return the number of closed periods."""
         with self._lock:
             self._advance_clock()
             ready = self._fold.closings.ready(self._fold.clock_ms, limit or CLOSED_BOARDS)
@@ -193,8 +192,8 @@ class LocalCommits(LocalReads):
 
     def _end_hidings(self) -> None:
         """Write the ends of hidings that are due, as an entry of their own, before the entry of a
-        commit. Periods that are due are closed first, so that they keep the members hidden that
-        were hidden at their ends. The end of a hiding on all boards waits until the due periods of
+        commit. Periods that are due are closed first, so that members who were hidden at the end of
+        a period stay hidden in it. The end of a hiding on all boards waits until the due periods of
         all boards are closed."""
         with self._lock:
             waits = self._fold.closings.has_ready(self._fold.clock_ms)

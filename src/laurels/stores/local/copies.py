@@ -105,7 +105,8 @@ class LocalCopies:
             return fold.index.tracking_owner(fold.named(board).number)
 
     def seize(self, board: str, owner: str) -> None:
-        """End tracking. Only moves of this process track, and there is one at a time."""
+        """End tracking. Only moves of this process track boards, one at a time, so nothing has to
+        be taken over."""
         if (earlier := self.owner(board)) is not None:
             self.unblock(board, earlier)
 
@@ -227,8 +228,8 @@ class TrackedLocalBoard:
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call, and the
-        payouts that were confirmed since then. Raises BoardChanging if a member was erased since
-        tracking began, since the copy may have the member in its sealed periods."""
+        payouts that were confirmed since then. Raises BoardChanging if a member was erased after
+        tracking began, because the copy may have the member in its sealed periods."""
         with self._store.reading():
             fold = self._store.advanced_fold()
             from_ms, self._from_ms = self._from_ms, fold.time_of(fold.named(self._board))

@@ -126,7 +126,8 @@ class LocalErasing(LocalCorrections):
         self._blocked_erasures.discard(member)
 
     def _note_erased(self) -> None:
-        """Note that the log may name erased members up to the next entry, the completion."""
+        """Note that the log may name erased members up to its next entry, which records the
+        completion."""
         self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
 
     def _remaining(self, numbers: Iterable[int], payouts: int) -> Iterator[Remaining]:

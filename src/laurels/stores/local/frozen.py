@@ -42,8 +42,8 @@ class FrozenPeriod(Struct, frozen=True):
 
 class FrozenRankings:
     """Reads the rankings of closed periods from the index of a fold. `reading` returns a context in
-    which no commit runs; each chunk is read in one. Each scope is advanced before it is read, so
-    that the index has the copies of rolling windows at boundaries."""
+    which no commit runs; each chunk is read in such a context. Each scope is advanced before it is
+    read, so that the index has the copies of rolling windows at boundaries."""
 
     def __init__(
         self, fold: Callable[[], Fold], reading: Callable[[], AbstractContextManager[object]]

@@ -109,9 +109,9 @@ class LocalQueries(LocalState):
     def _ask_once(self, board: str, query: Query[T]) -> T:
         """Return the answer to a query, or raise NotReady if much of a pass has to be done before
         it. The archive is opened and read without the lock, since a disk may hang, and archived
-        standings do not change. It has no entries that were left out of the ranking when the period
-        was closed. If nothing has to be read for the answer to a query about past periods, it is
-        computed without the lock, too."""
+        standings do not change. They lack the entries that were left out of the ranking when the
+        period was closed, so none has to be left out here. An answer about past periods for which
+        nothing has to be read is computed without the lock, too."""
         with self.reading():
             plan, archived = self._planned(board, query)
             index, offset = self._fold.index, self._fold.offset

@@ -136,7 +136,7 @@ class LocalReads(LocalQueries):
         return self.named(board), None
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        """Return the deleted boards whose changes are kept, each with the position of `source`."""
         with self.reading():
             fold = self.advanced_fold()
             fold.forget_expired()
@@ -261,8 +261,8 @@ class LocalReads(LocalQueries):
         )
 
     def _unpaid(self, names: Sequence[str]) -> list[tuple[str, float]]:
-        """Return the boards that stay after their `retain` until their payouts are confirmed, each
-        with the seconds since."""
+        """Return the boards that stay after the end of their `retain` until their payouts are
+        confirmed, each with the number of seconds since that end."""
         with self.reading():
             fold = self.advanced_fold()
             kept = [fold.boards[name] for name in names[:BOARDS_SHOWN] if name in fold.boards]

@@ -27,9 +27,9 @@ class SealingThread:
 
     def start(self, seal: Callable[[Callable[[], None]], object]) -> None:
         """Run `seal` in a new thread. Do nothing while another one runs, or shortly after one
-        failed. `seal` has to call its argument between pieces of its work, which sleeps for a
-        moment whenever the thread has worked for WORK_SECONDS. Otherwise readers and writers would
-        wait up to 5 ms each time that they need the interpreter lock."""
+        failed. The argument of `seal` is a function that `seal` has to call between pieces of its
+        work; it sleeps for a moment whenever the thread has worked for WORK_SECONDS. Otherwise
+        readers and writers would wait up to 5 ms each time that they need the interpreter lock."""
         if self._failed_at is not None and self._stopwatch() - self._failed_at < RETRY_SECONDS:
             return
         if not self._lock.acquire(blocking=False):
@@ -77,4 +77,4 @@ class SealingThread:
 
     def _failed(self, error: Exception) -> None:
         self._failed_at = self._stopwatch()
-        _log.warning("closed periods could not be sealed, which is tried again: %s", error)
+        _log.warning("closed periods could not be sealed and will be tried again: %s", error)

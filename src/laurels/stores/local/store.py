@@ -188,10 +188,11 @@ class Service(LocalErasing):
     def _write_settled(
         self, command: DeleteBoard | ClearBoard | CreateBoard | HidingCommand
     ) -> Any:
-        """Delete or clear a board, or create one whose name may be that of a board that is no
-        longer retained, after the closed periods of the old board were sealed. Hide or show a
-        member on all boards, after the due periods of all boards were closed, and return when all
-        boards have recorded it."""
+        """Carry out a command that needs closed or sealed periods. Before a board is deleted or
+        cleared, its closed periods are sealed. Before a board is created, those of an earlier board
+        of the name that is no longer retained are sealed. Before a member is hidden or shown on all
+        boards, the due periods of all boards are closed; then return when all boards have recorded
+        the change."""
         if isinstance(command, HidingCommand):
             self.close_due()
             committed = self.commit(to_write(self, command))

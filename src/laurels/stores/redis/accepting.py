@@ -1,5 +1,5 @@
-"""Accepting a write by the definitions that this process knows, and whether they are too old for
-it."""
+"""Accepts writes by the definitions that this process knows, and finds out whether these are too
+old."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack

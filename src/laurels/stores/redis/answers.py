@@ -200,9 +200,9 @@ class Answers:
     @contextmanager
     def recording(self, command: Command[Any]) -> Iterator[None]:
         """Record the write that is made in this context, so that cached answers to earlier queries
-        are not used any more. After a submission of events they are not used for the program that
-        opened the boards; after any other write of this process, for no reader. A write is recorded
-        even if it fails, since it may have counted despite the error."""
+        are not used any more. After a submission of events, these answers are no longer used for
+        the program that opened the boards. After any other write, they are not used for any reader.
+        A write is recorded even if it fails, since it may have counted despite the error."""
         try:
             yield
         finally:

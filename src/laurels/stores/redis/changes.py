@@ -158,7 +158,7 @@ class ChangeReader:
             raise unknown_board(state.board.name) from error
 
     async def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        """Return the deleted boards whose changes are kept, each with the position of `source`."""
         await self._catalog.load()
         await self._catalog.remove_gone()
         return await read_only(self._catalog.deletions.answers)(source)
@@ -203,7 +203,7 @@ def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
     """Merge the blocks of all shards by time, keeping the order within each shard. The deletion of
-    the board is the last one."""
+    the board comes last."""
     each = [[(shard, block) for block in changes.blocks] for shard, changes in enumerate(shards)]
     return list(heapq.merge(*each, key=lambda entry: (_is_deletion(entry[1]), entry[1].now_ms)))
 

@@ -216,8 +216,8 @@ async def _unchanged(_: BoardState) -> None:
 
 def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
     """Return, by window, the instance of the oldest period that must stay. `oldest` has the oldest
-    periods that windows keep; if a window that closes periods has an older one that is not sealed,
-    that one must stay as well."""
+    period that each window keeps. A window that closes periods may have an older period that is not
+    sealed; then that period must stay as well."""
     kept = dict(oldest)
     for name in state.closing.keys() & kept.keys():
         kept[name] = min([kept[name], *_unsealed(state, name)])
@@ -264,7 +264,7 @@ def first_closings(state: BoardState) -> dict[str, WindowClosing]:
 
 
 def _unsealed(state: BoardState, name: str) -> Iterable[int]:
-    """Yield instances of a window, the least of which is not after any period that is not
+    """Yield instances of a window. The least of them is at or before every period that is not
     sealed."""
     closing = state.closing[name]
     yield from closing.closed

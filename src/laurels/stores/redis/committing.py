@@ -171,7 +171,7 @@ class RedisCommits(RedisReads):
             state = await self._catalog.read_hidden(command.board)
             await self._catalog.end_hidings(state)
             return
-        # The periods that are final keep those who are hidden now.
+        # Final periods are closed first, with the members that are hidden now.
         await self._catalog.close_all_due()
         await self._catalog.hidings.do_due_work(self._catalog.now())
 

@@ -45,8 +45,8 @@ class StoredDeletions(Protocol):
     async def move_deleted_position(
         self, uid: str, source: str, text: str, follows: str | None
     ) -> str | None:
-        """Move the position of a sink to `text`, if the stored position is `follows`; None stands
-        for any. Return the stored position if it is another one, and None if it was moved."""
+        """Move the position of a sink to `text` and return None, if the stored position is
+        `follows` or `follows` is None. Otherwise return the stored position."""
 
     async def forget_deletion(self, uid: str) -> None:
         """Remove a deleted board, and the positions of its sinks."""
@@ -119,8 +119,8 @@ class ServerDeletions:
         return deletions
 
     async def answers(self, source: str | None) -> list[DeletedBoard]:
-        """Return all deleted boards whose changes are kept, with the positions of a source. End the
-        changes of boards whose deletion was interrupted."""
+        """Return all deleted boards whose changes are kept, each with the position of `source`.
+        First end the changes of boards whose deletion was interrupted."""
         await self.remove_deleted()
         deletions = await self.all()
         positions = {} if source is None else await self._stored.deleted_positions()

@@ -177,7 +177,7 @@ class ServerPayouts:
             return
         except LaurelsError as error:
             self._next_ns = self._elapsed_ns() + RETRY_NS
-            _log.warning("due payouts could not be listed, which is tried again: %s", error)
+            _log.warning("due payouts could not be listed and will be tried again: %s", error)
 
     async def _enter_due(self) -> LedgerUnavailable | None:
         """Do the work of `settle`. If a ledger does not answer, continue with the others, and

@@ -122,8 +122,8 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """Freeze the periods of windows up to these instances: from here on nothing changes their
-        rankings, in any scope. Repeating the call has no effect."""
+        """For each window in `floors`, freeze its periods up to this instance: from here on nothing
+        changes their rankings, in any scope. Repeating the call has no effect."""
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
         """Return the closed and sealed periods of these windows."""
@@ -134,7 +134,8 @@ class RemoteIndex(Protocol):
         """Record that a frozen period is closed. Return False if that was recorded before."""
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
-        """Record that the periods of windows up to these instances need no further record."""
+        """Record, for each window in `floors`, the instance up to which no period needs a record of
+        its closing any more."""
 
     async def restore_closings(
         self,
@@ -144,8 +145,8 @@ class RemoteIndex(Protocol):
         trimmed: Mapping[str, int],
     ) -> None:
         """Write the records of the sealed periods of a copied board, by window and instance.
-        `recorded` are the instances up to which nothing has to be closed any more, and `trimmed`
-        the newest ones that have left the archive, by window. A second call has no effect."""
+        By window, `recorded` has the instance up to which all periods are closed, and `trimmed` the
+        newest instance that has left the archive. A second call has no effect."""
 
     async def record_seal(
         self,
@@ -253,8 +254,8 @@ class RemoteIndex(Protocol):
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
         """Set the expiry of rankings of periods, so that the server removes rankings that can no
-        longer be read or written. If their window closes periods, they must be sealed. Has no
-        effect unless the store uses the server's clock."""
+        longer be read or written. In a window that closes periods, the periods must be sealed
+        already. Has no effect unless the store uses the server's clock."""
 
     async def expire_sealed(self, board: Opened, window: str, instance: int, now_ms: int) -> None:
         """Set the expiry of the rankings of a sealed period in all scopes. Has no effect unless the

@@ -216,7 +216,8 @@ class QueryRunner:
         checked."""
         cached = self._cached.get(state.number)
         if cached is None or not cached.is_valid(state, now_ms):
-            if len(self._cached) > len(self._catalog.boards.boards):  # a cached board was deleted
+            # with more descriptions than boards, some of the cached boards have been deleted
+            if len(self._cached) > len(self._catalog.boards.boards):
                 self._cached.clear()
             cached = _CachedBoard(opened_as(state), next_boundary(state.rules, now_ms))
             self._cached[state.number] = cached

@@ -64,7 +64,7 @@ class RedisReads(RedisState):
         return ServerDuePayouts(self._payouts, self.run)
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, with the positions of a source."""
+        """Return the deleted boards whose changes are kept, each with the position of `source`."""
         deleted: list[DeletedBoard] = self.run(self._changes.deleted_boards(source))
         return deleted
 

@@ -91,8 +91,9 @@ class RegisteredBoards:
                 await self.deletions.delete(state, state.rules.gone_ms, new_tag())
 
     def find_retained_or_gone(self, number: int) -> BoardState | None:
-        """Return the board with a number, also if it is no longer retained and not removed yet;
-        None if there is none. O(boards that are not removed yet) for the latter."""
+        """Return the board with a number; None if there is none. A board that is no longer retained
+        but not removed yet is found, too. O(1) for a retained board, otherwise O(boards that are no
+        longer retained)."""
         state = self.boards.find_by_number(number)
         if state is not None:
             return state

@@ -75,8 +75,8 @@ class Attempts:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Make errors raised in this context say that the write may have counted, if an attempt may
-        have counted. If a part has certainly counted, raise PartlyCounted instead."""
+        """If an attempt may have counted, make errors raised in this context say so. If a part has
+        certainly counted, raise PartlyCounted instead."""
         try:
             yield
         except LaurelsError as error:

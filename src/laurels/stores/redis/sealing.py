@@ -266,8 +266,9 @@ class ServerSealing:
         return done
 
     async def _expire(self, state: BoardState, period: PeriodToSeal) -> None:
-        """Let the keys of a sealed period expire when the window no longer keeps it and, after the
-        last one, those of a board that has ended when the board is removed."""
+        """Let the keys of a sealed period expire when the window no longer keeps it. If the board
+        has ended and this was its last period, also let the other keys of the board expire when the
+        board is removed."""
         now_ms = self._catalog.time_of(state)
         opened = opened_as(state)
         await self._catalog.index.expire_sealed(opened, period.window, period.instance, now_ms)

@@ -42,8 +42,8 @@ class SealingTasks:
         self._is_sealing = False
 
     def start(self) -> None:
-        """Seal in the background what is closed, except for ledgers for which that is being done,
-        or has failed a short time ago. O(ledgers)."""
+        """Seal the closed periods in the background. Leave out ledgers into which periods are being
+        sealed already, or into which sealing failed a short time ago. O(ledgers)."""
         if self._is_sealing:
             return
         for ledger in self._catalog.closings.unsealed:
@@ -151,7 +151,7 @@ class SealingTasks:
         self._failed[ledger] = self._elapsed_ns(), number
         state = self._catalog.find_retained_or_gone(number)
         _log.warning(
-            "closed periods of the board %s could not be sealed, which is tried again: %s",
+            "closed periods of the board %s could not be sealed and will be tried again: %s",
             number if state is None else quoted(state.board.name),
             error,
         )

@@ -126,9 +126,9 @@ class _Received:
             assert isinstance(revision, SealedRevision)
             self._begin(place, revision)
         if place != self._place or share.number > self._next:
-            raise CopyLost("the shares before this one of a sealed period are missing")
+            raise CopyLost("shares of a sealed period are missing before this one")
         if share.number < self._next:
-            return  # sent again
+            return  # the share was sent before
         self._next += 1
         if self._writer is not None:
             self._add([each for each in pieces if not isinstance(each, SealedRevision)], share)

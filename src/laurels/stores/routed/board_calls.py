@@ -110,9 +110,9 @@ class BoardCalls(AllBoards):
         return result
 
     def _write_everywhere(self, command: Command[Any]) -> Any:
-        """Carry out a command in all stores. If it has a result, return whether that of any store
-        is true, or all erasures as one. Index servers come first, since they may refuse the command
-        before any other store has carried it out."""
+        """Carry out a command in all stores. If the stores return truth values, return whether any
+        of them is true. If they return erasures, return these as one. Index servers come first,
+        since they may refuse the command before any other store has carried it out."""
         stores = sorted(self._all(), key=lambda store: store.is_exact)
         results = [store.write(command) for store in stores]
         if isinstance(command, EraseMember):

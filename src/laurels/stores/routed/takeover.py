@@ -2,8 +2,8 @@
 
 Such a move leaves an owner in the store of the board: no other service can move the board, and from
 the last moment of the move on all writes are refused. Only the route of the killed service says
-whether the board was switched. Without the route, the stores show it. The owner names the store to
-which the board was being copied:
+whether the board was switched. Without that route, the state of the stores shows whether it was
+switched. The owner names the store to which the board was being copied:
 
 - If that store has the complete board, the old one accepts no writes, since a copy is completed
   only while they are blocked. So the new store has every event, and the old board is removed.
@@ -114,8 +114,8 @@ class MoveTakeover:
 
     def _is_switched(self, board: str, number: int, target: int, uid: str) -> bool:
         """Return whether the target has the complete board, which then has to be served. If the
-        board has sinks that were not moved yet, move them. Raises MoveRefused if the stores do not
-        show it."""
+        board has sinks that were not moved yet, move them. Raises MoveRefused if the state of the
+        stores does not show whether it is complete."""
         source, copied = self._stores[number].store, self._stores[target].store
         if not has_uid(copied, board, uid):
             return False

@@ -90,8 +90,8 @@ class Archive:
     ) -> list[WrittenPeriod]:
         """Write periods into one segment, which is durable when this returns. The rankings of a
         period are in ascending order of their scopes, without empty ones. A period that is in the
-        archive already is replaced. `pause` is called between pieces of the work of one to three
-        milliseconds."""
+        archive already is replaced. `pause` is called between pieces of the work, which take one to
+        three milliseconds each."""
         written: list[WrittenPeriod] = []
 
         def write(writer: SegmentWriter) -> None:
@@ -194,9 +194,10 @@ class Archive:
     ) -> int:
         """Replace a member by a token in the periods that `erased_from` names, in all by default,
         and return the number of periods that had it.
-        Each segment that has the member is written anew, durably, and then removed. A call that
-        fails, or whose process dies, is completed by the next one; periods that earlier calls have
-        rewritten are not counted again. `pause` is called between pieces of the work.
+        Each segment that has the member is replaced by a new one: it is removed once the new one is
+        durable. A call that fails, or whose process dies, is completed by the next one; periods
+        that earlier calls have rewritten are not counted again. `pause` is called between pieces of
+        the work.
 
         Raises ArchiveDamaged, which names the first segment that cannot be read, after the member
         was erased from all others; StorageFailed.
@@ -283,8 +284,8 @@ class Archive:
         self._load(number, pause)
 
     def _tidy(self, pause: Callable[[], None]) -> None:
-        """Join small segments if there are many, and write those anew of which most is no longer
-        wanted. If that fails, the segments stay as they are."""
+        """Join small segments if there are many. Rewrite each segment that consists mostly of
+        unwanted periods. If that fails, the segments stay as they are."""
         try:
             self._join_some(pause)
         except (ArchiveDamaged, StorageFailed) as error:

@@ -56,7 +56,8 @@ def write_erased(
     found: Iterable[Found],
     token: str,
 ) -> None:
-    """Write the wanted periods of a segment without a member. Raises ArchiveDamaged."""
+    """Write the wanted periods of a segment, with a token in place of the member. Raises
+    ArchiveDamaged."""
     affected = {each.record.key: each for each in found}
     for record in wanted:
         if (each := affected.get(record.key)) is None:

@@ -1,10 +1,10 @@
 """The index of the members of an archived ranking: which block of entries has a member. Pure.
 
 Members are distributed over pages by a keyed hash. A page has the hashes of its members, in order,
-cut off after as many bits as tell them apart, and with each the number of the block that has the
-member's entry. So a search reads one page, and one block unless the hash belongs to another
-member; then it reads a block in vain. Only members that share all 63 bits of the hash take one
-block each.
+each with the number of the block that has the member's entry. The hashes are cut off after as many
+bits as are needed to tell them apart. So a search reads one page and usually one block. If the hash
+belongs to another member, that block is read in vain. Only if several members share all 63 bits of
+the hash, a search may read one block for each of them.
 """
 
 from array import array

@@ -3,7 +3,7 @@
 Integers are stored as byte planes: first the lowest bytes of all values, then the next ones, as
 many as the greatest value needs. Ids of equal length are stored by columns of their bytes. Planes
 are deflated where that makes them shorter, so ids that have something in common and scores that are
-close to each other take little, and random bytes take no more than themselves.
+close to each other take little space, and random bytes take no more than before.
 """
 
 import sys

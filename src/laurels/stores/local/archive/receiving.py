@@ -80,10 +80,10 @@ class _Copy:
         own = self._revision
         if own is None or (own.window, own.instance, own.revision) != _place_of(share):
             if any(_place_of(share) == _place_of(each) for each, _ in self._periods):
-                return  # sent again
-            raise CopyLost("the shares before this one of a sealed period are missing")
+                return  # the share was sent before
+            raise CopyLost("shares of a sealed period are missing before this one")
         if share.number > len(self._places):
-            raise CopyLost("the shares before this one of a sealed period are missing")
+            raise CopyLost("shares of a sealed period are missing before this one")
         if share.number == len(self._places):
             pieces = share.pieces[1:] if not share.number else share.pieces
             self._append(pieces)
@@ -188,7 +188,7 @@ def _rankings(pieces: Iterator[SealedPiece]) -> Iterator[KeptRanking]:
 
 
 class _Chunks:
-    """Yields the entries of a ranking. `after` is the piece after them."""
+    """Yields the entries of a ranking. Afterwards, `after` is the piece that follows them."""
 
     def __init__(self, pieces: Iterator[SealedPiece], ranking: SealedRanking) -> None:
         self._pieces = pieces

@@ -84,8 +84,8 @@ class Place(Struct, frozen=True, array_like=True):
 
 class RankingRecord(Struct, frozen=True, array_like=True):
     """A ranking of a period: its scope, its number of entries, its directory, and the secrets of
-    its salts, each with its node. `erased` are the entries whose members were erased, in ascending
-    order of their positions."""
+    its salts, each with the level and the number of its node in the tree of salts. `erased` are the
+    entries whose members were erased, in ascending order of their positions."""
 
     scope: str
     total: int
@@ -100,9 +100,9 @@ class RankingRecord(Struct, frozen=True, array_like=True):
 class PeriodRecord(Struct, frozen=True, array_like=True):
     """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
     with the checksum `crc`; `hash_key` is the key of its member indexes. The records of its
-    rankings are in `rankings` or, if they are many or have erased entries, in lists; `lists` is the
-    place of the table with the first scope and the place of each list. `erased` is the number of
-    erased entries."""
+    rankings are in `rankings`. If they are many or have erased entries, they are in lists instead,
+    and `lists` is the place of a table with the first scope and the place of each list. `erased` is
+    the number of erased entries."""
 
     key: PeriodKey
     entries: int

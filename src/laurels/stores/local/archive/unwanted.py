@@ -9,9 +9,9 @@ from .segment import PeriodKey
 
 
 def unwanted(periods: Iterable[PeriodKey], boards: Iterable[BoardState]) -> Iterator[PeriodKey]:
-    """Yield those of the archived periods of these boards that the boards do not record as sealed,
-    so that they can be removed. The process died after it had written them, or before it could
-    remove them. Periods of other boards are not yielded, since the archive outlives a board."""
+    """Yield the archived periods of these boards that the boards do not record as sealed. They can
+    be removed: a process died before it had sealed them, or before it could remove them. Periods of
+    other boards are not yielded, since the archive outlives a board."""
     states = {state.uid: state for state in boards}
     for key in periods:
         if (state := states.get(key.uid)) is None:

@@ -114,7 +114,8 @@ class ChangeLog:
             state = by_number.get(number)
             if state is None or kept.written.sequence <= state.sequence:
                 continue
-            # The file may have the end of a board that the time removes, which is not in the log.
+            # The file may end with the removal of a board after its `retain`, which is not in the
+            # log.
             if kept.written != BlockPlace(state.sequence + 1, removal_tag(state)):
                 self._start_over(number, BlockPlace(state.sequence, state.tag))
         for number in set(self._file.boards()) - by_number.keys():
@@ -140,7 +141,7 @@ class ChangeLog:
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
         floor, first = (now, now.sequence + 1) if kept is None else (kept.floor, kept.first_recent)
-        if deletion is not None and floor == now:  # all changes are lost, but the last one is known
+        if deletion is not None and floor == now:  # only the deletion itself is still known
             kept, first = None, now.sequence
             floor = BlockPlace(now.sequence - 1, UNKNOWN_TAG)
         place = now if after == NOW else floor
@@ -307,7 +308,8 @@ class ChangeLog:
         is_warned = unsent - lost >= WARNED_AT * rules.changes_max
         if is_warned and not kept.is_warned:
             _log.warning(
-                "%s: a sink has not sent %d changes; beyond %d (changes_max) they are removed",
+                "%s: a sink has not sent %d changes yet; if there are more than %d (changes_max), "
+                "the oldest are removed unsent",
                 state.board.name,
                 unsent - lost,
                 rules.changes_max,

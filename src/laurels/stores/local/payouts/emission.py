@@ -1,9 +1,9 @@
-"""Which payouts have been emitted: entered in the list of due payouts, which sinks read, and
-programs that pay.
+"""Which payouts have been emitted, that is, entered in the list of due payouts. Sinks read this
+list, and so do programs that pay.
 
-A record of the log emits all payouts up to a place in the order of their due times and numbers. The
-place is stored here as the mark. Payouts that are made later are due after the mark, whatever the
-clock reads, so the list grows only at its end.
+Payouts are ordered by their due times and numbers. A record of the log emits all payouts up to a
+place in this order, which is stored here as the *mark*. Payouts that are made later are due after
+the mark, whatever the clock reads, so the list grows only at its end.
 """
 
 import sqlite3
@@ -27,8 +27,8 @@ DUE_SCHEMA = (
 
 
 class Emission:
-    """The mark, the time of the next emission, and the emitted payouts. The methods raise
-    StorageFailed."""
+    """The mark (up to which place payouts have been emitted), the time of the next emission, and
+    the emitted payouts. The methods raise StorageFailed."""
 
     def __init__(self, file: PayoutFile, publishing: Publishing) -> None:
         self._file = file
@@ -84,7 +84,8 @@ class Emission:
         return found
 
     def move_back(self, connection: sqlite3.Connection, now_ms: int) -> None:
-        """Move the mark back to `now_ms` if it is later, in a transaction of the caller."""
+        """If the mark is later than `now_ms`, move it back to `now_ms`, in a transaction of the
+        caller."""
         if self.mark.due_ms > now_ms:
             _store(connection, DuePlace(now_ms, LAST_SERIAL))
         self._mark = None

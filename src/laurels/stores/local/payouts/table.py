@@ -1,10 +1,10 @@
 """The payouts of a store in an SQLite database: `payouts.db` in its folder, or in memory.
 
-Payouts are written before the period's seal is committed, invisible, and become visible when the
-seal is folded. Confirmations are records of the log, which the fold writes to this table. So a
-store that loses the end of its log loses only confirmations that it had not acknowledged. The
-writes of the fold are synced before a snapshot becomes valid; if they are lost before that, the
-records are folded again.
+Payouts are written before the seal of their period is committed. They are invisible until the seal
+is folded. Confirmations are records of the log, which the fold writes to this table. So a store
+that loses the end of its log loses only confirmations that it had not acknowledged. The writes of
+the fold are synced before a snapshot becomes valid; if they are lost before that, the records are
+folded again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -78,14 +78,14 @@ class PayoutTable:
     # Making payouts
 
     def stage(self, rows: Iterable[PayoutRow], wait_ms: int) -> None:
-        """Write payouts that stay invisible until `publish`. They will be due `wait_ms` after
-        that."""
+        """Write payouts that stay invisible until `publish`. They will be due `wait_ms` after their
+        publication."""
         values = [(*[getattr(row, name) for name in FIELDS], wait_ms) for row in rows]
         with self._file.transaction() as connection:
             connection.executemany(_INSERT, values)
 
     def stage_replaced(self, ids: Iterable[str], revision: int) -> None:
-        """Name payouts that `publish` of a revision supersedes."""
+        """Store which payouts `publish` will supersede when it publishes a revision."""
         with self._file.transaction() as connection:
             connection.executemany(
                 "UPDATE payout SET replaced_by = ? WHERE id = ?", [(revision, id) for id in ids]
@@ -115,8 +115,8 @@ class PayoutTable:
     ) -> None:
         """Undo the payouts of revisions that the log does not have, since the folder was rewound or
         its backup was taken during a correction. Confirmed payouts stay. `now_ms` is the time of
-        the newest record. If anything was undone, or emitted later than that, the positions of all
-        readers are invalid, and they begin anew.
+        the newest record. If anything was undone, or was emitted after `now_ms`, the positions of
+        all readers become invalid, and the readers begin anew.
 
         `newest_revision` returns the newest revision of a period (uid, window, instance), -1 for a
         period that is not sealed, and None for a period whose payouts stay as they are."""
@@ -348,8 +348,8 @@ def _renamed(ids: Mapping[str, str], id: str | None) -> str | None:
 
 
 def _undo(connection: Connection, period: tuple[str, str, int], newest: int) -> int:
-    """Undo the payouts of a period that were made by revisions after `newest`. Return how many of
-    those that were visible have changed."""
+    """Undo the payouts of a period that were made by revisions after `newest`. Return how many
+    visible payouts have changed."""
     removed = connection.execute(
         f"DELETE FROM payout WHERE {_PERIOD} AND revision > ? AND reference IS NULL "
         "RETURNING published",

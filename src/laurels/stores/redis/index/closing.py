@@ -22,7 +22,8 @@ class PeriodClosing(BoardWrites):
     """The calls of the index that close and seal periods."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """Freeze the periods of windows up to these instances. Repeating the call has no effect."""
+        """For each window in `floors`, freeze its periods up to this instance. Repeating the call
+        has no effect."""
         await self._operate("freeze", board, floors=dict(floors), now=now_ms)
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
@@ -55,7 +56,8 @@ class PeriodClosing(BoardWrites):
         )
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
-        """Record that the periods of windows up to these instances need no further record."""
+        """Record, for each window in `floors`, the instance up to which no period needs a record of
+        its closing any more."""
         await self._operate("record_floors", board, floors=dict(floors))
 
     async def record_seal(

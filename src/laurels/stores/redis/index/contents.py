@@ -130,7 +130,7 @@ class ShardContents(ShardCalls):
 
     async def _stored_key(self, board: Opened, key: RankingKey) -> RankingKey:
         """Return the key of a ranking with the instance under which it is stored. In a rolling
-        window this is a parity."""
+        window it is the parity of the step."""
         if key.window in board.rules.refreshed:
             field = f"gen:{key.window}".encode()
             shown = int(await self._command(board, b"HGET", b"m", field) or 0) % 2

@@ -111,8 +111,8 @@ class RedisDefinitions:
     async def move_deleted_position(
         self, uid: str, source: str, text: str, follows: str | None
     ) -> str | None:
-        """Move the position of a sink to `text`, if the stored position is `follows`; None stands
-        for any. Return the stored position if it is another one, and None if it was moved."""
+        """Move the position of a sink to `text` and return None, if the stored position is
+        `follows` or `follows` is None. Otherwise return the stored position."""
         argument = msgspec.msgpack.encode([f"{uid}/{source}", text, follows])
         stored = await self._connection.script(_MOVE, self._base + b"zp", argument)
         return None if stored is None else bytes(stored).decode()

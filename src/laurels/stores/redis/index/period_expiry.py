@@ -74,8 +74,8 @@ class PeriodExpiry(ShardCalls):
         return sum(sizes[: len(others)]) + int(undivided * level)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set the expiry of the rankings of periods, if the server's clock is used. If their window
-        closes periods, they must be sealed."""
+        """Set the expiry of the rankings of periods, if the server's clock is used. In a window
+        that closes periods, the periods must be sealed already."""
         if self._expires:
             lives = lifetimes(board.rules, sealed=True)
             await self._expire(board, keys, {"now": now_ms, "lives": lives, "sealed": True})

@@ -78,8 +78,8 @@ class ShardTracking(ShardContents):
                 yield rows
 
     async def _scanned_ids(self, board: Opened) -> AsyncIterator[IndexPiece]:
-        """Yield the event ids in the order of their times. Ids may expire meanwhile, so the next
-        ids are those from the last time on."""
+        """Yield the event ids in the order of their times. Each read continues from the last time
+        read, and not from a position, since ids may expire meanwhile."""
         last, seen = b"-inf", 0
         while True:
             span = (last, b"+inf", b"BYSCORE", b"LIMIT", b"%d" % seen, b"%d" % PIECE_ROWS)
@@ -123,8 +123,8 @@ class ShardTracking(ShardContents):
                 yield rows_of(*name_and_step, members, words, is_tally=False)
 
     async def _scanned_scores(self, board: Opened, name: bytes) -> AsyncIterator[dict[bytes, Any]]:
-        """Yield members with their scores. The server returns each member that is in the set all
-        the time at least once."""
+        """Yield members with their scores. A member that stays in the set during the whole scan is
+        returned at least once."""
         cursor: Any = b"0"
         while True:
             count = b"%d" % (PIECE_ROWS // 4)
@@ -139,8 +139,8 @@ class ShardTracking(ShardContents):
     async def _scanned_forms(
         self, board: Opened, key: RankingKey, name: bytes
     ) -> AsyncIterator[dict[bytes, Any]]:
-        """Yield members with their forms, in the order of the ranking, each time from the last
-        entry on. So an entry that does not change is never left out."""
+        """Yield members with their forms, in the order of the ranking. Each read continues after
+        the last entry read. So an entry that does not change is never left out."""
         before = 8 * board.rules.order_words(key.window)
         first = b"-"
         while True:

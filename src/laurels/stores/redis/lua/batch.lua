@@ -14,7 +14,11 @@
 --   zeros: on a board that does not rank members whose score is 0, the two anchors before and after
 --     these members in the watched window, see read.lua; hidden: the hidden members of this shard, which get
 --     no ranks
---   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
+--   absolute (whether events set totals instead of adding to them); all (the index of the window
+--     `all`, 0 without one); atomic (whether the batch is all-or-nothing); watch (the index of the
+--     window whose scores and ranks are returned, 0 for none); ranks (whether ranks are returned);
+--     forget (how long ids are remembered, in milliseconds); most_ids (how many at most); call
+--     {token, number}: the id of the call
 --   if sums suffice, instead of values, ats, ids, late and event_members: events (their number), and for
 --     each member sums, stamps, and the least and most of the prefix sums (nil: equal to the sums)
 --   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as

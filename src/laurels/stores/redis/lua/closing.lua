@@ -9,8 +9,9 @@
 --   P m trimmed:<w>   the newest instance whose record has left P cl
 --   P m noted         the number of the last note of the board's ledger that was recorded
 --   P m closings      how often any of these has changed. A caller with another number has an outdated copy
--- All shards freeze a period before the first one records that it is closed. So what P cl has of a
--- period is as of its end, and a process that fails in between leaves nothing that differs.
+-- All shards freeze a period before the first one records that it is closed. So the record of a
+-- period in P cl describes its final standings, and a process that fails in between leaves no shard
+-- with other standings.
 --
 -- Ops of `operate`:
 --   freeze (floors, now)    freezes the windows up to these instances; in a label replica this only
@@ -18,13 +19,13 @@
 --   load_closings (names)  returns the number of changes, P cl as a list, and for each window the
 --     fields recorded: and trimmed:, false if there are none
 --   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded
---   record_floors (floors)  records that periods up to these instances need no further record
+--   record_floors (floors)  records, by window, the instance up to which no period needs a record any more
 --   record_seal (name, before, record, trimmed {names}, floors)   replaces the record `before` of a
---     period; returns 0 if it has another one. Removes the records `trimmed`
+--     period, and removes the records `trimmed`; returns 0 if the period has another record
 --   record_note (number, count)  adds A.changes, a block of `count` changes, which the board's ledger has
 --     noted under a number; returns 0 if this or a later note was recorded before
---   restore_closings (first, records, floors, trimmed)   writes the records of a copied board, with the
---     first of them in place of those of an earlier attempt, and the fields recorded: and trimmed:
+--   restore_closings (first, records, floors, trimmed)   writes the records of a copied board, and the
+--     fields recorded: and trimmed:. With `first` it first removes the records of an earlier attempt
 --   take_lease (token, ms)  gives the caller the lease to seal periods of this board for some milliseconds,
 --     or ends its lease if ms is 0; returns 0 if another caller has it. P cs is the token of its owner
 -- `floors` are instances by window.
@@ -46,7 +47,7 @@ function closing.is_frozen(ranked)
 end
 
 -- Returns the reply that refuses a batch with events in a frozen period, else nil. A label replica
--- has none: it counts what its shards have accepted before.
+-- refuses none, since its shards have already accepted the events.
 function closing.refusal_reply(stores)
   if not B.closes or A.spans then return nil end
   for _, store in ipairs(stores) do
@@ -54,7 +55,8 @@ function closing.refusal_reply(stores)
   end
 end
 
--- Sets the fields <prefix><window> to these instances where they are later. Returns whether any was.
+-- Sets each field <prefix><window> to its instance in `floors`, if that is later. Returns whether
+-- any field has changed.
 function closing.raise(prefix, floors)
   local changed = false
   for window, instance in pairs(floors) do

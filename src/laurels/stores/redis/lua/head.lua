@@ -16,7 +16,7 @@
 --   P g:<r>        hash: the state, see FIELDS
 --   P ge:<r>       the edges of the grid: first every 64th edge, then all, each as `size` doubles
 --   P gc:<r>       the counts of members: by segment, then by 64 segments in a row, 4 bytes each
---   P ne:<r>, nc:  the same two of the grid that is being made
+--   P ne:<r>, nc:  the edges and the counts of the grid that is being made
 --   P gs:<r>:<l>   sorted set: the best members in every 2^l-th bucket, while a grid is being made
 --
 -- Invariants (`check` in audit.lua verifies them):

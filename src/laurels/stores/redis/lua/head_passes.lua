@@ -9,7 +9,7 @@ do
   local is_zero, without_zeros = head.is_zero, head.without_zeros
   local count_before, key_of_zeros, key_before = head.count_before, head.key_of_zeros, head.key_before
 
-  -- Continues the refill by about `limit` members. Returns the rest of the limit.
+  -- Continues the refill by about `limit` members. Returns how much of the limit is left.
   local function refill(ranked, s, limit)
     while s.refill and s.refill < SPACE and limit > 0 do
       local id, past = bucket_at(s, s.refill)

@@ -185,7 +185,7 @@ do
     end
   end
 
-  -- Sets when a new key of a ranking expires.
+  -- Sets the expiry of a new key of a ranking.
   function head.expire_key(ranked, key)
     local at = B.lives and expiry_of(ranked.window, ranked.instance)
     A.now = A.now or tonumber(call('HGET', KEYS[1], 'now') or '0')

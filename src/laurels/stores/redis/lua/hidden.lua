@@ -2,13 +2,13 @@
 -- and readers leave them out: the position of an entry among the listed ones is its position in the
 -- sorted set, minus the number of hidden members before it. See core/hidden.py.
 --
--- The caller of a script sends the hidden members (A.hidden), those of this shard. In a ranking with a
--- head, those before the floor have exact positions in the sorted set. The others count in segments of
--- the grid, whose numbers are exact, too: so the bounds of a position stay certain when they are taken
--- off.
+-- The caller of a script sends the hidden members (A.hidden), those of this shard. In a ranking
+-- with a head, the hidden members before the floor have exact positions in the sorted set. The
+-- others are counted exactly by the segments of the grid. So the bounds of a position stay certain
+-- when the hidden members are subtracted.
 do
-  -- Returns the position in the sorted set of the hidden member with a number in the order. A position is
-  -- looked up when it is first needed, since a binary search needs few of them.
+  -- Returns the position in the sorted set of the i-th hidden member in the order of the ranking.
+  -- Positions are looked up when they are first needed, since a binary search needs few of them.
   local function position_at(ranked, i)
     local own = ranked.hidden
     local position = own.positions[i]
@@ -111,14 +111,14 @@ do
     return ranked.hidden and position - count_before(ranked, position) or position
   end
 
-  -- Returns how many dense ranks before a rank some entry has that is not hidden.
+  -- Returns how many of the dense ranks before a rank belong to an entry that is not hidden.
   function zeros.not_lost(ranked, rank)
     local own = ranked.hidden
     return own and rank - count_less(own.lost, rank) or rank
   end
 
-  -- Returns the position in the sorted set of the entry that has a position among those that are not
-  -- hidden.
+  -- Converts a position among the entries that are not hidden to the position of the same entry in
+  -- the sorted set.
   function zeros.with_hidden(ranked, position)
     local low, high = 0, #ranked.hidden.order
     while low < high do
@@ -128,8 +128,7 @@ do
     return position + low
   end
 
-  -- Returns the hidden members of a ranking with a head that its segments count, as the forms of their
-  -- rows.
+  -- Returns the forms of the hidden members that the segments of a ranking with a head count.
   function zeros.hidden_forms(ranked)
     local own, s = ranked.hidden, ranked.state
     if not own.counted then

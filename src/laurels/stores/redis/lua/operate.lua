@@ -9,9 +9,10 @@
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil, sealed, dated, earliest: see `expire` in shard.lua);
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
---   both: earlier (more changes to record), elsewhere (blocks that other shards record); record_hidden (id);
---   hidings; restore_hidings (first, hidings); wake_heads; for others see scopes.lua,
---   refresh.lua, mend.lua, restore.lua, tracked.lua and closing.lua
+--   hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
+--   that other shards record); record_hidden (id); hidings; restore_hidings (first, hidings);
+--   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua and
+--   closing.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
@@ -223,7 +224,7 @@ local ops = {
 
 -- Ends the changes of a board that is deleted, and keeps them until A['until'], in milliseconds.
 -- From then on all calls that write to the board are refused. One shard records the deletion. The
--- function is no local variable, since a script may have only 200 of them.
+-- function is not a local variable, since a script may have only 200 local variables.
 function ops.end_changes()
   call('HDEL', KEYS[1], 'ver')
   call('HSET', KEYS[1], 'until', text(A['until']))
@@ -284,8 +285,9 @@ function ops.hide()
   return {'done'}
 end
 
--- Records who is hidden or shown by a change of the members that are hidden on all boards, and takes up their
--- version A.all; without it, further calls follow. A.was are the versions that the caller has read.
+-- Records who is hidden or shown by a change of the members that are hidden on all boards, and
+-- stores the version A.all of their list. Without A.all only records: further calls for the same
+-- change follow. A.was has the two versions that the caller has read.
 function ops.take_up()
   local own, all = ops.parts_of_hid()
   if A.was[1] ~= own or A.was[2] ~= all then return {'definition_outdated'} end

@@ -2,13 +2,16 @@
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests; hidden, lists of hidden members of this shard (nil:
---   no request leaves any out). A request is one of
+--   no request leaves any out); since, with a request for scopes: scopes that were last advanced before
+--   this time are stale; feeds, in a label replica: how many shards it follows; closings: how many changes
+--   of the closed and sealed periods the caller knows. If the board has had another number of them (see
+--   closing.lua), the call is refused as `closings_moved`. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
 --     whole, zeros, hidden}: entries of a ranking. With `whole` the answer has all words of the members'
 --     rows. `zeros` are two anchors; with them the answer leaves out the entries between these anchors.
 --     `hidden` is the index in `hidden` of the members that the answer leaves out
---   {false, form, after, limit}: the next scopes of a form; refused if one of them was last advanced
---     before `since`, and so is stale
+--   {false, form, after, limit}: the next scopes of a form. If any of them is stale, the answer is
+--     only a list of these
 --   {true, window, step, members}: the cells of members in the tally of a step. The answer has the form
 --     of the answer for requested members, where each member with a cell has the position 0
 --   {cursor, window, instance, limit, data}: up to `limit` members of a ranking with a head after a cursor,
@@ -16,7 +19,6 @@
 -- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
 --   the form), or {'within', form, next form, member, right} (the number of entries below the form,
 --   plus the number of entries from the form to the next form whose member sorts before `member`).
--- `closings` is the number of changes of the closed and sealed periods that the caller knows, see closing.lua.
 -- All parts of an answer are in one flat list, which is cheaper than a table for each part. A request
 --   for entries adds: the size of the ranking; the position of each anchor, -1 if it is at a member
 --   that is not ranked; for each span its first position, the rank there and the entries; if

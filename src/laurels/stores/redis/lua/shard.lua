@@ -20,7 +20,7 @@
 --   P d: and n:             dense rank style only: the distinct scores, and how many members have each
 --   P t:<window>:<step>     hash: member -> form of its cell, the tally of a step
 --   P e:<window>            plain and packed, hash: member -> newest step, of a live rolling window
---   P c:<window>            hash: member -> candidates of best columns, by step, of a live one
+--   P c:<window>            hash: member -> candidates of best columns, by step, of a live rolling window
 --   P q                     sorted set of event ids by the time they were accepted
 --   P x, p, s               member data, import positions, stream of changes
 --   P a:<process>           the answer to the last call of a process, kept for a minute

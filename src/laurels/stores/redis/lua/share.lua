@@ -5,8 +5,8 @@
 -- server's own one. The server returns a compact collection whole, whatever COUNT is. It is divided
 -- into shares here, in the order of the names' digests (Lua compares texts by locale, and comparing
 -- bytes in Lua is slow), and its cursor is '0:' and the last digest. If the server turns the
--- collection into a table between two calls, the scan begins again. So a name that is in the
--- collection all the time is returned at least once, and possibly several times.
+-- collection into a table between two calls, the scan begins again. So a name that stays in the
+-- collection during the whole scan is returned at least once, and possibly several times.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 

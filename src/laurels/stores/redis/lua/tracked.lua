@@ -1,8 +1,8 @@
 -- Reads the changes that were tracked while a board is copied to another store (see tracking.lua). Ops of
 -- `operate`:
 --   track (owner)                 begins to track; returns the number of the copy. Refused while another
---                                 move tracks or blocks the board. A move that only tracked before the
---                                 server was replaced is over
+--                                 move tracks or blocks the board. Tracking that was begun before
+--                                 the server was replaced does not count, but blocking does
 --   block (number, owner)         blocks the writes of the board
 --   untrack (owner)               ends tracking or blocking, unless it belongs to another move. Returns
 --                                 whether the board is free now

@@ -18,8 +18,9 @@ class ShardedClosings(ShardedPositions):
     """The part of the sharded index that closes and seals periods."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """Freeze the periods of windows up to these instances, in every shard. The label replica
-        notes them as well, and still counts what the shards have accepted before."""
+        """For each window in `floors`, freeze its periods up to this instance, in every shard. The
+        label replica records them as well, but still counts events that the shards accepted before
+        the freeze."""
         calls = [self._index.freeze(shard, floors, now_ms) for shard in shards(board)]
         if board.rules.has_label_replica:
             calls.append(self._index.freeze(label_replica(board), floors, MIN_MS))
@@ -43,7 +44,8 @@ class ShardedClosings(ShardedPositions):
         return await self._index.record_close(first, window, instance, closed, recorded)
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
-        """Record that the periods of windows up to these instances need no further record."""
+        """Record, for each window in `floors`, the instance up to which no period needs a record of
+        its closing any more."""
         await self._index.record_floors(replace(board, shard=0), floors)
 
     async def record_seal(

@@ -17,9 +17,9 @@ from .shards import shard_of
 
 
 class Merged(Protocol):
-    """A request for a board in several shards, which takes several rounds of reads. `far` has the
-    spans for which a pivot has to be searched for: by index of the span, the positions at which it
-    begins and ends."""
+    """A request for a board in several shards, which takes several rounds of reads. `far` maps the
+    index of each span whose pivot (see `merging.py`) is still to be found to the first and the last
+    position of the span."""
 
     request: ReadRequest
     far: dict[int, tuple[int, int]]

@@ -70,8 +70,8 @@ class Merging:
     def __init__(self, request: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.request = request
         self.far: dict[int, tuple[int, int]] = {}
-        """The spans for which a pivot has to be searched for: by index of the span, the positions
-        at which it begins and ends."""
+        """By index of each span whose pivot is still to be found: the first and the last position
+        of the span."""
         self._columns = rules.score_words(request.key.window)
         self._width = rules.order_words(request.key.window)
         self._located_width = self._width + (request.whole and rules.is_stamped)
