@@ -90,8 +90,8 @@ def expectation(what: str, name: str, value: object) -> str:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """Return any value in the current notation, short enough for a message. This takes O(most),
-    even for a large list, mapping or text."""
+    """Return the text of any value in the current `notation` (Python or JSON), short enough for a
+    message. This takes O(most), even for a large list, mapping or text."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:
@@ -134,7 +134,8 @@ def _first(items: Iterable[object], left: list[int]) -> Iterator[object]:
 
 
 def quoted(name: str | None) -> str:
-    """Return a name, an id or another text of limited length in the current notation, uncut."""
+    """Return a name, an id or another text of limited length, uncut, in the current `notation`
+    (Python or JSON)."""
     return notation.get()(name)
 
 

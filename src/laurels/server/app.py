@@ -113,7 +113,8 @@ class Application(ApiAnswers):
             return
 
     def _request_id(self, sent: Incoming) -> str:
-        """Return the id in a request's header, or a new id. Raise InvalidRequestId."""
+        """Return the id in a request's header, or a new id if there is none. Raises
+        InvalidRequestId for a malformed id."""
         ids = header_values(sent, "x-request-id")
         if len(ids) == 1 and ids[0]:
             if len(ids[0]) <= _LONGEST_REQUEST_ID and _is_visible_ascii(ids[0]):

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. To increase a counter takes well under a microsecond. Everything else is
+"""Metrics for Prometheus. Increasing a counter takes well under a microsecond. Everything else is
 computed when the metrics are read."""
 
 from bisect import bisect_left
@@ -271,7 +271,7 @@ class Exposed(Collector):
         yield _by_board(
             GaugeMetricFamily(
                 "laurels_board_unsealed_seconds",
-                "How long the oldest closed period of a board waits for its ledger to be sealed.",
+                "How long the oldest closed period of a board has waited to be sealed in its ledger.",
                 labels=["board"],
             ),
             self._figures.unsealed,

@@ -134,7 +134,7 @@ class WindowForm(Struct, frozen=True):
     @property
     def closing(self) -> Closing | None:
         """Which closed periods of the window are archived; None if periods are not closed. A window
-        with prizes only is archived for ever."""
+        with prizes but without `archive` archives all its periods for ever."""
         if self.archive is None and self.prizes is None:
             return None
         return Closing(self.archive or FOREVER, self.archive_every_ms or 0)

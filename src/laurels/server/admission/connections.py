@@ -1,4 +1,4 @@
-"""Limit connections, both in all and for each client address.
+"""Limit connections, both in total and for each client address.
 
 The HTTP server accepts connections in native code, and an idle connection never becomes a request.
 So connections are counted by examining the descriptors of this process, which takes some

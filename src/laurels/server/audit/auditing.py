@@ -62,8 +62,8 @@ def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
 
 
 def reason_in(query: str) -> tuple[str | None, str]:
-    """Return the parameter `reason` of a query string, and the rest of the query. Raise
-    InvalidQuery."""
+    """Return the parameter `reason` of a query string, and the rest of the query. Raises
+    InvalidQuery if the reason is repeated, too long or not UTF-8."""
     parts = query.split("&")
     reasons = [part for part in parts if part.startswith("reason=")]
     if len(reasons) > 1:

@@ -94,7 +94,7 @@ class Keys(Callers):
         stored nowhere. A key made without a rate or an expiry gets the rate or the expiry of the
         caller, if the caller has one.
 
-        Raise InvalidKey, KeyExists, StorageFailed, and Forbidden for a key that may do more than
+        Raises InvalidKey, KeyExists, StorageFailed, and Forbidden for a key that may do more than
         the caller.
         """
         secret, now_ms = self._new_secret(KEY_PREFIX), self.now_ms()
@@ -127,7 +127,7 @@ class Keys(Callers):
         return key, secret
 
     def revoke(self, name: str, by: Caller = OPERATOR) -> None:
-        """Remove a key, which invalidates its tokens. Raise UnknownKey, StorageFailed."""
+        """Remove a key, which invalidates its tokens. Raises UnknownKey, StorageFailed."""
         revoked: list[Key] = []
 
         def without(stored: KeySet) -> KeySet:
@@ -142,7 +142,7 @@ class Keys(Callers):
         """Give a key a new secret, and return the key and the secret. The previous secret is
         accepted for another `grace_seconds` seconds.
 
-        Raise UnknownKey, InvalidKey, StorageFailed.
+        Raises UnknownKey, InvalidKey for a wrong `grace_seconds`, and StorageFailed.
         """
         grace_ms = 1_000 * parse_seconds(grace_seconds, "grace", 0, MAX_KEY_SECONDS)
         secret = self._new_secret(KEY_PREFIX)
@@ -193,8 +193,9 @@ class Keys(Callers):
         submission: SubmissionRule | None = None,
     ) -> tuple[str, int]:
         """Return a token that expires after `seconds`, and the time of its expiry. The token
-        permits reading `boards`, or submitting by a rule. Raise InvalidKey. Raise Forbidden if the
-        caller has only a token, or if the caller itself may not do what the token permits."""
+        permits reading `boards`, or submitting by a rule. Raises InvalidKey for a field that is not
+        valid, and Forbidden if the caller has only a token, or may not itself do what the token
+        permits."""
         if caller.subject is not None:
             raise Forbidden("a token cannot issue another token: use a key")
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)

@@ -86,7 +86,8 @@ class Callers:
 
     def caller(self, secret: str | None, *, is_use: bool = True) -> Caller:
         """Return the caller that presents a key or token. With `is_use` this counts as a use of the
-        key. Raise Unauthorized, KeysUnavailable."""
+        key. Raises Unauthorized if the key or token is missing, unknown or expired, and
+        KeysUnavailable if the keys could not be read for some time."""
         if secret is None:
             if self.is_open:
                 return ANYBODY

@@ -50,8 +50,8 @@ def sign(claims: Claims, secret: SigningSecret) -> str:
 
 
 def verify(token: str, secrets: Mapping[str, SigningSecret]) -> Claims:
-    """Return the claims of a token whose signature is valid, even if the token has expired. Raise
-    Unauthorized."""
+    """Return the claims of a token, even if the token has expired. Raises Unauthorized if its
+    signature or its form is not valid."""
     from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
     from jwt.exceptions import PyJWTError  # noqa: PLC0415
 

@@ -62,7 +62,8 @@ class SharedPort(Granian):
 
 def free(settings: Settings) -> tuple[str, int]:
     """Return the address to listen on. The port is the configured port if it is free; if 0 is
-    configured, any free port. Raise InvalidSettings, AddressInUse."""
+    configured, any free port. Raises InvalidSettings if the host has no address, and AddressInUse
+    if the port cannot be listened on."""
     host, port = settings.host, settings.port
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -31,7 +31,7 @@ class _Kept(Struct):
 
 
 def judged_key(key: str) -> str:
-    """Return a valid Idempotency-Key. Raise InvalidIdempotencyKey."""
+    """Return the Idempotency-Key if it is valid. Otherwise raise InvalidIdempotencyKey."""
     if not 1 <= len(key) <= 100 or not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidIdempotencyKey(
             "expected an Idempotency-Key of 1 to 100 visible ASCII characters, got "

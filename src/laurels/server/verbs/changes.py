@@ -50,8 +50,8 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
 @ROUTES.query("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
 async def changes(context: RequestContext, query: ChangesQuery) -> object:
     """A page of changes. `cursor` is the `after` of the next page; `more` is true if there already
-    are changes for the next page. Only for a key that administers, `hide`, `disqualify` and
-    `confirm` have `data`."""
+    are changes for the next page. Changes of the kinds `hide`, `disqualify` and `confirm` have
+    `data` only for a key that administers."""
     limit = checked_limit(query.limit)
     page = await context.store.changes_async(
         context.board, query.after, limit, initial=query.initial

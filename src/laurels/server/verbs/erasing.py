@@ -23,8 +23,8 @@ class EraseFields(Struct, forbid_unknown_fields=True):
 )
 async def erase(context: RequestContext, _: NoQuery) -> object:
     """Erase a person: remove a member from every board, and put a random token in its place in the
-    archive, in payouts and in the audit log. The answer names the places that may still name the
-    member. A call that fails midway is completed by the next one."""
+    archive, in payouts and in the audit log. The answer lists what may still name the member. If a
+    call fails midway, the next call completes it."""
     document = requests.document(context.raw, context.media_type)
     member, reason = requests.fields(document, "member", "reason")
     context.audited = msgspec.json.encode({"reason": reason})

@@ -64,7 +64,8 @@ async def remove(context: RequestContext, _: NoQuery) -> object:
 
 
 class MendFields(Struct, forbid_unknown_fields=True):
-    """Entries that replace entries of rankings. `at_ms` is the board's time in event time."""
+    """Entries that replace entries of rankings. In event time, the board's time becomes `at_ms` if
+    that is later."""
 
     rankings: list[RankingEntries]
     at_ms: int | None = None

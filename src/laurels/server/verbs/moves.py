@@ -56,7 +56,7 @@ async def move(context: RequestContext, _: NoQuery) -> object:
     last changes are copied, writes are held for less than a second, or for up to `pause_seconds` if
     that is longer. One write waits for at most a second; after that it and further writes are
     refused. The answer comes when the board has moved. If the answer is 503 `board_moving`, the
-    board is where it was."""
+    board stays where it was."""
     document = requests.document(context.raw, context.media_type) if context.raw else {}
     to, pause, takeover = requests.fields(document, optional=("to", "pause_seconds", "takeover"))
     if to is not None and (to := integer_within(to, 1)) is None:

@@ -73,7 +73,7 @@ async def waiting_payouts(context: RequestContext, query: WaitingPayoutsQuery) -
 @ROUTES.query("GET", "/v1/payouts/positions", returns=ReaderPositions, scope="admin")
 async def payout_positions(context: RequestContext, _: NoQuery) -> object:
     """The cursors that readers of the due payouts have stored. A key that is limited to some boards
-    sees its own."""
+    sees only those that it has stored."""
     stored = await asyncio.to_thread(context.store.due_payouts.positions)
     own = _own_prefix(context.caller)
     return ReaderPositions(
@@ -91,8 +91,8 @@ async def payout_positions(context: RequestContext, _: NoQuery) -> object:
 )
 async def move_payout_position(context: RequestContext, _: NoQuery) -> None:
     """Store a cursor of the due payouts under the name of a reader: `{"reader": …, "before": …,
-    "position": …}`. It is refused (409) if the stored cursor is not `before`, so that of two
-    processes only one continues."""
+    "position": …}`. The request is refused (409) if the stored cursor is not `before`, so only one
+    of two processes continues."""
     document = requests.document(context.raw, context.media_type)
     fields = requests.typed(document, PositionFields)
     reader = _own_prefix(context.caller) + fields.reader
