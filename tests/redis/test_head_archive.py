@@ -1,5 +1,5 @@
-"""The archive of boards with a head on an index server. It has the positions of the head, and is
-written when they are certain."""
+"""The archive of boards with a head on an index server. It has the positions of the head and some
+more, and is written when they are certain."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import laurels
 from laurels.errors import BeyondHead
-from laurels.errors.index_server import NotOnIndexServer
+from laurels.errors.service import MemberNotRanked
+from laurels.stores.redis.index.calls import ShardCalls
+from laurels.stores.redis.index.head import HEAD_SIZES
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment
 
 HEAD, MEMBERS = 100, 400
+ARCHIVED = HEAD + HEAD_SIZES.spare
 START_MS = 1_795_000_000_000
 DAY_MS = 86_400_000
 STORES = [each for each in IMPLEMENTATIONS if each.name in ("redis", "cluster-shards")]
@@ -71,7 +75,8 @@ def test_the_head_of_a_sealed_period_is_archived(deployment: Deployment) -> None
             assert standing.total == 360
         last = lb.at_rank("b", expected.entries[-1].rank, **of_period)
         assert last is not None
-        below = f"m{next(i for i in range(MEMBERS) if f'm{i:03}' not in listed):03}"
+        standings = [model.standing("b", f"m{i:03}", **of_period) for i in range(MEMBERS)]
+        below = next(each.member for each in standings if each and each.rank > ARCHIVED)
         for question in (
             lambda: lb.rank("b", below, **of_period),
             lambda: lb.at_rank("b", 300, **of_period),
@@ -80,12 +85,15 @@ def test_the_head_of_a_sealed_period_is_archived(deployment: Deployment) -> None
             with pytest.raises(BeyondHead):
                 question()
         [archived] = lb.archived("b")[-1:]
-        assert archived.entries == HEAD
+        assert archived.entries == ARCHIVED
         assert lb.verify("b", **of_period).verified
-        lb.disqualify("b", listed[0], "a bot", **of_period)
-        page = lb.top("b", limit=HEAD, **of_period)
-        assert [entry.member for entry in page.entries] == listed[1:]
-        assert (page.total, page.certain) == (359, HEAD - 1)
+        for each in (model, lb):
+            each.disqualify("b", listed[0], "a bot", **of_period)
+        expected, found = (each.top("b", limit=HEAD, **of_period) for each in (model, lb))
+        assert found.entries == expected.entries
+        assert (found.total, found.certain) == (359, HEAD)
+        with pytest.raises(MemberNotRanked):
+            lb.disqualify("b", below, "a bot", **of_period)
         lb.check()
 
 
@@ -104,7 +112,53 @@ def test_a_small_ranking_is_archived_whole(deployment: Deployment) -> None:
     assert lb.rank("b", "cid", window="day", period=period) is None
 
 
-def test_prizes_on_a_board_with_a_head_are_refused(deployment: Deployment) -> None:
-    prizes = {"list": [{"name": "gold", "ranks": [1, 1]}]}
-    with pytest.raises(NotOnIndexServer, match="head"):
-        deployment.lb.create(board(windows=[{"type": "day", "prizes": prizes}]))
+def test_corrections_end_with_the_archived_positions(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list gets shorter when no archived position is left. A correction after which a prize would
+    depend on positions that are not archived is refused, and changes nothing."""
+    lb, clock = deployment.lb, deployment.clock
+    monkeypatch.setattr(
+        ShardCalls, "head_sizes", replace(ShardCalls.head_sizes, spare=2, spare_share=0)
+    )
+    prizes = {"list": [{"name": "ten", "ranks": [1, HEAD - 2], "amount": 5}]}
+    paid = {"name": "paid", "type": "day", "prizes": prizes, "archive": "forever"}
+    lb.create(board(windows=["day:archive=forever,keep=1", paid], tie="last"))
+    lb.submit_many("b", [(f"m{i:03}", MEMBERS - i) for i in range(MEMBERS)])
+    period = lb.periods("b", "day")[0].label
+    assert isinstance(clock, laurels.ManualClock)
+    clock.advance(2 * DAY_MS)
+    lb.seal()
+    for i in range(5):
+        lb.disqualify("b", f"m{i:03}", "a bot", window="day", period=period)
+    page = lb.top("b", limit=HEAD, window="day", period=period)
+    assert (len(page.entries), page.certain, page.total) == (HEAD - 3, HEAD - 3, MEMBERS - 5)
+    for i in range(3):
+        lb.disqualify("b", f"m{i:03}", "a bot", window="paid", period=period)
+    before = lb.payouts("b", limit=1_000)
+    with pytest.raises(BeyondHead, match=r"the first 99 positions of 396, of which only 98 are"):
+        lb.disqualify("b", "m003", "a bot", window="paid", period=period)
+    assert lb.payouts("b", limit=1_000) == before
+    assert lb.rank("b", "m003", window="paid", period=period) == 1
+    lb.check()
+
+
+def test_a_head_that_is_changed_before_the_seal_changes_no_closed_period(
+    deployment: Deployment,
+) -> None:
+    """The definition at closing decides how much is archived, also if the board gets or loses its
+    head meanwhile."""
+    lb, clock = deployment.lb, deployment.clock
+    assert isinstance(clock, laurels.ManualClock)
+    lb.create(board(windows=["day:archive=forever"]))
+    events = [(f"m{i:03}", MEMBERS - i) for i in range(MEMBERS)]
+    for head, entries in ((0, ARCHIVED), (HEAD, MEMBERS + 1), (2 * HEAD, ARCHIVED), (HEAD, 300)):
+        lb.submit_many("b", events)
+        period = lb.periods("b", "day")[0].label
+        clock.advance(DAY_MS)
+        lb.submit("b", "later", 1)  # closes the period
+        lb.change("b", head=head)
+        lb.seal()
+        newest = lb.archived("b")[0]
+        assert (newest.period, newest.entries) == (period, entries)
+        assert lb.verify("b", window="day", period=period).verified

@@ -13,13 +13,14 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.errors import NotReady
+from laurels.errors import BeyondHead, NotReady
 from laurels.model.prizes import Prize, Prizes
 from laurels.model.rules import Rules
 from laurels.model.scale import DecayedScale, Scale, Whole, decayed_scale
 from laurels.model.score import Score
 
 from .between import between, between_decayed
+from .head import has_exact_position
 from .index import Offset, Slice
 from .prizes import PrizeSpan, TieGroup, Win, end_of, prize_spans, wins
 from .read_plan import ReadPlan
@@ -59,8 +60,8 @@ class PrizeReading(Struct, frozen=True):
 
 def prize_reading(rules: Rules, ranking: ReadRequest, prizes: Prizes, now_ms: int) -> PrizeReading:
     """Return how the winners of prizes of a ranking are read. In a window with decay the scores are
-    those at `now_ms`. Positions below the head of a board are read as well, since a store that
-    awards prizes orders all members."""
+    those at `now_ms`. Positions below the head of a board are read as well, as far as they are
+    certain, since the columns of members there may equal those of a winner."""
     window = ranking.key.window
     decayed = decayed_scale(rules, window, now_ms)
     return PrizeReading(
@@ -99,7 +100,8 @@ def plan_wins(
 ) -> ReadPlan[T]:
     """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
     the module's docstring describes its requests. O(log n + limit). If the index changes between
-    the requests, the plan begins again. Raises NotReady after ATTEMPTS repetitions."""
+    the requests, the plan begins again. Raises NotReady after ATTEMPTS repetitions, BeyondHead if a
+    position that decides who wins is not certain."""
     return _plan(reading, start, limit, answer, ATTEMPTS)
 
 
@@ -115,6 +117,8 @@ def _plan(
         spans = prize_spans(reading.prizes, total, results[0].positions)
         if (end := end_of(spans)) == 0:
             return answer(WinPage([], 0, total, None), offset)
+        if results[0].certain is not None and results[0].certain < end:
+            raise _uncertain(end, results[0])
         winners = _Winners(reading, spans, end, total, start, start + limit, answer, attempts)
         return winners.plan()
 
@@ -161,6 +165,8 @@ class _Winners(Struct, Generic[T], frozen=True):
 
         def finish(results: Sequence[ReadResult], offset: Offset) -> "T | ReadPlan[T]":
             _, winners, first, past = results[0].positions
+            if not has_exact_position(results[0], winners):
+                raise _uncertain(winners + 1, results[0])
             tied = rows + self.reading.rows(results[0].slices[0])
             if tied and not (first <= self.start and self.start + len(tied) <= past):
                 return self._again()
@@ -185,6 +191,14 @@ class _Winners(Struct, Generic[T], frozen=True):
             found += [(win, scores[win.member]) for win in won]
             at += len(rows)
         return WinPage(found, winners, self.total, at if at < winners else None)
+
+
+def _uncertain(end: int, result: ReadResult) -> BeyondHead:
+    """Return the error for prizes that depend on positions that are not certain."""
+    return BeyondHead(
+        f"the prizes depend on the first {end:,} positions of {result.total:,}, of which only "
+        f"{result.certain:,} are known"
+    )
 
 
 def _groups(

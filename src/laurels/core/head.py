@@ -38,6 +38,11 @@ def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) ->
     return result.positions
 
 
+def has_exact_position(result: ReadResult, position: int) -> bool:
+    """Return whether the returned position of a bound is exact."""
+    return result.certain is None or position < result.certain or result.certain >= result.total
+
+
 def _is_known(head: int, position: int, result: ReadResult) -> bool:
     """Return whether the position of a bound is exact and not below the end of the head."""
     is_exact = result.certain is None or position < result.certain

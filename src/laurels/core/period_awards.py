@@ -1,7 +1,6 @@
 """Computes from archived standings which amounts the members of a sealed period win. Pure."""
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -11,10 +10,9 @@ from laurels.model.prizes import Prizes
 from laurels.model.rules import Rules
 
 from .award_plan import WinPage, plan_wins, prize_reading
-from .index import RankingIndex
 from .payouts import Added, Owed, PayoutRow, payout_id
 from .ranking_key import RankingKey
-from .requests import ReadRequest, find_in
+from .requests import ReadRequest, ReadResult
 from .standing import FIRST
 
 PAGE = 512
@@ -34,13 +32,13 @@ class SealedPlace(Struct, frozen=True):
 class SealedStandings(Struct, frozen=True):
     """A revision of a period. Its standings are in an archive, and it is about to be sealed.
 
-    `index` has its rankings, one for each of `scopes`. `board` is the name of the board, `label`
-    that of the period. `rules` and `prizes` are those of the definition at closing. In a window
-    with decay the scores are those at `final_ms`.
+    `read` answers requests for its rankings, one for each of `scopes`. `board` is the name of the
+    board, `label` that of the period. `rules` and `prizes` are those of the definition at closing.
+    In a window with decay the scores are those at `final_ms`.
     """
 
     place: SealedPlace
-    index: RankingIndex
+    read: Callable[[ReadRequest], ReadResult]
     scopes: Sequence[str]
     board: str
     rules: Rules
@@ -50,7 +48,7 @@ class SealedStandings(Struct, frozen=True):
 
     def owed(self, prizes: Prizes) -> Iterator[Owed]:
         """Yield the amounts that the members of the period win, scope by scope. O(winners),
-        whatever the size of the rankings."""
+        whatever the size of the rankings. Raises BeyondHead."""
         forms = {",".join(names) for names in prizes.scopes}
         for scope in self.scopes:
             if not is_by(scope) and form_of(scope) in forms:
@@ -64,7 +62,7 @@ class SealedStandings(Struct, frozen=True):
         start: int | None = 0
         while start is not None:
             plan = plan_wins(reading, start, PAGE, _whole_page)
-            page = plan.run(partial(find_in, self.index), 0)
+            page = plan.run(self.read, 0)
             for win, _ in page.wins:
                 name, position = win.prize.name, win.position + FIRST
                 scale = win.prize.scale

@@ -163,11 +163,14 @@ def prize_errors(
                 exact_units(number, column.scale, column.name)
             except LaurelsError as error:
                 yield f"{called}: at_least: {error.what}"
-        if head and (prize.ranks is None or prize.ranks[1] > head):
+        if head and prize.ranks is None:
+            condition = "at_least" if prize.percent is None else "percent"
             yield (
-                f"{called}: expected ranks up to the head, {head}, since only these positions are "
-                "known exactly"
+                f"{called}: expected ranks up to the head, {head}, got {condition}: it may reach "
+                "members below the head, whose positions are not known exactly"
             )
+        elif head and prize.ranks is not None and prize.ranks[1] > head:
+            yield f"{called}: expected ranks up to the head, {head}, got {list(prize.ranks)}"
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

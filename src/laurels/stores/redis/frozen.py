@@ -5,7 +5,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from laurels.core.board_state import BoardState
+from laurels.core.close_schedule import prizes_in
 from laurels.core.closing import ClosedPeriod
+from laurels.core.head import has_exact_position
 from laurels.core.hidden import Exclusion
 from laurels.core.index import Slice
 from laurels.core.lifecycle import next_boundary
@@ -50,11 +52,6 @@ class RankedSize(NamedTuple):
 
     members: int
     entries: int
-
-
-def _is_certain(head: int, result: ReadResult) -> bool:
-    """Return whether an index knows all positions of the head of a ranking."""
-    return result.certain is None or result.certain >= min(head, result.total)
 
 
 def period_to_seal(window: str, instance: int, closed: ClosedPeriod) -> PeriodToSeal:
@@ -102,7 +99,7 @@ class RankingsToSeal:
                     [(0, 0, self._secret(16))],
                     members=size.members if size.entries < size.members else None,
                 )
-                async for rows in self._rows(scope):
+                async for rows in self._rows(scope, size.entries):
                     yield rows
 
     async def _scopes(self) -> list[str]:
@@ -119,20 +116,54 @@ class RankingsToSeal:
 
     async def _sizes(self, scopes: Sequence[str]) -> list[RankedSize]:
         """Return the size of the ranking of each of these scopes. On a board with a head, wait
-        until the positions of the head are certain. Raises NotReady."""
-        head = self._period.rules.head
-        if not head:
-            totals = await self._totals(scopes)
+        until the positions that are archived are certain. Raises NotReady."""
+        totals = await self._totals(scopes)
+        if not self._period.rules.head and not self._state.rules.head:
             return [RankedSize(total, total) for total in totals]
+        return [
+            RankedSize(total, min(total, await self._archived(scope, total)))
+            for scope, total in zip(scopes, totals, strict=True)
+        ]
+
+    async def _archived(self, scope: str, total: int) -> int:
+        """Return how many positions of a ranking are archived, after they have become certain. Of
+        a period that was closed without a head, these are all; otherwise the head, some more, and
+        those of the members who win prizes because their columns equal those of a winner, with the
+        next one."""
+        head = self._period.rules.head
+        archived = self._catalog.index.archived_positions(head) if head else total
+        await self._extend(scope, archived)
+        prizes = prizes_in(self._period.board, self._period.window)
+        if head and total and prizes is not None and prizes.ties != "first":
+            last = max(prize.ranks[1] for prize in prizes.list if prize.ranks is not None)
+            archived = max(archived, await self._end_of_ties(scope, min(last, total), archived) + 1)
+            await self._extend(scope, archived)
+        return archived
+
+    async def _end_of_ties(self, scope: str, last: int, certain: int) -> int:
+        """Return the position after the members whose columns equal those of the member in the
+        `last` place. The first `certain` positions are certain."""
+        span = Span(0, last - 1, last)
+        [result] = await self._read([self._request(scope, anchors=(Start(),), spans=(span,))])
+        columns = self._period.rules.score_words(self._period.window)
+        words = tuple([int(column[0]) for column in result.slices[0].words[:columns]])
+        past = AtBound(words, None, right=True)
+        while True:
+            [result] = await self._read([self._request(scope, anchors=(past,))])
+            if has_exact_position(result, result.positions[0]):
+                return result.positions[0]
+            certain *= 4
+            await self._extend(scope, certain)
+
+    async def _extend(self, scope: str, wanted: int) -> None:
+        """Wait until the first `wanted` positions of a ranking are certain. Raises NotReady."""
+        key = self._period.key(self._state.number, scope)
         for _ in range(ATTEMPTS):
-            results = await self._read([self._request(scope) for scope in scopes])
-            if all(_is_certain(head, result) for result in results):
-                return [
-                    RankedSize(
-                        result.total, result.total if is_by(scope) else min(head, result.total)
-                    )
-                    for scope, result in zip(scopes, results, strict=True)
-                ]
+            [result] = await self._read([self._request(scope)])
+            if result.certain is None or result.certain >= min(wanted, result.total):
+                return
+            opened = opened_as(self._state)
+            await self._catalog.index.extend_head(opened, key, wanted + len(self._hidden))
             self._catalog.note_passes_due(self._state)
             await self._catalog.advance_head(self._state, MAX_MEMBERS)
         raise NotReady(
@@ -143,7 +174,7 @@ class RankingsToSeal:
         """Return the number of entries that are ranked in each of these scopes."""
         results = await self._read([self._request(scope) for scope in scopes])
         totals = [result.total for result in results]
-        if not self._hidden:
+        if not self._hidden or self._exclusion is not None:
             return totals
         hidden = tuple(sorted([member.decode() for member in self._hidden]))
         for i, scope in enumerate(scopes):
@@ -155,12 +186,12 @@ class RankingsToSeal:
                     totals[i] -= sum(position >= 0 for position in found.located.positions)
         return totals
 
-    async def _rows(self, scope: str) -> AsyncIterator[SealedRows]:
-        """Yield the entries of a ranking, in their order."""
+    async def _rows(self, scope: str, room: int) -> AsyncIterator[SealedRows]:
+        """Yield the first `room` entries of a ranking, in their order."""
         width = self._period.rules.order_words(self._period.window)
         anchor: Start | AtBound = Start()
-        while True:
-            request = self._request(scope, anchors=(anchor,), spans=(Span(0, 0, PAGE),))
+        while room > 0:
+            request = self._request(scope, anchors=(anchor,), spans=(Span(0, 0, min(PAGE, room)),))
             [result] = await self._read([request])
             [part] = result.slices
             if not part.members:
@@ -173,6 +204,7 @@ class RankingsToSeal:
                 kept = [i for i, member in enumerate(members) if member not in self._hidden]
                 members = [members[i] for i in kept]
                 words = [[column[i] for i in kept] for column in words]
+            room -= len(members)
             if members:
                 yield sealed_rows(members, words)
 
@@ -203,7 +235,6 @@ class RankingsToSeal:
             spans,
             members,
             whole=whole,
-            head=0 if is_by(scope) else self._period.rules.head,
             zeros=zeros,
             hidden=None if is_by(scope) else self._exclusion,
         )

@@ -96,6 +96,14 @@ class RemoteIndex(Protocol):
         members. Return approximately how many members are left. Any number of processes may call
         this at the same time, and any of them may stop at any point."""
 
+    def archived_positions(self, head: int) -> int:
+        """Return how many positions of a board with this head are archived, if so many members are
+        ranked."""
+
+    async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
+        """Let the next passes extend the head of a ranking to at least `wanted` entries, as far as
+        there are so many members. No effect on a ranking without a head."""
+
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:

@@ -3,9 +3,12 @@
 from array import array
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from laurels.core.index import Located, Slice
 from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.ranking_key import RankingKey
+from laurels.core.requests import ReadRequest, ReadResult, find_in
 from laurels.errors import ArchiveDamaged, BeyondHead
 from laurels.model.prizes import Prizes
 from laurels.model.rules import Rules
@@ -43,6 +46,12 @@ class SealedIndex:
         all."""
         ranking = self._ranking(key)
         return None if ranking is None or ranking.form.members is None else len(ranking)
+
+    def find(self, request: ReadRequest) -> ReadResult:
+        """Answer a request for a ranking. Raises BeyondHead for members below the entries that the
+        ledger has."""
+        found, certain = find_in(self, request), self.certain(request.key)
+        return found if certain is None else replace(found, certain=certain)
 
     def position(self, key: RankingKey, member: bytes) -> int:
         """Return the position of a member, -1 if it is not ranked."""
@@ -131,4 +140,4 @@ def ledger_standings(
     period = index.period(place.window, place.instance)
     scopes = [ranking.form.scope for ranking in reader.rankings(period)]
     label = rules.windows[place.window].period_of(place.instance).label
-    return SealedStandings(place, index, scopes, board, rules, prizes, label, final_ms)
+    return SealedStandings(place, index.find, scopes, board, rules, prizes, label, final_ms)

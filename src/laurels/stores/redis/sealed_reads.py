@@ -9,7 +9,7 @@ from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.named_windows import readable, window_named
-from laurels.core.requests import ReadRequest, ReadResult, find_in
+from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.sealed_contents import (
     DigestOfPieces,
     SealedPart,
@@ -73,9 +73,7 @@ async def read_sealed(
 
 def _answer(reader: FinalReader, index: SealedIndex, request: ReadRequest) -> ReadResult:
     if request.sealed is None:
-        found = find_in(index, request)
-        certain = index.certain(request.key)
-        return found if certain is None else replace(found, certain=certain)
+        return index.find(request)
     period = index.period(*place_of(request))
     return ReadResult(0, [], [], None, None, sealed=_part(reader, period, request.sealed))
 

@@ -95,9 +95,8 @@ class ServerSealing:
     def ensure_ledger(self, board: Board, before: Board | None = None) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
         ledger, UnknownLedger if this process does not know its ledger. Raise NotOnIndexServer for a
-        window that cannot be archived, such as a rolling window, and for prizes on a board with a
-        head, since a tie may reach below it. Nothing is checked if the definition `before` a change
-        has the same windows, scopes, head and ledger."""
+        window that cannot be archived, such as a rolling window. Nothing is checked if the
+        definition `before` a change has the same windows, scopes and ledger."""
         if before is not None and _archived_as(before) == _archived_as(board):
             return
         rules = board.rules()
@@ -110,10 +109,6 @@ class ServerSealing:
                 raise LedgerRequired(
                     f"the window {quoted(window)} has archive or prizes: on an index server they "
                     "need a ledger"
-                )
-            if board.head and window in board.prizes():
-                raise NotOnIndexServer(
-                    f"the window {quoted(window)} has prizes, and the board has a head"
                 )
             if all(spec.name for spec in rules.specs):
                 raise NotOnIndexServer(
@@ -277,7 +272,7 @@ class ServerSealing:
 
 def _archived_as(board: Board) -> tuple[object, ...]:
     """Return the parts of a definition that decide whether and where periods are archived."""
-    return board.windows, board.scopes, board.rank_by, board.head, board.ledger
+    return board.windows, board.scopes, board.rank_by, board.ledger
 
 
 class _LedgerWrite:

@@ -1,10 +1,12 @@
 """Makes the payouts of sealed periods from their archived standings."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 
 from laurels.core.payouts import Added, correction
 from laurels.core.period_awards import SealedPlace, SealedStandings
+from laurels.core.requests import find_in
 from laurels.model.prizes import Prizes
 from laurels.model.rules import Rules
 from laurels.stores.local.archive.archive import Archive
@@ -33,7 +35,8 @@ def archived_standings(
     index = ArchivedIndex(rules, {(key.window, key.instance): archived}, _no_data)
     scopes = [ranking.scope for ranking in archived.rankings()]
     place = SealedPlace(key.uid, key.window, key.instance, key.revision)
-    return SealedStandings(place, index, scopes, board, rules, prizes, label, final_ms)
+    read = partial(find_in, index)
+    return SealedStandings(place, read, scopes, board, rules, prizes, label, final_ms)
 
 
 def _no_data(_: int, members: Sequence[str]) -> list[bytes | None]:

@@ -16,6 +16,9 @@ class HeadSizes(Struct, frozen=True):
     - `slack`, `slack_share`: how many entries after the first positions that the board lists are
       also stored in order: as a number, and as a fraction of these positions; the greater one
       applies.
+    - `spare`, `spare_share`: how many entries after these positions are archived, so that a
+      correction does not shorten the list: as a number, and as a fraction of these positions; the
+      greater one applies.
     - `capacity`: the maximum average number of members in a bucket.
     - `sample`: the number of sampled members that are kept for each level (see
       `head_new_grid.lua`).
@@ -29,6 +32,8 @@ class HeadSizes(Struct, frozen=True):
 
     slack: int = 10_000
     slack_share: float = 0.2
+    spare: int = 100
+    spare_share: float = 0.05
     capacity: int = 32
     sample: int = 4_096
     edges: int = 4_096
@@ -36,6 +41,11 @@ class HeadSizes(Struct, frozen=True):
     width: float = 0.02
     least: int = 200
     trims: int = 2_000
+
+    def archived(self, head: int) -> int:
+        """Return how many positions of a board with this head are archived, if so many members are
+        ranked."""
+        return head + max(self.spare, int(head * self.spare_share))
 
     def encode(self, head: int) -> dict[str, Any]:
         """Return the sizes for a board with this head, as the scripts take them.

@@ -51,10 +51,13 @@ def encode_read(
         request.data,
         request.whole,
     ]
-    if request.zeros is not None or request.hidden is not None:
+    is_unlimited = encoding.rules.head > 0 and not request.head
+    if request.zeros is not None or request.hidden is not None or is_unlimited:
         encoded.append(request.zeros is not None and encode_zeros(encoding, request.zeros))
-    if request.hidden is not None:
-        encoded.append(hidden.index(request.hidden) + 1)
+    if request.hidden is not None or is_unlimited:
+        encoded.append(request.hidden is not None and hidden.index(request.hidden) + 1)
+    if is_unlimited:
+        encoded.append(True)
     return encoded
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from laurels.core.lifecycle import Due, RollingState, rolling_state
+from laurels.core.ranking_key import RankingKey
 from laurels.stores.redis.remote import Opened, RefreshStates
 
 from .calls import ShardCalls
 from .coding import decode_refresh_states, encode_due, encode_rolling_state
+from .names import name_of
 
 _CELLS = 2_500
 """The number of cells that one call of a refresh processes, which takes 1 to 2 ms."""
@@ -51,6 +53,14 @@ class Upkeep(ShardCalls):
             if left == 0:
                 break
         return left
+
+    def archived_positions(self, head: int) -> int:
+        """Return how many positions of a board with this head are archived."""
+        return self.head_sizes.archived(head)
+
+    async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
+        """Let the next passes extend the head of a ranking to at least `wanted` entries."""
+        await self._operate("extend_head", board, name=name_of(key), wanted=wanted)
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool

@@ -69,7 +69,8 @@ do
   -- State
 
   local FIELDS = {'n', 'buckets', 'salt', 'floor', 'refill', 'raised', 'junk', 'edges', 'changes',
-                  'check', 'phase', 'cursor', 'build', 'counted', 'moving', 'zeros', 'hides', 'leaving'}
+                  'check', 'phase', 'cursor', 'build', 'counted', 'moving', 'zeros', 'hides', 'leaving',
+                  'wanted'}
   -- n         number of members                  edges    number of edges of the grid, absent without one
   -- buckets   number of buckets                  changes  number of changes since the edges were chosen
   -- salt      put before members in digests      check    number of changes at which segments are measured
@@ -79,7 +80,8 @@ do
   -- junk      see invariant 2                    counted  number of edges of that grid
   -- moving    where members are moved from the layout without a head into buckets, see `move`
   -- zeros     number of zeros in the buckets     hides    whether zeros are hidden
-  -- leaving   see invariant 3
+  -- leaving   see invariant 3                    wanted   the least number of entries of the head of a period that
+  --                                                       is being sealed
 
   local function decode_key(stored)
     if not stored or stored == '' then return nil end
@@ -116,7 +118,7 @@ do
       junk = f[7] == '1', changes = tonumber(f[9] or '0'), check = tonumber(f[10] or '0'),
       phase = f[11] or nil, cursor = tonumber(f[12] or '0'), build = f[13] or nil, hashes = {}, keys = {},
       moving = f[15] or nil, outside = {}, zeros = tonumber(f[16] or '0'), hides = f[17] == '1',
-      leaving = f[18] == '1',
+      leaving = f[18] == '1', wanted = tonumber(f[19] or '0'),
     }
     if f[8] then s.grid = {e = P .. 'ge:' .. name, c = P .. 'gc:' .. name, m = tonumber(f[8])} end
     if f[14] then s.next = {e = P .. 'ne:' .. name, c = P .. 'nc:' .. name, m = tonumber(f[14])} end

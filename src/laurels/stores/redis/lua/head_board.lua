@@ -24,6 +24,15 @@ do
     return true
   end
 
+  -- Lets passes extend a head to at least `wanted` entries, as far as there are so many members.
+  function head.extend(ranked, wanted)
+    local s = head.state(ranked)
+    if s.wanted >= wanted then return end
+    s.wanted = wanted
+    save(ranked)
+    call('SADD', P .. 'gd', ranked.name)
+  end
+
   -- Prepares the layout for a changed definition of the board. Passes change the rankings later.
   function head.change(all)
     head.use(call('HGET', KEYS[1], 'heads'))

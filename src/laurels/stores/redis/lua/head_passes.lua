@@ -113,7 +113,7 @@ do
     end
     if s.moving or s.leaving or s.junk or s.refill or s.phase then return true end
     if not s.floor then return false end
-    if head.certain(ranked) < sizes.refill then
+    if head.certain(ranked) < math.max(sizes.refill, s.wanted) then
       s.refill, s.raised = 0, nil
       return true
     end

@@ -16,7 +16,7 @@ do
       encode_key(s.raised), s.junk and '1' or '', s.grid and text(s.grid.m) or '', text(s.changes),
       text(s.check), s.phase or '', s.phase and text(s.cursor) or '', s.build or '',
       s.next and text(s.next.m) or '', s.moving or '', s.zeros > 0 and text(s.zeros) or '',
-      s.hides and '1' or '', s.leaving and '1' or '',
+      s.hides and '1' or '', s.leaving and '1' or '', s.wanted > 0 and text(s.wanted) or '',
     }
     local args, gone = {}, {}
     for i, field in ipairs(FIELDS) do
@@ -66,9 +66,9 @@ do
   -- Raises the floor if the head has too many entries.
   local function trim(ranked, s)
     local sizes = head.sizes
-    local entries = call('ZCARD', ranked.r)
-    if s.junk or s.moving or entries <= sizes.keep + sizes.chunk then return end
-    local cut = key_at(ranked, sizes.keep)
+    local entries, keep = call('ZCARD', ranked.r), math.max(sizes.keep, s.wanted)
+    if s.junk or s.moving or entries <= keep + sizes.chunk then return end
+    local cut = key_at(ranked, keep)
     if not s.refill or key_before(cut, s.floor) then
       s.floor = cut
       cancel_refill(s)
@@ -76,7 +76,7 @@ do
       s.raised = cut
     end
     s.certain = nil
-    local excess = entries - sizes.keep
+    local excess = entries - keep
     local now = s.refill and excess or math.min(excess, sizes.chunk + sizes.trims)
     call('ZREMRANGEBYRANK', ranked.r, text(-now), '-1')
     s.junk = excess > now

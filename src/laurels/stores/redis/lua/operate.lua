@@ -4,7 +4,7 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open; end_changes ('until', expires); close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
---   advance_head (limit); walk (name, cursor, limit);
+--   advance_head (limit); extend_head (name, wanted); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil, sealed, dated, earliest: see `expire` in shard.lua);
@@ -308,6 +308,13 @@ function ops.restore_hidings()
   call('HDEL', KEYS[1], 'hid')
   if #A.hidings > 0 then call('HSET', KEYS[1], 'hid', '1:0') end
   send('HSET', P .. 'hh', A.hidings)
+  return {'done'}
+end
+
+-- Lets passes extend the head of a ranking to at least `wanted` entries.
+function ops.extend_head()
+  local ranked = rankings_of({A.name})[1]
+  if has_head(ranked) then head.extend(ranked, A.wanted) end
   return {'done'}
 end
 

@@ -7,7 +7,7 @@
 --   of the closed and sealed periods the caller knows. If the board has had another number of them (see
 --   closing.lua), the call is refused as `closings_moved`. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
---     whole, zeros, hidden}: entries of a ranking. With `whole` the answer has all words of the members'
+--     whole, zeros, hidden, unlimited}: entries of a ranking. With `whole` the answer has all words of the members'
 --     rows. `zeros` are two anchors; with them the answer leaves out the entries between these anchors.
 --     `hidden` is the index in `hidden` of the members that the answer leaves out
 --   {false, form, after, limit}: the next scopes of a form. If any of them is stale, the answer is
@@ -28,7 +28,8 @@
 --   answer also has: after the size, the number of exact positions and the number of changes of the grid
 --   (false without one); after the positions of anchors, a table of their greatest possible positions;
 --   after the forms of members, a table of their greatest possible ranks. Positions and ranks are then
---   the least possible ones. Spans end at the end of the head.
+--   the least possible ones. Spans end at the last position that the board lists; with `unlimited` they
+--   end at the last exact position.
 -- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
 --   number, and each entry, like the form of each requested member, is one of the texts after the
 --   answer.
@@ -259,15 +260,15 @@ local function locate(ranked, members, whole)
   if has_head(ranked) then append(highs) end
 end
 
-local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds, hidden)
-  local ranked = ranking_of(window, instance, rolling, bounds or nil, hidden)
+local function answer(window, instance, rolling, anchors, spans, members, data, whole, bounds, hidden, unlimited)
+  local ranked = ranking_of(window, instance, rolling, bounds or nil, hidden or nil)
   local positions, highs, slice_members = {}, {}, {}
   append(ranked.total)
   local listed = ranked.total
   has_heads[#has_heads + 1] = has_head(ranked)
   if has_head(ranked) then
     local s = head.state(ranked)
-    listed = math.min(ranked.certain, head.sizes.k)
+    listed = unlimited and ranked.certain or math.min(ranked.certain, head.sizes.k)
     append(ranked.certain)
     append(s.grid and s.changes or false)
   end
@@ -341,7 +342,7 @@ for _, request in ipairs(A.requests) do
   elseif request[1] == true then
     look_up(request[2], request[3], request[4])
   elseif request[1] then
-    answer(unpack(request, 1, 10))
+    answer(unpack(request, 1, 11))
   else
     local stale_scopes = list_scopes(request[2], request[3], request[4])
     if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end

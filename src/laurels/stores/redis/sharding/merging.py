@@ -108,6 +108,7 @@ class Merging:
             tuple(own),
             self.request.data,
             whole=self.request.whole,
+            head=self.request.head,
             zeros=self.request.zeros,
             hidden=hidden_in(self.request.hidden, shard, self._count),
         )

@@ -73,7 +73,7 @@ async def seek(
 def _of_shard(request: ReadRequest, shard: int, shards: int) -> ReadRequest:
     """Return a request for the ranking of `request` in a shard."""
     hidden = hidden_in(request.hidden, shard, shards)
-    return ReadRequest(request.key, zeros=request.zeros, hidden=hidden)
+    return ReadRequest(request.key, head=request.head, zeros=request.zeros, hidden=hidden)
 
 
 async def _marks(

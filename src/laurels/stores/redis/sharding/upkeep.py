@@ -44,6 +44,15 @@ class ShardedUpkeep:
         each = max(1, limit // board.rules.shards)
         return sum(await gather(self._index.advance_head(part, each) for part in shards(board)))
 
+    def archived_positions(self, head: int) -> int:
+        """Return how many positions of a board with this head are archived."""
+        return self._index.archived_positions(head)
+
+    async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
+        """Let the next passes extend the head of a ranking in every shard to at least `wanted`
+        entries."""
+        await gather(self._index.extend_head(shard, key, wanted) for shard in shards(board))
+
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
