@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import LaurelsError
+from laurels.flows.sources.batches import Row
 from laurels.flows.sources.mapping import DEFAULT, ForeignMessage, fields_of
 from laurels.flows.sources.metrics import SourceMetrics
-from laurels.flows.sources.outcomes import MessageOutcomes, Row
+from laurels.flows.sources.outcomes import MessageOutcomes
 from laurels.flows.sources.plain_messages import EventParser, plain_decoder
 from laurels.flows.sources.reader import MESSAGE_LIMIT, ZERO, Message, StreamPosition
 from laurels.flows.sources.rejects import NoRejects
@@ -107,15 +108,10 @@ SIMPLE = [
 ]
 
 
-@given(
-    st.sampled_from(PLAIN),
-    st.lists(raw_messages() | st.sampled_from(SIMPLE), max_size=6),
-    st.integers(0, 6),
-    st.sampled_from([None, TAKEN_MS - 1, TAKEN_MS + 1]),
-)
-def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
+def ensure_divided_alike(
     template: str, raws: list[bytes], after: int, taken_ms: int | None
 ) -> None:
+    """Assert that messages give the same rows, whether they are divided together or one by one."""
     settings = SourceSettings("s", boards="m")
     reader = RowReader(parse_mapping(template), settings, lambda: TAKEN_MS)
     messages = [Message(StreamPosition(1 + i), raw, taken_ms) for i, raw in enumerate(raws)]
@@ -130,6 +126,18 @@ def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
         return rows, outcomes.metrics
 
     assert divided([messages]) == divided([[message] for message in messages])
+
+
+@given(
+    st.sampled_from(PLAIN),
+    st.lists(raw_messages() | st.sampled_from(SIMPLE), max_size=6),
+    st.integers(0, 6),
+    st.sampled_from([None, TAKEN_MS - 1, TAKEN_MS + 1]),
+)
+def test_messages_divided_together_give_the_rows_of_those_divided_one_by_one(
+    template: str, raws: list[bytes], after: int, taken_ms: int | None
+) -> None:
+    ensure_divided_alike(template, raws, after, taken_ms)
 
 
 EVENT = b'{"board": "b", "member": "%d", "value": 1}'
@@ -166,3 +174,23 @@ def test_plain_messages_take_the_fast_path() -> None:
 def test_a_mapping_that_is_not_plain_has_no_decoder() -> None:
     for template in OTHERS:
         assert plain_decoder(parse_mapping(template)) is None
+
+
+ODD = [
+    b'{"board": "other", "member": "a", "value": 1}',
+    b'{"board": "m", "member": "a", "value": 1, "at": 5}',
+    b'{"board": "m", "member": "a", "value": 1, "id": "x"}',
+    b'{"board": "m", "member": "a", "value": 1, "labels": {"room": "1"}}',
+    b'{"board": "m", "member": "a", "value": "1.5"}',
+    b'{"board": "m", "member": "a"}',
+    b'"m"',
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("after", [0, 1])
+def test_one_odd_message_among_plain_ones_is_read_as_alone(odd: bytes, at: int, after: int) -> None:
+    raws = [SIMPLE[0]] * 3
+    raws[at] = odd
+    ensure_divided_alike(DEFAULT, raws, after, TAKEN_MS + 1)

@@ -6,8 +6,7 @@ window begins to refuse the events of a period. The decision for each event is t
 the event had a commit of its own.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.model.board import Board
@@ -23,38 +22,27 @@ _REFRESH_MS = 60_000
 """The time after which cached definitions of boards are read again."""
 
 
-class HasArrivalTime(Protocol):
-    """A message with its arrival time at the stream, None if the stream has no such times."""
-
-    @property
-    def arrived_ms(self) -> int | None: ...
-
-
-R = TypeVar("R", bound=HasArrivalTime)
-
-
 def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
     """Return the first instant after `at_ms` at which any of the windows begins to refuse the
     events of a period or step."""
     return min((window.next_refusal(at_ms)[1] for window in windows), default=MAX_MS)
 
 
-def divide_by_refusals(windows: Sequence[Window], rows: Sequence[R]) -> list[Sequence[R]]:
-    """Divide rows into consecutive parts. A new part begins with the first row by whose arrival
-    some window has begun to refuse the events of a period."""
+def refusals_between(windows: Sequence[Window], arrived_ms: Sequence[int | None]) -> Iterator[int]:
+    """Yield the indexes of the messages, given by their arrival times, with which a new commit
+    begins: each is the first by whose arrival some window has begun to refuse the events of a
+    period."""
     if not windows:
-        return [rows] if rows else []
-    parts: list[Sequence[R]] = []
+        return
     first, until_ms = 0, MAX_MS
-    for i, row in enumerate(rows):
-        if row.arrived_ms is None:
+    for i, at_ms in enumerate(arrived_ms):
+        if at_ms is None:
             continue
-        if i and row.arrived_ms >= until_ms:
-            parts.append(rows[first:i])
+        if i and at_ms >= until_ms:
+            yield i
             first = i
         if i == first:
-            until_ms = next_refusal_ms(windows, row.arrived_ms)
-    return [*parts, rows[first:]] if rows else []
+            until_ms = next_refusal_ms(windows, at_ms)
 
 
 class EndingWindows:

@@ -6,14 +6,10 @@ refused event, as if that event had been counted.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from laurels.api.aio import AsyncLeaderboards
 
-
-class HasEvent(Protocol):
-    @property
-    def event(self) -> tuple[object, object, object, str | None, object]: ...
+from .mapping import MappedEvent
 
 
 class DedupeCapacity:
@@ -25,10 +21,10 @@ class DedupeCapacity:
         self._lb = lb
         self._free: dict[str, int] = {}
 
-    async def can_remember(self, board: str, rows: Sequence[HasEvent]) -> bool:
-        """Return whether the board can remember the ids of all rows; if so, reserve room for
+    async def can_remember(self, board: str, events: Sequence[MappedEvent]) -> bool:
+        """Return whether the board can remember the ids of all events; if so, reserve room for
         them."""
-        new_ids = len([row for row in rows if row.event[3] is not None])
+        new_ids = len([event for event in events if event[3] is not None])
         if new_ids > self._free.get(board, 0):
             remembered = (await self._lb.stats(board)).remembered
             max_ids = (await self._lb.get(board)).dedupe_max

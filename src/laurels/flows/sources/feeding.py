@@ -13,10 +13,12 @@ from laurels.core.receipt import Receipts
 from laurels.errors import BatchRefused, PositionDiffers, TooLarge, UnknownBoard
 from laurels.flows.retries import FlowRetryPolicy
 
-from .arrivals import EndingWindows, divide_by_refusals
+from .arrivals import EndingWindows, refusals_between
+from .batches import EventRows, Row
 from .commits import Commits
 from .dedupe_capacity import DedupeCapacity
-from .outcomes import MessageOutcomes, Row
+from .mapping import MappedEvent
+from .outcomes import MessageOutcomes
 from .progress import Progress, TimedPosition
 from .read_ahead import ReadAhead
 from .reader import StreamPosition, decode_position
@@ -50,27 +52,32 @@ class BoardFeed:
         self._outcomes = outcomes
         self._reread_lock = asyncio.Lock()
 
-    async def feed(self, board: str, rows: list[Row], end: TimedPosition) -> None:
+    async def feed(self, board: str, rows: EventRows, end: TimedPosition) -> None:
         """Submit the events of a board, with the end of the batch as the new position. The events
-        are divided into commits by `divide_by_refusals`."""
+        are divided into commits by `refusals_between`."""
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
             windows = ()  # the commit will raise this error, too
-        *earlier, last = divide_by_refusals(windows, rows) or [rows]
-        for part in earlier:
-            await self._submit_part(board, list(part), _end_of(part[-1]))
-        await self._submit_part(board, list(last), end)
+        first = 0
+        for until in refusals_between(windows, rows.arrived_ms):
+            part = rows[first:until]
+            await self._submit_part(board, part, _end_of(part[-1]))
+            first = until
+        await self._submit_part(board, rows[first:] if first else rows, end)
 
-    async def _submit_part(self, board: str, rows: list[Row], end: TimedPosition) -> None:
+    async def _submit_part(self, board: str, rows: EventRows, end: TimedPosition) -> None:
         """Submit events of a board in one commit, or in several if they are too large for one."""
-        if rows and not await self._retries.call(partial(self._capacity.can_remember, board, rows)):
+        can_remember = partial(self._capacity.can_remember, board, rows.events)
+        if rows and not await self._retries.call(can_remember):
             for row in rows:
                 await self._submit_one(board, row)
             return
         while rows:
             try:
-                receipts = await self._commit(board, rows, self._encoded(board, end))
+                receipts = await self._commit(
+                    board, rows.events, rows.arrived_ms, self._encoded(board, end)
+                )
             except TooLarge:
                 if len(rows) == 1:
                     raise
@@ -96,7 +103,11 @@ class BoardFeed:
         async def attempt() -> None:
             try:
                 receipts = await self._commit(
-                    board, [row], self._encoded(board, end), all_or_nothing=True
+                    board,
+                    [row.event],
+                    [row.arrived_ms],
+                    self._encoded(board, end),
+                    all_or_nothing=True,
                 )
             except BatchRefused as refused:
                 error = refused.receipts.error(0) or refused
@@ -121,13 +132,18 @@ class BoardFeed:
         await self._retries.call(self._outcomes.deliver)
 
     async def _commit(
-        self, board: str, rows: Sequence[Row], text: str, *, all_or_nothing: bool = False
+        self,
+        board: str,
+        events: Sequence[MappedEvent],
+        arrived_ms: Sequence[int | None],
+        text: str,
+        *,
+        all_or_nothing: bool = False,
     ) -> Receipts | None:
-        """Submit the events of rows in one commit; see `Commits.submit`."""
-        arrived_ms = rows[0].arrived_ms if rows else None
-        events = [row.event for row in rows]
+        """Submit events with their times of arrival in one commit; see `Commits.submit`."""
+        first_ms = arrived_ms[0] if arrived_ms else None
         return await self.commits.submit(
-            board, events, text, arrived_ms=arrived_ms, all_or_nothing=all_or_nothing
+            board, events, text, arrived_ms=first_ms, all_or_nothing=all_or_nothing
         )
 
     def forget(self, board: str) -> None:
@@ -154,7 +170,8 @@ class BoardFeed:
                     break
                 at = messages[-1].position
                 rows += self._reader.rows_of(board, messages, self.positions)
-        receipts = await self._commit(board, rows, error.ends_at)
+        events, arrived_ms = [row.event for row in rows], [row.arrived_ms for row in rows]
+        receipts = await self._commit(board, events, arrived_ms, error.ends_at)
         self.positions[board] = end
         await self._count(board, rows, receipts)
         return end
@@ -162,7 +179,7 @@ class BoardFeed:
     async def move(self, board: str, end: TimedPosition) -> None:
         """Move the position of a board without counting anything."""
         try:
-            await self._commit(board, (), self._encoded(board, end))
+            await self._commit(board, (), (), self._encoded(board, end))
         except UnknownBoard:
             self.forget(board)
         except PositionDiffers as error:
@@ -175,18 +192,18 @@ class BoardFeed:
         shards have counted the last batch, its events remain counted in these shards."""
         text = self._encoded(board, TimedPosition(position, None))
         try:
-            await self._commit(board, (), text)
+            await self._commit(board, (), (), text)
         except PositionDiffers as error:
             if error.ends_at is None:
                 raise
-            await self._commit(board, (), error.ends_at)
-            await self._commit(board, (), text)
+            await self._commit(board, (), (), error.ends_at)
+            await self._commit(board, (), (), text)
 
     async def set(self, board: str, position: StreamPosition) -> None:
         """Store a position in all shards of a board, whatever is stored there now."""
         await self.commits.set(board, self._encoded(board, TimedPosition(position, None)))
 
-    async def feed_again(self, board: str, after: StreamPosition, rows: list[Row]) -> None:
+    async def feed_again(self, board: str, after: StreamPosition, rows: EventRows) -> None:
         """Submit events that follow a position which only some shards of a board have;
         `Commits.begin_leveling` has to be called first."""
         self.positions[board] = after

@@ -1,26 +1,15 @@
 """Record the outcomes of messages: count them, and write rejected messages to the rejects file."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
-
-from msgspec import Struct
 
 from laurels.core.receipt import Receipts
 from laurels.errors import LaurelsError
 
-from .mapping import MappedEvent
+from .batches import EventRows, Row
 from .metrics import SourceMetrics
 from .reader import Message, StreamPosition
 from .rejects import Rejects, code_and_text, rejected_message
-
-
-class Row(Struct, frozen=True, gc=False):
-    """A message and its event."""
-
-    message: Message
-    event: MappedEvent
-    arrived_ms: int | None
-    """The time at which the stream took the message, or the current time if that is earlier; None
-    if the stream has no times."""
 
 
 class MessageOutcomes:
@@ -62,8 +51,8 @@ class MessageOutcomes:
         """Return when all rejects are stored. Raises RejectsUnavailable, RejectsRefused."""
         await self._rejects.deliver()
 
-    def rows_after(self, rows: list[Row], position: StreamPosition) -> list[Row]:
+    def rows_after(self, rows: EventRows, position: StreamPosition) -> EventRows:
         """Return the rows after a position; count the others as repeated."""
-        rest = [row for row in rows if row.message.position > position]
-        self.metrics.repeated += len(rows) - len(rest)
-        return rest
+        repeated = bisect_right(rows, position, key=lambda row: row.message.position)
+        self.metrics.repeated += repeated
+        return rows[repeated:]

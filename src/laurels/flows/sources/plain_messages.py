@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from .batches import MessageBatch
 from .mapping import SUBJECT, EventMapping, MappedEvent, instant
 from .reader import MESSAGE_LIMIT, Message
 
@@ -78,15 +79,13 @@ class EventParser:
         accept."""
         if self._decoder is None:
             return [None] * len(messages)
-        if (
-            len(messages) > 1
-            and (decoded := self._decode_lines(self._decoder, messages)) is not None
-        ):
+        batch = MessageBatch.of(messages)
+        if len(batch) > 1 and (decoded := self._decode_lines(self._decoder, batch)) is not None:
             return decoded
         return [self._decode_one(self._decoder, message) for message in messages]
 
     def _decode_lines(
-        self, decoder: PlainDecoder, messages: Sequence[Message]
+        self, decoder: PlainDecoder, batch: MessageBatch
     ) -> Sequence[PlainMessage] | None:
         """Join the messages with line breaks, and decode all these lines in one call. Return the
         parts of the messages; None if the messages have to be decoded one by one.
@@ -94,11 +93,10 @@ class EventParser:
         The decoder would also accept one object in several lines, or several objects in one line.
         But every line break here is between `}` and `{`, so no object extends over several lines.
         If there are also as many objects as lines, each line is one object."""
-        raws = [message.raw for message in messages if message.fields is None]
-        lines, breaks = b"\n".join(raws), len(messages) - 1
-        if len(raws) <= breaks or lines[:1] != b"{" or max(map(len, raws)) > MESSAGE_LIMIT:
+        if batch.have_fields or max(map(len, batch.raws)) > MESSAGE_LIMIT:
             return None
-        if lines.count(b"}\n{") < breaks or lines.count(b"\n") > breaks:
+        lines, breaks = b"\n".join(batch.raws), len(batch) - 1
+        if lines[:1] != b"{" or lines.count(b"}\n{") < breaks or lines.count(b"\n") > breaks:
             return None
         try:
             if not lines.isascii():
@@ -106,7 +104,7 @@ class EventParser:
             decoded = decoder.decode_lines(lines)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
-        return decoded if len(decoded) == len(messages) else None
+        return decoded if len(decoded) == len(batch) else None
 
     def _decode_one(self, decoder: PlainDecoder, message: Message) -> PlainMessage | None:
         raw = message.raw

@@ -29,6 +29,7 @@ from laurels.errors.sources import (
 from laurels.flows.stream_url import split_stream_url
 from laurels.stores.redis.connection.connection import Connection, connect, redis_address
 
+from .batches import MessageBatch
 from .reader import BATCH_BYTES, ZERO, Message, StoredPosition, StreamPosition, StreamState
 
 TIMEOUT_MS = 10_000
@@ -145,7 +146,7 @@ class RedisStreamReader:
         parts = (b"XREAD", b"COUNT", b"%d" % most, *block, b"STREAMS", self._key, since)
         messages = _messages(await self._command(*parts))
         if messages:
-            self._longest = max([len(message.raw) for message in messages])
+            self._longest = max(map(len, messages.raws))
         else:
             await self._ensure_same(after)
         self._count(after, messages)
@@ -228,22 +229,23 @@ class RedisStreamReader:
             self._connection = None
 
 
-def _messages(answer: Any) -> list[Message]:
+def _messages(answer: Any) -> MessageBatch:
     """Return the entries of an answer to XREAD about one stream."""
     if not answer:
-        return []
-    (entries,) = answer.values() if isinstance(answer, Mapping) else [pair[1] for pair in answer]
-    pairs = list(entries.items() if isinstance(entries, Mapping) else entries)
-    ids = b",".join([id for id, _ in pairs])
-    numbers = _numbers(b"[%b]" % ids.replace(b"-", b","))
-    times = numbers[::2]
-    positions = list(map(StreamPosition, times, numbers[1::2]))
-    only_values = [entry[0][1] for _, entry in pairs if type(entry) is list and len(entry) == 1]
-    if len([each for each in only_values if each.startswith(b"{")]) == len(pairs):
-        return list(map(Message, positions, only_values, times))
-    return [
-        _message(position, entry) for position, (_, entry) in zip(positions, pairs, strict=True)
-    ]
+        return MessageBatch.of(())
+    (pairs,) = answer.values() if isinstance(answer, Mapping) else [pair[1] for pair in answer]
+    entries = pairs if isinstance(pairs, Mapping) else dict(pairs)
+    numbers = _numbers(b"[%b]" % b",".join(entries).replace(b"-", b","))
+    times, places = numbers[::2], numbers[1::2]
+    only = [each[0][1] for each in entries.values() if type(each) is list and len(each) == 1]
+    if len(only) < len(entries) or len([each for each in only if each[:1] == b"{"]) < len(only):
+        positions = map(StreamPosition, times, places)
+        return MessageBatch.of(list(map(_message, positions, entries.values())))
+
+    def message(at: int) -> Message:
+        return Message(StreamPosition(times[at], places[at]), only[at], times[at])
+
+    return MessageBatch(only, times, message)
 
 
 def _position_of(message: Message) -> StreamPosition:

@@ -25,12 +25,13 @@ from laurels.flows.retries import FlowRetryPolicy, Sleep
 from laurels.model.windows.kinds import Window
 
 from .arrivals import next_refusal_ms
+from .batches import EventRows, MessageBatch
 from .feeding import BoardFeed
 from .lag_warnings import LagWarnings
 from .leveling import ShardLeveler
 from .mapping import EventMapping
 from .metrics import SourceMetrics
-from .outcomes import MessageOutcomes, Row
+from .outcomes import MessageOutcomes
 from .progress import Progress, TimedPosition
 from .read_ahead import ReadAhead
 from .reader import (
@@ -242,6 +243,7 @@ class SourceRunner:
 
     async def _count(self, messages: Sequence[Message]) -> None:
         """Count a batch and move to its end."""
+        messages = MessageBatch.of(messages)
         if not messages:
             self._idle_reads += 1
             if self._idle_reads % IDLE_READS == 0:
@@ -250,6 +252,8 @@ class SourceRunner:
         self.metrics.read += len(messages)
         self.metrics.batches += 1
         end = messages[-1].position
+        # The latest time at which the stream took any of the messages, None if it has no times.
+        latest = max([each for each in messages.times if each is not None], default=None)
         divide = partial(self._rows.rows_by_board, messages, self._boards.positions, self._outcomes)
         boards = await asyncio.to_thread(divide) if len(messages) > ON_LOOP else divide()
         await self._boards.deliver_rejects()
@@ -257,7 +261,7 @@ class SourceRunner:
         board_rows = [
             (board, rows) for board, rows in boards.items() if board in self._boards.positions
         ]
-        timed_position = self._progress.timed_position_after(end, _latest(messages))
+        timed_position = self._progress.timed_position_after(end, latest)
         for first in range(0, len(board_rows), BOARDS_AT_ONCE):
             group = board_rows[first : first + BOARDS_AT_ONCE]
             await _await_all(
@@ -268,7 +272,7 @@ class SourceRunner:
             await self._advance(most=ADVANCED_AT_ONCE)
         self._show_progress(self.metrics)
 
-    async def _look_up(self, boards: dict[str, list[Row]]) -> None:
+    async def _look_up(self, boards: dict[str, EventRows]) -> None:
         """Read the positions of boards that are new to this run, and drop their messages up to
         these positions. Count the messages for boards that do not exist as `unknown`."""
         new = [board for board in boards if board not in self._boards.positions]
@@ -359,12 +363,6 @@ class SourceRunner:
         if passed_ms is None:
             return bool(windows)
         return next_refusal_ms(windows, passed_ms) <= until_ms
-
-
-def _latest(messages: Sequence[Message]) -> int | None:
-    """Return the latest time at which the stream took any of the messages, None if the stream has
-    no times."""
-    return max([each.at_ms for each in messages if each.at_ms is not None], default=None)
 
 
 async def _await_all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
