@@ -10,18 +10,17 @@ import pytest
 
 import laurels
 from laurels.errors import UnknownBoard
-from laurels.errors.index_server import NotOnIndexServer
 from laurels.errors.payouts import PayoutsOpen
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
-from tests.contract.deployments import IMPLEMENTATIONS, STORES, Deployment, Implementation
+from tests.contract.deployments import ARCHIVING, Deployment, Implementation
 
 DAY = 24 * HOUR
 PRIZES: dict[str, Any] = {"list": [{"name": "gold", "ranks": [1, 2], "amount": "5"}]}
 WINDOWS: list[Any] = ["all", {"type": "day", "prizes": PRIZES}, "week", "7d=rolling:7d/1d"]
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
@@ -42,7 +41,9 @@ def listed(lb: laurels.Leaderboards, **ranking: Any) -> list[str]:
 def test_the_members_go_and_the_rest_stays(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    board = laurels.Board("b", windows=WINDOWS, scopes=[[], ["room"]], rank_by=["room"])
+    board = laurels.Board(
+        "b", windows=WINDOWS, scopes=[[], ["room"]], rank_by=["room"], ledger="main"
+    )
     lb.create(board)
     lb.create(laurels.Board("other"))
     lb.submit("other", "ann", 1)
@@ -79,7 +80,7 @@ def test_the_members_go_and_the_rest_stays(
 
 
 def test_open_payouts_refuse_it(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
-    lb.create(laurels.Board("b", windows=WINDOWS))
+    lb.create(laurels.Board("b", windows=WINDOWS, ledger="main"))
     lb.submit_many("b", [("ann", 3), ("bob", 2), ("cid", 1)])
     clock.advance(DAY)  # the refused calls close and seal the day
     for refused in (lb.clear, lb.delete):
@@ -109,13 +110,3 @@ def test_followers_are_told(lb: laurels.Leaderboards) -> None:
 def test_a_board_that_does_not_exist_is_not_cleared(lb: laurels.Leaderboards) -> None:
     with pytest.raises(UnknownBoard):
         lb.clear("nope")
-
-
-def test_an_index_server_refuses_it(tmp_path: Path, clock: laurels.ManualClock) -> None:
-    [redis] = [each for each in IMPLEMENTATIONS if each.name == "redis"]
-    with Deployment(redis, tmp_path, clock) as deployment:
-        deployment.lb.create(laurels.Board("b"))
-        deployment.lb.submit("b", "ann", 1)
-        with pytest.raises(NotOnIndexServer):
-            deployment.lb.clear("b")
-        assert listed(deployment.lb) == ["ann"]

@@ -183,9 +183,8 @@ def erase(world: World, rng: Random) -> None:
 
 
 def clear(world: World, rng: Random) -> None:
-    """Remove all members of a board, if the deployment can do that."""
-    if world.deployment.archives:
-        world.clear(pick(world, rng))
+    """Remove all members of a board."""
+    world.clear(pick(world, rng))
 
 
 def set_data(world: World, rng: Random) -> None:

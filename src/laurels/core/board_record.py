@@ -10,6 +10,15 @@ from .lifecycle import Floors, Refreshed
 from .pending_erasure import PendingErasure
 
 
+class Clearing(Struct, frozen=True, array_like=True):
+    """The last clearing of a board on an index server: the version that the board got, the time,
+    and the tag of the change `clear`."""
+
+    version: int
+    now_ms: int
+    tag: int
+
+
 class BoardRecord(Struct, frozen=True, array_like=True):
     """The stored state of a board.
 
@@ -18,7 +27,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
     of changes. An `unfinished` board is still being copied from another store. `hidden` has the
     hidden members with their hidings. `closing` has the closed periods of each window that closes
-    periods or has closed some.
+    periods or has closed some. `cleared` is only used on an index server.
     """
 
     number: int
@@ -36,6 +45,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     unfinished: bool = False
     hidden: list[tuple[bytes, Hiding]] = []
     closing: dict[str, WindowClosing] = {}
+    cleared: Clearing | None = None
 
 
 class DeletionRecord(Struct, frozen=True, array_like=True):

@@ -19,7 +19,7 @@ from laurels.model.validation import quoted, safe_repr
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .board_record import BoardRecord
+from .board_record import BoardRecord, Clearing
 from .closing import WindowClosing, final_ms_of, is_recorded, takes_no_events
 from .hidden import Exclusion, HiddenMembers
 from .lifecycle import NEVER, Floors, Refreshed, floors_at, next_boundary
@@ -66,6 +66,7 @@ class BoardState(Struct):
     - `everywhere_seen`: how many of the changes to the list of members hidden on all boards the
       board has recorded.
     - `excluded`: a cache of the members that are hidden in closed periods.
+    - `cleared`: on an index server, the last clearing of the board.
     """
 
     number: int
@@ -93,6 +94,7 @@ class BoardState(Struct):
     everywhere_seen: int = 0
     excluded: dict[tuple[str, int], Exclusion] = {}
     hidden: HiddenMembers = field(default_factory=HiddenMembers)
+    cleared: Clearing | None = None
 
     def hidden_at(self, now_ms: int) -> Exclusion | None:
         """Return the members that are hidden at an instant, None if there are none."""
@@ -333,6 +335,7 @@ def record_of(
         unfinished,
         list(state.hidden.items()),
         state.closing,
+        state.cleared,
     )
 
 

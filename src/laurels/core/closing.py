@@ -69,7 +69,8 @@ class WindowClosing(Struct, array_like=True):
     then. `open` has the instances in which something may have been counted, and which are not
     closed yet. `closed` has those that are not sealed yet, `sealed` those in the archive. `trimmed`
     is the newest instance that has left the archive. On an index server `floor` is the newest
-    instance up to which the closing is recorded.
+    instance up to which the closing is recorded, and `cleared` is the `floor` as of when the board
+    was cleared: only the archive has the standings up to it.
     """
 
     since_ms: int = MIN_MS
@@ -78,6 +79,7 @@ class WindowClosing(Struct, array_like=True):
     sealed: dict[int, SealedPeriod] = {}
     trimmed: int | None = None
     floor: int | None = None
+    cleared: int | None = None
 
     def is_closed(self, instance: int) -> bool:
         """Return whether a period was closed by a record."""
@@ -88,6 +90,13 @@ class WindowClosing(Struct, array_like=True):
     def record_of(self, instance: int) -> ClosedPeriod | SealedPeriod | None:
         """Return the record of a closed or sealed period; None if there is none."""
         return self.closed.get(instance) or self.sealed.get(instance)
+
+    def is_archive_only(self, instance: int) -> bool:
+        """Return whether only the archive has the standings of a sealed period, as its rankings in
+        memory have lost members since."""
+        sealed = self.sealed.get(instance)
+        is_cleared = self.cleared is not None and instance <= self.cleared
+        return sealed is not None and (sealed.archive_only or is_cleared)
 
     def has(self, instance: int) -> bool:
         """Return whether a period is in memory or in the archive, whatever the window keeps."""
@@ -269,10 +278,12 @@ def is_archived(board: ClosingBoard, window: Window, instance: int, now_ms: int)
     index."""
     closing = board.closing.get(window.name)
     sealed = None if closing is None else closing.sealed.get(instance)
-    if sealed is None:
+    if closing is None or sealed is None:
         return False
     oldest = window.oldest_stored(board.floors.get(window.name, MIN_MS), now_ms)
-    return sealed.revision > 0 or sealed.archive_only or oldest is None or instance < oldest
+    if sealed.revision > 0 or closing.is_archive_only(instance):
+        return True
+    return oldest is None or instance < oldest
 
 
 def seal_of(board: ClosingBoard, window: Window, period: Period) -> SealedPeriod | None:

@@ -5,16 +5,11 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from laurels.core.board_state import BoardState
-from laurels.core.commands import (
-    ClearBoard,
-    Command,
-    EraseMember,
-)
+from laurels.core.commands import Command, EraseMember
 from laurels.core.named_windows import window_named
 from laurels.errors import UnknownWindow
 from laurels.errors.index_server import NotOnIndexServer
 from laurels.model.labels import has_scope
-from laurels.model.validation import quoted
 from laurels.stores.intake.accept import SubmitOptions, submission
 from laurels.stores.intake.submission import Submission
 
@@ -71,5 +66,3 @@ def ensure_possible(command: Command[Any]) -> None:
     """Raise NotOnIndexServer for a command that boards on an index server do not support."""
     if isinstance(command, EraseMember):
         raise NotOnIndexServer("its boards cannot erase members")
-    if isinstance(command, ClearBoard):
-        raise NotOnIndexServer(f"the board {quoted(command.name)} cannot be cleared")

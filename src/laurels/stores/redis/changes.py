@@ -202,11 +202,17 @@ def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
-    """Merge the blocks of all shards by time, keeping the order within each shard. The deletion of
-    the board comes last."""
-    each = [[(shard, block) for block in changes.blocks] for shard, changes in enumerate(shards)]
-    return list(heapq.merge(*each, key=lambda entry: (_is_deletion(entry[1]), entry[1].now_ms)))
+    """Merge the blocks of all shards by time, keeping the order within each shard. If the board was
+    cleared meanwhile, the clearing comes after all that was recorded before it in any shard, and
+    before the rest. The deletion of the board comes last."""
+    each = [
+        [(shard, *block) for block in zip(changes.clears, changes.blocks, strict=True)]
+        for shard, changes in enumerate(shards)
+    ]
+    return [(shard, block) for shard, _, block in heapq.merge(*each, key=_order)]
 
 
-def _is_deletion(block: Block) -> bool:
-    return isinstance(block, WriteBlock) and block.kind == "delete"
+def _order(entry: tuple[int, int, Block]) -> tuple[bool, int, bool, int]:
+    _, clears, block = entry
+    kind = block.kind if isinstance(block, WriteBlock) else None
+    return kind == "delete", clears, kind != "clear", block.now_ms

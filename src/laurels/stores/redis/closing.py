@@ -11,7 +11,10 @@ refused if the copy is outdated (`ClosingsMoved`).
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from laurels.core.board_state import BoardState
+from msgspec.structs import replace
+
+from laurels.core.board_record import BoardRecord
+from laurels.core.board_state import BoardState, record_of
 from laurels.core.changes.record_blocks import close_block
 from laurels.core.closing import (
     ClosedPeriod,
@@ -69,6 +72,7 @@ class ServerClosings:
                 closing.open,
                 trimmed=stored.trimmed.get(name),
                 floor=stored.recorded.get(name),
+                cleared=closing.cleared,
             )
             for name, closing in state.closing.items()
         }
@@ -259,8 +263,16 @@ def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
 
 def first_closings(state: BoardState) -> dict[str, WindowClosing]:
     """Return the part of the closings that the definition of a board stores: since when each window
-    closes its periods."""
-    return {name: WindowClosing(closing.since_ms) for name, closing in state.closing.items()}
+    closes its periods, and which periods were closed when the board was cleared."""
+    return {
+        name: WindowClosing(closing.since_ms, cleared=closing.cleared)
+        for name, closing in state.closing.items()
+    }
+
+
+def renewed(state: BoardState) -> BoardRecord:
+    """Return the definition of a board with the next version, and no other change."""
+    return record_of(replace(state, version=state.version + 1, closing=first_closings(state)))
 
 
 def _unsealed(state: BoardState, name: str) -> Iterable[int]:

@@ -43,6 +43,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
+from .registry import HIDING_FORMAT
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
 from .season_copies import SeasonCopies
@@ -315,7 +316,7 @@ class ServerCopies:
             unfinished = await self._require_unfinished(board)
             origin = unfinished.origin
             if origin.hidden:
-                await self._catalog.registry.require_hiding_format()
+                await self._catalog.registry.require_format(HIDING_FORMAT)
             await self._contents.restore_state(unfinished.opened, origin)
             await self._restore_closing(unfinished.opened, origin)
             record = BoardRecord(
@@ -328,7 +329,8 @@ class ServerCopies:
                 due_ms=MIN_MS,
                 uid=origin.uid,
                 closing={
-                    window: WindowClosing(each.since_ms) for window, each in origin.closing.items()
+                    window: WindowClosing(each.since_ms, cleared=each.cleared)
+                    for window, each in origin.closing.items()
                 },
             )
             await self._catalog.remove_gone()

@@ -22,7 +22,7 @@ from laurels.stores.intake.tags import new_tag
 from .everywhere import EverywhereChange
 from .outdated import DefinitionOutdated
 from .protocols import FollowedIndex
-from .registry import Registry
+from .registry import HIDING_FORMAT, Registry
 from .remote import StoredHidings, opened_as
 
 AT_ONCE = 8
@@ -84,7 +84,7 @@ class BoardHidings:
         hidden members have changed."""
         hiding = None
         if isinstance(record, records.Hide):
-            await self._registry.require_hiding_format()
+            await self._registry.require_format(HIDING_FORMAT)
             hiding = Hiding(record.reason, record.since_ms, record.until_ms)
         if isinstance(record, records.HideOnAll | records.ShowOnAll):
             return await self._change_everywhere(record, hiding)

@@ -33,6 +33,7 @@ from .remote import (
     PositionWrite,
     Reading,
     RefreshStates,
+    Registered,
     ShardChanges,
     StoredClosings,
     StoredHidings,
@@ -43,20 +44,16 @@ class RemoteIndex(Protocol):
     """An index on a server, which has all rankings of all boards. `due_ms` is the time at which a
     plan or query expires."""
 
-    async def open(
-        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
-    ) -> None:
-        """Register a board or its changed definition. Repeating the call has no effect. If the
-        board keeps changes, `recorded` is added to them, here and in other methods. With a
-        `restart_tag` all earlier changes are removed, since the board kept no changes for some
-        time."""
-
     async def close(self, board: Opened) -> None:
         """Remove a board with all its data, except the changes that `end_changes` keeps. Repeating
         the call has no effect."""
 
     async def forget_changes(self, board: Opened) -> None:
         """Remove the changes of a deleted board."""
+
+    async def fence(self, board: Opened) -> bool:
+        """Let no period be recorded as closed until the board has another version, so that it can
+        be cleared. Return False if a closed period is not sealed yet. Raises ClosingsMoved."""
 
     async def apply(
         self,
@@ -325,6 +322,16 @@ class FollowedIndex(RemoteIndex, Protocol):
         They are needed if an earlier attempt has counted other events of the call, since rankings
         by a label count the events of a call in order."""
 
+    async def open(
+        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
+    ) -> bool:
+        """Register a board or its changed definition in all shards. First remove the members from
+        each shard that has them from before the last clearing of the board. Repeating the call has
+        no effect. If the board keeps changes, `recorded` is added to them, here and in other
+        methods. With a `restart_tag` all earlier changes are removed, since the board kept no
+        changes for some time. Return whether a process has set a fence at this version of the
+        board."""
+
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int, *, deleted: bool = False
     ) -> list[ShardChanges]:
@@ -352,6 +359,22 @@ class FollowedIndex(RemoteIndex, Protocol):
 
 class ShardIndex(RemoteIndex, Protocol):
     """An index that stores each shard of a board, and its label replica, as a separate board."""
+
+    async def open(
+        self,
+        board: Opened,
+        recorded: WriteBlock | None = None,
+        *,
+        restart_tag: int = 0,
+        cuts: Sequence[FeedPlace] = (),
+    ) -> Registered:
+        """Register a board or its changed definition in a shard, after its members from before the
+        last clearing of the board were removed. A label replica that is cleared goes on with the
+        entries of the feeds after `cuts`."""
+
+    async def suspend(self, board: Opened) -> None:
+        """Refuse all further calls of a shard or label replica that is not cleared yet, until it
+        is registered again."""
 
     async def hide(
         self,

@@ -25,6 +25,7 @@ from laurels.stores.intake.writes import Single
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .catalog import ATTEMPTS, BoardCatalog
+from .clearing import ServerClearings
 from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
 from .remote import Opened, opened_as
@@ -41,6 +42,7 @@ class RecordWrites:
         self._catalog = catalog
         self._sealing = sealing
         self._sealing_tasks = sealing_tasks
+        self._clearings = ServerClearings(catalog, sealing)
 
     def _note_passes_due(self, state: BoardState) -> None:
         """Record that a pass may be due, since a write may have taken members out of the head of a
@@ -97,6 +99,8 @@ class RecordWrites:
                 if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
                     return False
                 await self._catalog.remove_deleted()
+            case records.Clear():
+                return await self._clearings.clear(record)
             case records.Remove():
                 state = self._catalog.boards.by_number(record.board)
                 await self._catalog.closings.close_due(state, record.now_ms)

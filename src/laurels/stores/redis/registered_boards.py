@@ -10,7 +10,7 @@ from laurels.stores.intake.tags import new_tag
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .closing import ServerClosings
+from .closing import ServerClosings, renewed
 from .deletions import ServerDeletions, StoredDeletions
 from .hidings import BoardHidings
 from .outdated import DefinitionOutdated
@@ -107,15 +107,25 @@ class RegisteredBoards:
         before = self.boards.find_by_number(state.number)
         if before is None:
             return
-        await self.index.open(opened_as(before))
+        is_fenced = await self.index.open(opened_as(before))
         await self.registry.load()
         current = self.boards.find_by_number(state.number)
         if current is None:  # the board was deleted meanwhile
             await self.deletions.close(opened_as(before))
             return
+        if is_fenced and current.version == before.version:
+            await self._end_fence(current)
         # if this fails, the next call is refused and repeats it
         with suppress(DefinitionOutdated, UnknownBoard):
             await self.hidings.update(current)
+
+    async def _end_fence(self, state: BoardState) -> None:
+        """Give a board another version, since a process that was about to clear it may have ended:
+        from then on the process cannot clear it with what it knows, and periods can be closed."""
+        if await self.registry.change(state, renewed(state)):
+            current = self.boards.find_by_number(state.number)
+            if current is not None:
+                await self.index.open(opened_as(current))
 
     async def load_closings(self, state: BoardState) -> None:
         """Read again which periods are closed and sealed. If the definition has changed, read it

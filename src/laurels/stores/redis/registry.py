@@ -19,6 +19,9 @@ from .retry import read_only
 HIDING_FORMAT = 2
 """The version of the format of all keys once a member was hidden. Earlier versions of laurels would
 go on listing the member, so they must not open the boards."""
+CLEARING_FORMAT = 3
+"""The version of the format of all keys once a board was cleared. Earlier versions of laurels would
+not complete a clearing that was interrupted."""
 
 
 class Definitions(Protocol):
@@ -75,8 +78,8 @@ class Registry:
     def __init__(self, definitions: Definitions, everywhere: ServerEverywhere) -> None:
         self._definitions = definitions
         self._everywhere = everywhere
-        self._hides = False
-        """Whether this process has found or stored the format of boards with hidden members."""
+        self._format = 0
+        """The format that is stored on the server, as far as this process knows."""
         self._read: dict[str, bytes] = {}
         self._loading = asyncio.Lock()
         self.boards = Boards()
@@ -172,13 +175,14 @@ class Registry:
         """Change the members that are hidden on all boards; see `ServerEverywhere.change`."""
         return await self._everywhere.change(known, change)
 
-    async def require_hiding_format(self) -> None:
-        """Store that earlier versions of laurels cannot read the boards. Call it before a member is
-        hidden."""
-        if not self._hides:
-            if int(await self._definitions.note("format") or 0) < HIDING_FORMAT:
-                await self._definitions.set_note("format", str(HIDING_FORMAT))
-            self._hides = True
+    async def require_format(self, format: int) -> None:
+        """Store that versions of laurels which do not know a format cannot read the boards. Call it
+        before a member is hidden (`HIDING_FORMAT`) or a board cleared (`CLEARING_FORMAT`)."""
+        if self._format < format:
+            self._format = int(await self._definitions.note("format") or 0)
+            if self._format < format:
+                await self._definitions.set_note("format", str(format))
+                self._format = format
 
     async def taken_up(self, change: EverywhereChange) -> None:
         """Store that all boards have taken up a change."""
@@ -195,6 +199,7 @@ class Registry:
         state.floors = record.floors
         state.due_ms = record.due_ms
         state.closing = record.closing
+        state.cleared = record.cleared
         if state.rules.closing:
             state.final_ms = MIN_MS
         self.refreshing.watch(state)

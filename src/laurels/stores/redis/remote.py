@@ -4,6 +4,7 @@ from array import array
 
 from msgspec import Struct
 
+from laurels.core.board_record import Clearing
 from laurels.core.board_state import BoardState
 from laurels.core.changes.blocks import Block, WriteBlock
 from laurels.core.changes.cursor import BlockPlace
@@ -13,6 +14,8 @@ from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import RefreshState
 from laurels.core.requests import ReadResult
 from laurels.model.rules import Rules
+
+from .sharding.feed import FeedPlace
 
 RefreshStates = dict[int, dict[str, RefreshState]]
 """The states of refreshed windows, by shard and window name."""
@@ -24,7 +27,7 @@ class Opened(Struct, frozen=True):
     updated, and 0 for other targets. `closings` is the number of changes of the closed and sealed
     periods that the process knows, None on a board that closes no periods. `hidden` is the version
     of the hidden members that the process knows (`HiddenMembers.stored_text`); on a board with a
-    head, `hides` is their number."""
+    head, `hides` is their number. `cleared` is the last clearing of the board, if there was one."""
 
     number: int
     version: int
@@ -35,6 +38,7 @@ class Opened(Struct, frozen=True):
     closings: int | None = None
     hidden: str = ""
     hides: int = 0
+    cleared: Clearing | None = None
 
     @property
     def version_text(self) -> str:
@@ -54,7 +58,17 @@ def opened_as(state: BoardState) -> Opened:
         closings=state.closings if state.closing else None,
         hidden=hidden.stored_text,
         hides=len(hidden.own) + len(hidden.shared) if state.rules.head else 0,
+        cleared=state.cleared,
     )
+
+
+class Registered(Struct, frozen=True):
+    """The answer of a shard in which a board was registered. `is_fenced` means that a process is,
+    or was, about to clear the board at this version. `cut` is the place of the last entry that the
+    feed of the shard had when the board was last cleared."""
+
+    is_fenced: bool
+    cut: FeedPlace
 
 
 class Tracking(Struct, frozen=True):
@@ -128,12 +142,14 @@ class StoredHidings(Struct, frozen=True):
 class ShardChanges(Struct, frozen=True):
     """Blocks of changes of a shard, in order. `floor` is the `BlockPlace` just before the oldest
     kept block, `newest` the one at the end of the newest block. `waiting` is the number of changes
-    for sinks in the first of these blocks and in all later blocks of the shard."""
+    for sinks in the first of these blocks and in all later blocks of the shard. `clears` has, for
+    each block, how often the board had been cleared."""
 
     floor: BlockPlace
     newest: BlockPlace
     blocks: list[Block]
     waiting: int
+    clears: list[int]
 
 
 class StoredClosings(Struct, frozen=True):

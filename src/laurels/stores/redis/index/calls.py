@@ -54,6 +54,7 @@ _OPERATE = script_of(
     "mend",
     "restore",
     "tracked",
+    "clearing",
 )
 BEGIN, END = "0:", "0"
 """The cursors at the beginning and at the end of a scan in shares; see share.lua."""

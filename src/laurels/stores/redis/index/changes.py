@@ -23,7 +23,7 @@ from laurels.stores.redis.remote import Opened, ShardChanges
 
 from .coding import as_text
 
-_ENTRY = 5
+_ENTRY = 6
 """The number of items in a script's answer for each block."""
 
 
@@ -62,13 +62,15 @@ def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) ->
     were ever added."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
-        _block(rules, *parts[first : first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)
+        _block(rules, *parts[first : first + _ENTRY - 2]) for first in range(0, len(parts), _ENTRY)
     ]
-    # `sent` counts the changes for sinks in all blocks ever added. The last part of an entry is
+    clears = [int(parts[first + _ENTRY - 1]) for first in range(0, len(parts), _ENTRY)]
+    # `sent` counts the changes for sinks in all blocks ever added. The fifth part of an entry is
     # this count right after the block was added. So `waiting` is the number of changes in the first
     # of these blocks and in all later ones.
-    waiting = sent - int(parts[_ENTRY - 1]) + blocks[0].sent if blocks else 0
-    return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks, waiting)
+    waiting = sent - int(parts[_ENTRY - 2]) + blocks[0].sent if blocks else 0
+    places = BlockPlace(floor, floor_tag), BlockPlace(newest, tag)
+    return ShardChanges(*places, blocks, waiting, clears)
 
 
 def _block(rules: Rules, sequence: bytes, tag: bytes, encoded: bytes, result: bytes) -> Block:

@@ -3,15 +3,21 @@
 Each group of calls is in a separate file; `calls` has their common part.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+from laurels.core.board_record import Clearing
 from laurels.core.changes.blocks import WriteBlock
 from laurels.core.stats import BoardLayout
 from laurels.model.rules import Rules
-from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.remote import Opened, Registered
+from laurels.stores.redis.sharding.feed import FeedPlace
 
 from .batch_counting import BatchCounting
 from .closing import PeriodClosing
 from .hidings import HidingWrites
 from .layout import describe, is_alike, layout_of, unverified
+from .names import entry_id, feed_place
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
 from .request_reading import RequestReading
@@ -35,13 +41,47 @@ class RedisIndex(
     """
 
     async def open(
-        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
-    ) -> None:
-        """Register a board, or its changed definition. Repeating it has no effect."""
+        self,
+        board: Opened,
+        recorded: WriteBlock | None = None,
+        *,
+        restart_tag: int = 0,
+        cuts: Sequence[FeedPlace] = (),
+    ) -> Registered:
+        """Register a board, or its changed definition, after it was cleared. Repeating it has no
+        effect."""
         more = self._recording(board, recorded)
         if restart_tag:
             more["restart"] = str(restart_tag)
-        await self._operate("open", board, **more)
+        if board.cleared is not None:
+            more["cleared"] = self._clearing(board, board.cleared, cuts)
+        while True:
+            is_whole, is_fenced, cut = await self._operate("open", board, **more)
+            if is_whole:
+                break
+        if "changes" in more.get("cleared", {}):
+            self.latest.note(board.number)
+        return Registered(bool(is_fenced), feed_place(cut))
+
+    async def suspend(self, board: Opened) -> None:
+        """Refuse all further calls of a shard that is not cleared yet."""
+        assert board.cleared is not None
+        await self._operate("suspend", board, cleared=self._clearing(board, board.cleared))
+
+    async def fence(self, board: Opened) -> bool:
+        """Let no period be recorded as closed at this version of the board. Return False if a
+        closed period is not sealed yet. Raises ClosingsMoved."""
+        return bool(await self._operate("fence", board, closings=board.closings))
+
+    def _clearing(
+        self, board: Opened, cleared: Clearing, cuts: Sequence[FeedPlace] = ()
+    ) -> dict[str, Any]:
+        """Return the argument by which a script clears a shard. The first shard records it."""
+        block = WriteBlock(0, cleared.tag, cleared.now_ms, "clear")
+        is_first = not (board.shard or board.feeds)
+        more = self._recording(board, block if is_first else None)
+        argument = {"version": cleared.version, "tag": str(cleared.tag), **more}
+        return argument | ({"cuts": list(map(entry_id, cuts))} if cuts else {})
 
     async def end_changes(self, board: Opened, recorded: WriteBlock | None, until_ms: int) -> None:
         """End the changes of a board that is deleted, and keep them until `until_ms`. Repeating it

@@ -3,8 +3,8 @@
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
---               encoded it before the call (begun), the result of the call (result), and hsent after the
---               call (sent)
+--               encoded it before the call (begun), the result of the call (result), hsent after the
+--               call (sent), and on a board that was cleared how often (clears, see clearing.lua)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
 --               here `count` is the number of changes for sinks in the block
 --   P m hseq    the sequence of the newest block; its tag is htag
@@ -64,12 +64,14 @@ end
 local function record(count, now, result)
   local c = A.changes
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
-  local stored = call('HMGET', KEYS[1], 'htag', 'hcount')
+  local stored = call('HMGET', KEYS[1], 'htag', 'hcount', 'clears')
   local before, total = stored[1] or '0', tonumber(stored[2] or '0')
   local sent = count - c.unsent
   local sum = text(call('HINCRBY', KEYS[1], 'hsent', text(sent)))
-  call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
-       'now', text(now), 'begun', c.block, 'result', result, 'sent', sum)
+  local fields = {'tag', c.tag, 'before', before, 'count', text(count), 'now', text(now), 'begun', c.block,
+                  'result', result, 'sent', sum}
+  if stored[3] then fields[#fields + 1], fields[#fields + 2] = 'clears', stored[3] end
+  call('XADD', P .. 'h', sequence .. '-0', unpack(fields))
   local entry = table.concat({sequence, c.tag, text(sent), text(now)}, ':')
   if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or all earlier ones have expired
     total = 0

@@ -1,7 +1,7 @@
 -- changes_read(board, after, limit, deleted) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
 -- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until
 -- these have more than `limit` changes. Each block is returned as sequence, tag, begun, result,
--- sent. `deleted` is the field of P m that a deleted board has when its changes have ended.
+-- sent, clears. `deleted` is the field of P m that a deleted board has when its changes have ended.
 local readable = A.deleted and call('HEXISTS', KEYS[1], A.deleted) == 1
 if not readable and (A.deleted or call('HGET', KEYS[1], 'ver') ~= B.version) then
   return {cmsgpack.pack({'definition_outdated'})}
@@ -23,7 +23,8 @@ while left > 0 do
     reply[#reply + 1] = fields[10]
     reply[#reply + 1] = fields[12]
     reply[#reply + 1] = fields[14] or '0'
-    if reply[#reply - 4] ~= last then left = left - tonumber(fields[6]) end
+    reply[#reply + 1] = fields[16] or '0'
+    if reply[#reply - 5] ~= last then left = left - tonumber(fields[6]) end
     id = '(' .. entry[1]
     if left <= 0 then break end
   end

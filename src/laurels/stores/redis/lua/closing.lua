@@ -18,7 +18,8 @@
 --     keeps their rankings from expiring
 --   load_closings (names)  returns the number of changes, P cl as a list, and for each window the
 --     fields recorded: and trimmed:, false if there are none
---   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded
+--   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded;
+--     refused while the version of the board is fenced, see clearing.lua
 --   record_floors (floors)  records, by window, the instance up to which no period needs a record any more
 --   record_seal (name, before, record, trimmed {names}, floors)   replaces the record `before` of a
 --     period, and removes the records `trimmed`; returns 0 if the period has another record
@@ -93,6 +94,7 @@ function closing.ops.load_closings()
 end
 
 function closing.ops.record_close()
+  if call('HGET', KEYS[1], 'fence') == B.version then return {'definition_outdated'} end
   if not closing.raise('recorded:', {[A.window] = A.instance}) then return {'done', 0} end
   local name = A.window .. ':' .. text(A.instance)
   call('HSET', P .. 'cl', name, A.record)

@@ -3,7 +3,8 @@
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
---   open; end_changes ('until', expires); close; rotate_step (window, limit); advance_pass (window, limit); remove_member (member);
+--   open (cleared: see clearing.lua); end_changes ('until', expires); close; rotate_step (window, limit);
+--   advance_pass (window, limit); remove_member (member);
 --   advance_head (limit); extend_head (name, wanted); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
@@ -11,13 +12,19 @@
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
 --   hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
 --   that other shards record); record_hidden (id); hidings; restore_hidings (first, hidings);
---   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua and
---   closing.lua
+--   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua,
+--   closing.lua and clearing.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
 local op = A.op
-local RANKINGS_MOST = 100  -- the maximum number of rankings that one call removes
+local ops = {  -- the operations; those of this file are below
+  sweep = sweep, advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
+  keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh, mend = mend,
+  restore_rows = restore_rows, restore_ids = restore_ids, restore_data = restore_data,
+  restore_state = restore_state,
+}
+local RANKINGS_MOST = 100  -- the maximum number of rankings that one call lists
 
 -- Returns the two parts of a stored version: its number, and the unique id of the board.
 local function number_and_id(version)
@@ -35,35 +42,32 @@ end
 -- a different id means that the server was emptied since, or that an earlier release stored the
 -- version without an id.
 -- A board whose changes have ended stays deleted, whatever a process with an outdated copy calls.
-local function open()
-  if call('HEXISTS', KEYS[1], 'until') == 1 then return {'done'} end
+-- Returns whether the board is cleared as far as the definition says (0: a further call has to do the
+-- rest), whether the version of the caller is fenced, and where the feed was cut; see clearing.lua.
+function ops.open()
+  if call('HEXISTS', KEYS[1], 'until') == 1 then return {'done', {1, 0, clearing.START}} end
+  local new, new_id = number_and_id(B.version)
+  if clearing.is_ahead(new) then return {'done', {1, 0, clearing.START}} end
+  if A.cleared and not clearing.advance(A.cleared) then return {'done', {0, 0, clearing.START}} end
   local version = call('HGET', KEYS[1], 'ver') or '0'
   local stored, id = number_and_id(version)
-  local new, new_id = number_and_id(B.version)
   if stored < new or id ~= new_id then
     call('HSET', KEYS[1], 'ver', B.version)
+    call('HDEL', KEYS[1], 'fence')
     local now = call('HGET', KEYS[1], 'now')
     if stored > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
     head.change(rankings_of(call('SMEMBERS', P .. 'i')))
     if A.restart then restart(A.restart) end
     if A.changes then record(1, A.time, '') end
   end
-  return {'done'}
+  local fields = call('HMGET', KEYS[1], 'fence', 'cut')
+  return {'done', {1, fields[1] == B.version and 1 or 0, fields[2] or clearing.START}}
 end
 
 -- Removes the board. The first call removes its version, so all other calls are refused from then on.
-local function close()
+function ops.close()
   call('HDEL', KEYS[1], 'ver')
-  local most = head.sizes and 1 or RANKINGS_MOST
-  local some = rankings_of(call('SPOP', P .. 'i', text(most)))
-  for _, ranked in ipairs(some) do
-    if not unlink_ranking(ranked) then call('SADD', P .. 'i', ranked.name) end
-  end
-  if #some == most then return {'done', 0} end
-  for _, each in ipairs(open_windows()) do
-    if not unlink_window(each) then return {'done', 0} end
-  end
-  if not close_scopes() then return {'done', 0} end
+  if not clearing.unlink_share() then return {'done', 0} end
   call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f', P .. 'hs', P .. 'gd',
        P .. 'hh', P .. 'hp', P .. 'w', P .. 'wq', P .. 'cl', P .. 'cs')
   if call('HEXISTS', KEYS[1], 'until') == 0 then
@@ -73,14 +77,14 @@ local function close()
 end
 
 -- Rotates a window to the running step.
-local function rotate_step()
+function ops.rotate_step()
   local rolling = rolling_window(A.window)
   if rolling and rolling.running_step < A.window.running then note_time() end
   return {'done', rotate_to(A.window, A.window.running, A.limit) and 1 or 0}
 end
 
 -- Continues the pass of a window. Returns about how many members are left.
-local function advance_pass()
+function ops.advance_pass()
   local rolling = rolling_window(A.window)
   if not rolling then return {'done', 0} end
   local before = tally(rolling.name, rolling.oldest_step - 1)
@@ -90,7 +94,7 @@ local function advance_pass()
   return {'done', math.max(1, left)}
 end
 
-local function remove_member()
+function ops.remove_member()
   local removed = 0
   for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'i'))) do
     removed = removed + remove_from(ranked)
@@ -103,7 +107,7 @@ local function remove_member()
   return {'done', removed}
 end
 
-local function set_data()
+function ops.set_data()
   if A.follows and call('HGET', P .. 'x', A.member) ~= A.follows[1] then
     return {'data_moved', A.member}
   end
@@ -114,7 +118,7 @@ local function set_data()
   return {'done'}
 end
 
-local function set_position()
+function ops.set_position()
   local reply = position_conflict()
   if reply then return reply end
   call('HSET', P .. 'p', unpack(A.position))
@@ -123,7 +127,7 @@ local function set_position()
 end
 
 -- Stores the sequence that a sink has confirmed; false means that the sink is no longer registered.
-local function confirm()
+function ops.confirm()
   if A.sequence then
     call('HSET', P .. 'hs', A.sink, text(A.sequence))
     call('PERSIST', P .. 'h')
@@ -134,7 +138,7 @@ local function confirm()
   return {'done'}
 end
 
-local function keys()
+function ops.keys()
   local names, cursor = scan_share('SSCAN', P .. 'i', A.cursor, RANKINGS_MOST, RANKINGS_MOST)
   local nonempty = {}
   for _, ranked in ipairs(rankings_of(names)) do
@@ -150,7 +154,7 @@ end
 
 -- Sets the expiry of rankings of periods, by `lives` if it is present, otherwise by the definition.
 -- Returns how many rankings are done, in the order of A.names.
-local function expire_periods()
+function ops.expire()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
     local stays = not A.sealed and closing.is_frozen(ranked)
@@ -162,7 +166,7 @@ end
 
 -- Makes two kinds of keys expire when the board is removed: those of the board as a whole, and
 -- those of its rolling windows over all events.
-local function expire_board()
+function ops.expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
   local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs', 'cl', 'hh', 'hp'}
   for _, form in ipairs(A.forms) do names[#names + 1] = 'l:' .. form end
@@ -173,7 +177,7 @@ end
 
 -- Removes rankings in the order of A.names. Returns how many are removed; the caller continues with
 -- the rest.
-local function drop()
+function ops.drop()
   for i, ranked in ipairs(rankings_of(A.names)) do
     if not unlink_ranking(ranked) then return {'done', i - 1} end
     call('SREM', P .. 'i', ranked.name)
@@ -184,7 +188,7 @@ end
 
 -- Does a share of the due passes over rankings with a head. Returns about how many members are
 -- left.
-local function advance_head()
+function ops.advance_head()
   local left = 0
   for _, ranked in ipairs(rankings_of(call('SMEMBERS', P .. 'gd'))) do
     left = left + (A.limit > 0 and head.advance(ranked, A.limit) or 1)
@@ -194,7 +198,7 @@ local function advance_head()
 end
 
 -- Returns some members of a ranking with a head, their words, and the next cursor.
-local function walk()
+function ops.walk()
   local members, forms, cursor = head.walk(rankings_of({A.name})[1], tonumber(A.cursor), A.limit)
   if not members then return {'passes_not_ready'} end
   local w = {}
@@ -204,27 +208,14 @@ local function walk()
 end
 
 -- Removes some of the event ids that are no longer remembered. Returns how many it removed.
-local function forget()
+function ops.forget()
   local old = call('ZRANGEBYSCORE', P .. 'q', '-inf', text(A.before), 'LIMIT', '0', '1000')
   send('ZREM', P .. 'q', old)
   return {'done', #old}
 end
 
-local ops = {
-  open = open, close = close, rotate_step = rotate_step, advance_pass = advance_pass,
-  remove_member = remove_member, set_data = set_data, set_position = set_position,
-  confirm = confirm, keys = keys,
-  drop = drop, expire = expire_periods, expire_board = expire_board, forget = forget, sweep = sweep,
-  advance_scopes = advance_scopes, remove_from_scopes = remove_from_scopes,
-  advance_head = advance_head, walk = walk,
-  keys_of_scopes = keys_of_scopes, expire_scopes = expire_scopes, refresh = refresh,
-  mend = mend, restore_rows = restore_rows, restore_ids = restore_ids,
-  restore_data = restore_data, restore_state = restore_state,
-}
-
 -- Ends the changes of a board that is deleted, and keeps them until A['until'], in milliseconds.
--- From then on all calls that write to the board are refused. One shard records the deletion. The
--- function is not a local variable, since a script may have only 200 local variables.
+-- From then on all calls that write to the board are refused. One shard records the deletion.
 function ops.end_changes()
   call('HDEL', KEYS[1], 'ver')
   call('HSET', KEYS[1], 'until', text(A['until']))
@@ -327,7 +318,7 @@ function ops.wake_heads()
 end
 
 head.use(call('HGET', KEYS[1], 'heads'))
-if op ~= 'open' and op ~= 'end_changes' and op ~= 'close' and op ~= 'untrack'
+if op ~= 'open' and op ~= 'end_changes' and op ~= 'close' and op ~= 'untrack' and op ~= 'suspend'
     and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})
 end
@@ -336,4 +327,4 @@ if tracking.is_write[op] then
   local reply = tracking.refusal_reply()
   if reply then return cmsgpack.pack(reply) end
 end
-return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op])())
+return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op] or clearing.ops[op])())

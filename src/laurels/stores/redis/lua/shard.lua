@@ -32,6 +32,7 @@
 --   P f                     stream that feeds the label replica: see feed.lua
 --   P w, wq                 what writes change while the board is copied to another store: see tracking.lua
 --   P cl                    the closed and sealed periods: see closing.lua
+--   P m clearing, cleared, clears, cut, fence   the last clearing of the board: see clearing.lua
 -- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from
 -- that name. Comments about a window also apply to the window in each scope. For a
 -- rolling window <instance> is the parity of the step; for a refreshed window it is the parity of

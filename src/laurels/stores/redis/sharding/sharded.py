@@ -34,17 +34,36 @@ class ShardedIndex(ShardedClosings):
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
-    ) -> None:
+    ) -> bool:
         """Register a board, or its changed definition. Record this among the changes of the board's
-        first shard. Repeating it has no effect."""
-        await gather(
-            self._index.open(
-                part,
-                recorded if not (part.shard or part.feeds) else None,
-                restart_tag=restart_tag,
+        first shard. Repeating it has no effect. Return whether the first shard has a fence at this
+        version.
+
+        If the board was cleared, the parts are cleared one after the other. The first shard comes
+        after the other shards, as it records the clearing: whoever can read this change knows that
+        no shard has members from before. The label replica counts nothing from before the shards
+        are cleared until all of them are.
+        """
+        open_part = partial(self._index.open, restart_tag=restart_tag)
+        first, *others = shards(board)
+        if board.cleared is None:
+            replicas = [label_replica(board)] if board.rules.has_label_replica else []
+            registered, *_ = await gather(
+                [open_part(first, recorded), *map(open_part, [*others, *replicas])]
             )
-            for part in parts_of(board)
-        )
+            return registered.is_fenced
+        if board.rules.has_label_replica:
+            await self._index.suspend(label_replica(board))
+        each = await gather(map(open_part, others))
+        registered = await open_part(first, recorded)
+        if board.rules.has_label_replica:
+            cuts = [part.cut for part in [registered, *each]]
+            await open_part(label_replica(board), cuts=cuts)
+        return registered.is_fenced
+
+    async def fence(self, board: Opened) -> bool:
+        """Let no period be recorded as closed until the board has another version."""
+        return await self._index.fence(replace(board, shard=0))
 
     async def end_changes(self, board: Opened, recorded: WriteBlock, until_ms: int) -> None:
         """End the changes of a board that is deleted. The deletion is recorded among the changes of
