@@ -1,7 +1,7 @@
 """The differences between the SQL databases that ledgers can be in."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -52,9 +52,10 @@ class Dialect(Protocol):
         """Make the statement that another thread runs over a connection fail, and all later
         statements. After that the connection can only be closed. Does not block."""
 
-    def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Block other callers with this prefix until the transaction ends. Only needed if the
-        database refuses to create a table that another transaction is creating."""
+    def schema_locked(self, connection: Any, prefix: str) -> AbstractContextManager[None]:
+        """Return a context manager in which no other caller with this prefix makes tables, and at
+        whose end the transaction is committed. Only needed if the database refuses to create a
+        table or a view that another transaction is creating."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""

@@ -10,9 +10,13 @@ from .tables import VERSION, Tables
 
 
 def make_tables(dialect: Dialect, prefix: str, connection: Any) -> None:
-    """Create missing tables, and upgrade those of an earlier version, in a transaction of the
-    caller. Raises LedgerTooNew."""
-    dialect.lock_schema(connection, prefix)
+    """Create missing tables, and upgrade those of an earlier version, and commit. Raises
+    LedgerTooNew."""
+    with dialect.schema_locked(connection, prefix):
+        _make_tables(dialect, prefix, connection)
+
+
+def _make_tables(dialect: Dialect, prefix: str, connection: Any) -> None:
     tables = Tables(dialect, prefix)
     for statement in tables.statements():
         dialect.execute(connection, statement)

@@ -2,13 +2,13 @@
 
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from laurels.errors.sinks import InvalidTarget
+from laurels.errors.sinks import InvalidTarget, TargetUnavailable
 
 from .columns import LedgerEntries
 from .dialects import (
@@ -23,6 +23,8 @@ from .dialects import (
 
 _json = msgspec.json.Encoder()
 _RESERVED_BYTES = 1 << 16
+_LOCK_SECONDS = 10
+_LOCK_NAME = 64
 """The part of a packet that is reserved for the statement itself, without the JSON of its rows."""
 
 
@@ -87,8 +89,19 @@ class MariaDB:
             self._max_document_bytes = max(1, int(max_packet) - _RESERVED_BYTES)
             return connection
 
-    def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Do nothing, since a transaction that creates a table waits for other transactions."""
+    @contextmanager
+    def schema_locked(self, connection: Any, prefix: str) -> Iterator[None]:
+        """Hold a lock of the session, since each statement that creates a table or a view commits
+        the transaction."""
+        name = f"laurels {prefix}"[:_LOCK_NAME]
+        taken = self.execute(connection, "SELECT GET_LOCK(%s, %s)", (name, _LOCK_SECONDS))
+        if taken.fetchone()[0] != 1:
+            raise TargetUnavailable("another program has made tables for too long")
+        try:
+            yield
+            connection.commit()
+        finally:
+            self.execute(connection, "SELECT RELEASE_LOCK(%s)", (name,)).fetchone()
 
     def _limit_statements(self, connection: Any, seconds: float) -> None:
         """Make the server end statements that take too long. Otherwise it would continue a

@@ -4,6 +4,7 @@ update rows."""
 import sys
 from array import array
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from math import ceil
 from typing import Any, TypeVar
 
@@ -87,8 +88,11 @@ class PostgreSQL:
         members = {"wait": wait, "is_aborted": False}
         return type("Connection", (driver.Connection,), members)
 
-    def lock_schema(self, connection: Any, prefix: str) -> None:
+    @contextmanager
+    def schema_locked(self, connection: Any, prefix: str) -> Iterator[None]:
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (prefix,))
+        yield
+        connection.commit()
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         return connection.execute(statement, row or None)

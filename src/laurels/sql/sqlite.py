@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,11 @@ class SQLite:
         except OSError as error:
             raise TargetUnavailable(f"the file {self._path} cannot be created ({error})") from error
 
-    def lock_schema(self, connection: Any, prefix: str) -> None:
-        """Do nothing, since only one transaction writes at a time."""
+    @contextmanager
+    def schema_locked(self, connection: Any, prefix: str) -> Iterator[None]:
+        """Take no lock, since only one transaction writes at a time."""
+        yield
+        connection.commit()
 
     def abort(self, connection: Any) -> None:
         connection.is_aborted = True
