@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from laurels import ManualClock
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment
+from tests.contract.deployments import ARCHIVING, IMPLEMENTATIONS, Deployment
 
-STORES = {each.name: each for each in IMPLEMENTATIONS}
+STORES = {each.name: each for each in (*IMPLEMENTATIONS, *ARCHIVING)}
 
 
 @contextmanager

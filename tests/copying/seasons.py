@@ -30,6 +30,7 @@ SEASONS = Board(
     tie="member",
     grace="0s",
     changes="30d",
+    ledger="main",
 )
 MEMBERS = [*(f"m{i}" for i in range(9)), "é ∑", "a/b", "q\"u'o", "x" * 128, "\x1f:\n"]
 

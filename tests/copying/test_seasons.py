@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,32 @@ from laurels import ManualClock
 from laurels.errors import LaurelsError
 from laurels.errors.copies import CopyLost
 from tests.contract.deployments import Deployment
+from tests.counts import some
 from tests.internals import copies_of
 
 from .pairs import opened_pair
 from .seasons import DAY, SEASONS, START_MS, copied, payouts, play_seasons, seasons
 
-PAIRS = [
-    ("folder", "folder"),
-    ("memory", "http"),
-    ("http", "folder"),
-    ("folder", "memory"),
-    ("memory", "folder"),
-    ("folder", "http"),
+KINDS = ("memory", "folder", "http", "redis", "redis-postgres", "redis-mariadb")
+FIRST = [
+    ("folder", "redis-mariadb"),
+    ("redis-mariadb", "redis-postgres"),
+    ("redis-postgres", "http"),
     ("http", "memory"),
-    ("http", "http"),
-    ("memory", "memory"),
+    ("memory", "folder"),
+    ("redis", "redis"),
+    ("folder", "cluster-shards"),
 ]
+"""Pairs with each kind of source and target, which `make test` copies."""
+PAIRS = [*FIRST, *[pair for pair in product(KINDS, KINDS) if pair not in FIRST]]
+
+
+def pairs(count: int) -> list[object]:
+    """Return all pairs, of which `make test` runs the first `count`."""
+    return some(count, [pytest.param(pair, id=f"{pair[0]}-to-{pair[1]}") for pair in PAIRS])
+
+
+few = pytest.mark.parametrize("pair", pairs(3), indirect=True)
 
 
 @pytest.fixture
@@ -36,7 +47,7 @@ def clock() -> ManualClock:
     return ManualClock(START_MS)
 
 
-@pytest.fixture(params=PAIRS, ids="-to-".join)
+@pytest.fixture(params=pairs(len(FIRST)))
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[tuple[Deployment, Deployment]]:
@@ -60,7 +71,11 @@ def test_a_copy_has_the_archive_and_the_payouts(
     target.check()
 
 
-@pytest.mark.parametrize("pair", [("memory", "folder"), ("folder", "http")], indirect=True)
+@pytest.mark.parametrize(
+    "pair",
+    [("memory", "folder"), ("folder", "http"), ("folder", "redis"), ("redis", "redis-mariadb")],
+    indirect=True,
+)
 def test_a_copy_survives_a_restart(pair: tuple[Deployment, Deployment], clock: ManualClock) -> None:
     source = pair[0].lb
     play_seasons(source, clock)
@@ -71,6 +86,7 @@ def test_a_copy_survives_a_restart(pair: tuple[Deployment, Deployment], clock: M
     lb.check()
 
 
+@few
 def test_the_copy_goes_on_and_nothing_is_closed_or_owed_twice(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
@@ -98,6 +114,7 @@ def test_the_copy_goes_on_and_nothing_is_closed_or_owed_twice(
     target.check()
 
 
+@few
 def test_what_is_due_is_listed_again_and_what_was_confirmed_is_not(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
@@ -121,6 +138,7 @@ def _renamed(name: str) -> laurels.Board:
     return replace(SEASONS, name=name)
 
 
+@few
 def test_a_copy_without_all_periods_is_not_finished(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:

@@ -45,10 +45,33 @@ def clock() -> laurels.ManualClock:
     return laurels.ManualClock(START_MS)
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(params=["folders", "index-server", "one-ledger"])
+def stores(request: pytest.FixtureRequest) -> tuple[int, int]:
+    """The numbers of two stores between which the board is moved: two folders, a folder and an
+    index server, or two index servers that have one ledger."""
+    return {"folders": (1, 2), "index-server": (1, 3), "one-ledger": (3, 4)}[request.param]
+
+
 @pytest.fixture
-def served(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Served]:
-    """A service with two folders."""
+def served(
+    tmp_path: Path,
+    clock: laurels.ManualClock,
+    server: Server,
+    stores: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Served]:
+    """A service with two folders and two index servers."""
+    monkeypatch.setenv("LAURELS_LEDGER_MAIN", f"sqlite:////{tmp_path}/ledger.db")
+    server.call("FLUSHALL")
     placement = {"second*": str(tmp_path / "second")}
+    if 3 in stores:
+        placement |= {f"{name}*": f"{server.url}?prefix={name}:" for name in ("third", "fourth")}
     served = Served(tmp_path / "first", clock, admin_key=ADMIN_KEY, placement=placement)
     yield served
     served.close()
@@ -73,11 +96,11 @@ def move(served: Served, to: int) -> dict[str, Any]:
 
 
 def test_a_moved_board_has_its_archive_and_payouts(
-    served: Served, lb: laurels.Leaderboards, clock: laurels.ManualClock
+    served: Served, lb: laurels.Leaderboards, clock: laurels.ManualClock, stores: tuple[int, int]
 ) -> None:
     play_seasons(lb, clock, BOARD)
     before = seasons(lb, "a1")
-    for to in (2, 1, 2, 1):
+    for to in (*reversed(stores), *reversed(stores)):
         assert move(served, to)["store"] == to
         assert seasons(lb, "a1") == before
         assert lb.check().boards == 1
@@ -99,7 +122,7 @@ def listed_from(lb: laurels.Leaderboards, cursor: str | None) -> tuple[list[str]
 
 
 def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_listed(
-    served: Served, lb: laurels.Leaderboards, clock: laurels.ManualClock
+    served: Served, lb: laurels.Leaderboards, clock: laurels.ManualClock, stores: tuple[int, int]
 ) -> None:
     play_seasons(lb, clock, BOARD)
     clock.advance(DAY)
@@ -122,10 +145,10 @@ def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_list
 
     thread = threading.Thread(target=confirm)
     thread.start()
-    to, moves = 2, 0
+    to, moves = stores[1], 0
     while not stop.is_set() or moves < 2:
         move(served, to)
-        to, moves = 3 - to, moves + 1
+        to, moves = sum(stores) - to, moves + 1
     thread.join()
     found = {each.id: each.reference for each in payouts(lb, "a1")}
     assert {id: found[id] for id in open_ones} == confirmed

@@ -18,6 +18,7 @@ from .texts import escape
 LAST_SERIAL = 2**62
 END = DuePlace(MAX_MS, LAST_SERIAL)
 _OPEN = "p.superseded_by IS NULL AND p.reference IS NULL"
+_LISTED = "p.superseded_by IS NULL AND l.is_erased = 0"
 _CONDITIONS: dict[str, Callable[[int], tuple[str, tuple[int, ...]]]] = {
     "pending": lambda now_ms: (f"{_OPEN} AND p.due_at > %s", (now_ms,)),
     "due": lambda now_ms: (f"{_OPEN} AND p.due_at <= %s", (now_ms,)),
@@ -38,6 +39,14 @@ class PayoutNote(Struct, frozen=True):
     window: str | None = None
     instance: int | None = None
     revision: int | None = None
+
+
+class ListedPayout(Struct, frozen=True):
+    """A payout, its place in the list of due payouts, and its tag."""
+
+    place: DuePlace
+    tag: int
+    row: PayoutRow
 
 
 class LedgerPayouts:
@@ -70,20 +79,22 @@ class LedgerPayouts:
         if wanted.due_only:
             conditions.append("p.superseded_by IS NULL AND p.due_at <= %s")
             arguments.append(now_ms)
-        rows = self._between(DuePlace(*after), END, limit, " AND ".join(conditions), arguments)
-        return [(serial, row) for serial, _, row in rows]
+        found = self._between(
+            DuePlace(*after), END, limit, "l.due_at", " AND ".join(conditions), arguments
+        )
+        return [(each.place.serial, each.row) for each in found]
 
     def find(self, id: str) -> PayoutRow | None:
         """Return a payout; None if there is none of that id."""
         rows = self._rows("p.payout = %s", [payout_key(id)])
-        found = [row for _, _, row in rows if row.id == id]
+        found = [each.row for each in rows if each.row.id == id]
         return found[0] if found else None
 
     def of_period(self, uid: str, window: str, instance: int) -> list[PayoutRow]:
         """Return the payouts of a period that are not superseded, in the order of their numbers."""
         where = "l.uid = %s AND l.window_name = %s AND l.instance = %s AND p.superseded_by IS NULL"
         rows = self._rows(where, [uid, window, instance], "ORDER BY l.serial")
-        return [row for _, _, row in rows]
+        return [each.row for each in rows]
 
     def open_on(self, uid: str) -> int:
         """Return how many payouts of a board are neither confirmed nor superseded."""
@@ -105,26 +116,25 @@ class LedgerPayouts:
         statement = f"SELECT 1 FROM {name} l WHERE {self._own} AND {which} LIMIT 1"
         return bool(self._select(statement, arguments))
 
-    def between(
-        self, after: DuePlace, until: DuePlace, limit: int
-    ) -> list[tuple[int, int, PayoutRow]]:
-        """Return up to `limit` payouts between two places that are not superseded, in order, each
-        with its number and tag. The place `after` is excluded, the place `until` included."""
-        return self._between(after, until, limit, "p.superseded_by IS NULL", [])
+    def between(self, after: DuePlace, until: DuePlace, limit: int) -> list[ListedPayout]:
+        """Return up to `limit` payouts between two places in the list of due payouts, in order. The
+        place `after` is excluded, the place `until` included. Payouts that are superseded, or whose
+        members were erased, are left out."""
+        return self._between(after, until, limit, "l.list_at", _LISTED, [])
 
     def waiting(self, after: DuePlace, until: DuePlace) -> dict[str, tuple[int, int]]:
-        """Return the number of payouts between two places that are not superseded, and the due time
-        of the first of them, by board. O(payouts between the places)."""
+        """Return the number of payouts that `between` would return, and the earliest due time among
+        them, by board. O(payouts between the places)."""
         found: dict[str, tuple[int, int]] = {}
-        for condition, bounds in place_ranges(after, until, "l.due_at", "l.serial"):
+        for condition, bounds in place_ranges(after, until, "l.list_at", "l.serial"):
             rows = self._select(
                 f"SELECT l.board, count(*), min(l.due_at) FROM {self._joined} "
-                f"WHERE {self._own} AND {condition} AND p.superseded_by IS NULL GROUP BY l.board",
+                f"WHERE {self._own} AND {condition} AND {_LISTED} GROUP BY l.board",
                 (self._store, *bounds),
             )
             for board, count, oldest_ms in rows:
                 before, first_ms = found.get(board, (0, int(oldest_ms)))
-                found[board] = before + int(count), first_ms
+                found[board] = before + int(count), min(first_ms, int(oldest_ms))
         return found
 
     def mark(self) -> DuePlace:
@@ -137,7 +147,7 @@ class LedgerPayouts:
         """Return the tag of the payout at a place; None if there is no such payout."""
         name = self._tables.name("payout_list")
         rows = self._select(
-            f"SELECT l.tag FROM {name} l WHERE {self._own} AND l.serial = %s AND l.due_at = %s",
+            f"SELECT l.tag FROM {name} l WHERE {self._own} AND l.serial = %s AND l.list_at = %s",
             (self._store, place.serial, place.due_ms),
         )
         return int(rows[0][0]) if rows else None
@@ -146,6 +156,23 @@ class LedgerPayouts:
         """Return whether any payout that is due at `now_ms` is missing in the list of due
         payouts."""
         return bool(self.between(self.mark(), DuePlace(now_ms, LAST_SERIAL), 1))
+
+    def received(self, board: str | None = None) -> list[int]:
+        """Return the numbers of the copies of which payouts wait for the copy to be finished: those
+        of boards of this name, or of all boards."""
+        which, arguments = "store = %s", [self._store]
+        if board is not None:
+            which, arguments = f"{which} AND board = %s", [*arguments, board]
+        table = self._tables.name("payout_copies")
+        rows = self._select(f"SELECT DISTINCT number FROM {table} WHERE {which}", arguments)
+        return sorted([int(number) for (number,) in rows])
+
+    def is_blocked(self, uid: str) -> bool:
+        """Return whether the payouts of a board stay as they are, since the board is being moved to
+        another store and its writes are blocked."""
+        name = self._tables.name("payout_blocks")
+        statement = f"SELECT 1 FROM {name} WHERE store = %s AND uid = %s"
+        return bool(self._select(statement, (self._store, uid)))
 
     def notes(self, limit: int) -> list[PayoutNote]:
         """Return the next notes, in the order of their numbers."""
@@ -167,31 +194,39 @@ class LedgerPayouts:
     _own = "l.store = %s"
 
     def _between(
-        self, after: DuePlace, until: DuePlace, limit: int, where: str, arguments: Sequence[Any]
-    ) -> list[tuple[int, int, PayoutRow]]:
-        found: list[tuple[int, int, PayoutRow]] = []
-        for condition, bounds in place_ranges(after, until, "l.due_at", "l.serial"):
+        self,
+        after: DuePlace,
+        until: DuePlace,
+        limit: int,
+        time: str,
+        where: str,
+        arguments: Sequence[Any],
+    ) -> list[ListedPayout]:
+        """Return payouts in the order of a column with a time and of their numbers."""
+        found: list[ListedPayout] = []
+        for condition, bounds in place_ranges(after, until, time, "l.serial"):
             if len(found) < limit:
                 found += self._rows(
                     f"{condition} AND {where}",
                     [*bounds, *arguments],
-                    "ORDER BY l.due_at, l.serial LIMIT %s",
+                    f"ORDER BY {time}, l.serial LIMIT %s",
                     [limit - len(found)],
                 )
         return found
 
     def _rows(
         self, where: str, arguments: Sequence[Any], end: str = "", more: Sequence[Any] = ()
-    ) -> Iterator[tuple[int, int, PayoutRow]]:
-        """Yield payouts of the store, each with its number and tag."""
+    ) -> Iterator[ListedPayout]:
+        """Yield payouts of the store."""
         columns = ", ".join([f"p.{column}" for column in SELECTED.split(", ")])
         rows = self._select(
-            f"SELECT l.serial, l.tag, {columns} FROM {self._joined} "
+            f"SELECT l.list_at, l.serial, l.tag, {columns} FROM {self._joined} "
             f"WHERE {self._own} AND {where} {end}",
             (self._store, *arguments, *more),
         )
-        for serial, tag, *values in rows:
-            yield int(serial), int(tag), payout_of_row(tuple(values))
+        for list_ms, serial, tag, *values in rows:
+            place = DuePlace(int(list_ms), int(serial))
+            yield ListedPayout(place, int(tag), payout_of_row(tuple(values)))
 
     def _select(self, statement: str, arguments: Sequence[Any]) -> list[Row]:
         return list(self._dialect.execute(self._connection, statement, arguments).fetchall())

@@ -2,15 +2,18 @@
 
 A payout of a board on an index server is a row of `payouts`, as every payout in a ledger, and a row
 of `payout_list`, which orders the payouts of a store by the time at which they are due. A ledger
-may have the payouts of several stores; each has a random id. `payout_marks` has a row for each
-store, with the last place in the list of due payouts, and the last numbers that were given.
-`payout_notes` has the changes of boards and the new revisions of periods that the index server
-still has to record.
+may have the payouts of several stores; each has a random id. A payout that was copied from one
+store of the ledger to another is in the lists of both. `payout_marks` has a row for each store,
+with the last place in the list of due payouts, and the last numbers that were given. `payout_notes`
+has the changes of boards and the new revisions of periods that the index server still has to
+record. `payout_copies` has the payouts of unfinished copies of boards, and `payout_blocks` the
+boards whose payouts do not change since they are being moved to another store.
 """
 
 from msgspec import Struct
 
 from .dialects import Dialect
+from .final_tables import FinalTables
 
 
 class PayoutTables(Struct, frozen=True):
@@ -27,12 +30,18 @@ class PayoutTables(Struct, frozen=True):
     @property
     def places(self) -> dict[str, str]:
         """`payout_list` has a row for each payout. `payout` is its key in `payouts`. `tag` is a
-        random number, the same for all payouts that were made together."""
+        random number, the same for all payouts that were made together. `list_at` and `serial` are
+        the place in the list of due payouts: `list_at` is `due_at`, except for copied payouts (see
+        `payout_copying`). `is_erased` is 1 if the member was erased. A payout that has left the
+        store may leave a row with an empty `board`, since the cursor of a reader may point to
+        it."""
         name = f"{self.dialect.key_name} NOT NULL"
         return {
             "store": name,
             "serial": "bigint NOT NULL",
             "due_at": "bigint NOT NULL",
+            "list_at": "bigint NOT NULL",
+            "is_erased": "smallint NOT NULL",
             "tag": "bigint NOT NULL",
             "board": name,
             "uid": name,
@@ -70,6 +79,35 @@ class PayoutTables(Struct, frozen=True):
             "block": f"{self.dialect.long_text} NOT NULL",
         }
 
+    @property
+    def copies(self) -> dict[str, str]:
+        """`payout_copies` has the payouts of unfinished copies, each with the number of the
+        unfinished board, and otherwise with the columns of `payouts`. `serial` is the number of the
+        payout in the source."""
+        return {
+            "store": f"{self.dialect.key_name} NOT NULL",
+            "number": "bigint NOT NULL",
+            "payout": f"{self.dialect.key_name} NOT NULL",
+            "serial": "bigint NOT NULL",
+            "is_erased": "smallint NOT NULL",
+            **{name: kind for name, kind in self._payouts.items() if name != "payout"},
+        }
+
+    @property
+    def blocks(self) -> dict[str, str]:
+        """`payout_blocks` has a row for each board that is being moved to another store, while its
+        writes are blocked. `owner` is the random token of the move."""
+        return {
+            "store": f"{self.dialect.key_name} NOT NULL",
+            "uid": f"{self.dialect.key_name} NOT NULL",
+            "owner": f"{self.dialect.long_text} NOT NULL",
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def _payouts(self) -> dict[str, str]:
+        return FinalTables(self.dialect, self.prefix).payouts
+
     def statements(self) -> list[str]:
         """Return the statements that create missing tables."""
         return [
@@ -77,13 +115,15 @@ class PayoutTables(Struct, frozen=True):
                 "payout_list",
                 self.places,
                 "store, serial",
-                "payout",
-                "store, due_at, serial",
+                "payout, store, serial",
+                "store, list_at, serial",
                 "store, board, due_at, serial",
-                "uid, window_name, instance, serial",
+                "uid, window_name, instance, store, serial",
             ),
             self._create_table("payout_marks", self.marks, "store"),
             self._create_table("payout_notes", self.notes, "store, number"),
+            self._create_table("payout_copies", self.copies, "store, number, payout"),
+            self._create_table("payout_blocks", self.blocks, "store, uid"),
         ]
 
     def _create_table(self, table: str, columns: dict[str, str], key: str, *unique: str) -> str:

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from laurels.core.changes.blocks import Block, encode_blocks
 from laurels.core.payouts import Added, Correction, PayoutRow, correction
 from laurels.core.period_awards import SealedPlace, SealedStandings
+from laurels.errors.placement import BoardMoving
+from laurels.model.validation import quoted
 
 from .dialects import Dialect, Row
 from .final_tables import FinalTables
@@ -69,8 +71,9 @@ class PayoutWriter:
 
     def correct(self, standings: SealedStandings, now_ms: int) -> Correction:
         """Change the payouts of a period to what its new revision owes. Payouts that are due at
-        `now_ms` stay, and the differences are added. O(winners)."""
+        `now_ms` stay, and the differences are added. O(winners). Raises BoardMoving."""
         prizes, place = standings.prizes, standings.place
+        self._ensure_unblocked(place.uid, standings.board)
         if prizes is None:
             return Correction([], [])
         present = self.stored.of_period(place.uid, place.window, place.instance)
@@ -86,26 +89,26 @@ class PayoutWriter:
         return change
 
     def confirm(self, payout: PayoutRow, reference: str, now_ms: int) -> None:
-        """Record that a payout was paid."""
+        """Record that a payout was paid. Raises BoardMoving."""
+        self._ensure_unblocked(payout.uid, payout.board)
         self.execute(
             f"UPDATE {self._tables.name('payouts')} SET reference = %s, confirmed_at = %s "
             "WHERE payout = %s AND reference IS NULL",
             *(escape(reference), now_ms, payout_key(payout.id)),
         )
 
-    def emit(self, now_ms: int, limit: int) -> list[tuple[int, int, PayoutRow]]:
-        """Enter up to `limit` payouts that are due at `now_ms` in the list of due payouts. Return
-        them, each with its number and tag."""
+    def emit(self, now_ms: int, limit: int) -> list[PayoutRow]:
+        """Enter up to `limit` payouts that are due at `now_ms` in the list of due payouts, and
+        return them."""
         mark = self.stored.mark()
         due = self.stored.between(mark, replace(END, due_ms=now_ms), limit)
         if due:
-            serial, _, last = due[-1]
             self.execute(
                 f"UPDATE {self._tables.name('payout_marks')} SET due_at = %s, serial = %s "
                 "WHERE store = %s",
-                *(last.due_ms, serial, self._store),
+                *(*due[-1].place.parts, self._store),
             )
-        return due
+        return [each.row for each in due]
 
     def note(self, uid: str, block: Block, period: tuple[str, int, int] | None = None) -> None:
         """Write a note for the index server, which has to record a block of changes of a board.
@@ -126,6 +129,11 @@ class PayoutWriter:
 
     def execute(self, statement: str, *row: Any) -> Any:
         return self._dialect.execute(self._connection, statement, row)
+
+    def _ensure_unblocked(self, uid: str, board: str) -> None:
+        """Raise BoardMoving if the payouts of a board stay as they are, since it is being moved."""
+        if self.stored.is_blocked(uid):
+            raise BoardMoving(f"the board {quoted(board)} is being moved to another store")
 
     def _has(self, place: SealedPlace) -> bool:
         """Return whether a period has payouts."""
@@ -150,8 +158,8 @@ class PayoutWriter:
             self._insert("payouts", types, [row_of_payout(row, VERSION) for row in payouts])
             places = [
                 (
-                    *(self._store, serial, row.due_ms, tag, row.board, row.uid, row.window),
-                    *(row.instance, payout_key(row.id)),
+                    *(self._store, serial, row.due_ms, row.due_ms, 0, tag, row.board, row.uid),
+                    *(row.window, row.instance, payout_key(row.id)),
                 )
                 for serial, row in enumerate(payouts, first)
             ]

@@ -27,8 +27,8 @@ from laurels.core.contents import (
     encode,
 )
 from laurels.core.lifecycle import next_boundary
-from laurels.core.season_pieces import PayoutRows, SealedShare
-from laurels.errors.copies import CopyLost, CopyRefused
+from laurels.core.season_pieces import PayoutRows, SealedShare, SeasonPiece
+from laurels.errors.copies import CopyLost
 from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
@@ -43,6 +43,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
+from .payout_transfers import PayoutTransfers
 from .registry import HIDING_FORMAT
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
@@ -57,9 +58,12 @@ class _Unfinished(Struct, frozen=True):
     origin: Origin
 
     @property
+    def board(self) -> Board:
+        return Board.from_json(self.origin.definition)
+
+    @property
     def opened(self) -> Opened:
-        rules = Board.from_json(self.origin.definition).rules()
-        return Opened(self.number, self.origin.version, rules, uid=self.origin.uid)
+        return Opened(self.number, self.origin.version, self.board.rules(), uid=self.origin.uid)
 
 
 class ServerCopies:
@@ -73,12 +77,14 @@ class ServerCopies:
         run: Callable[[Any], Any],
         sealing: ServerSealing,
         seasons: SeasonCopies,
+        payouts: PayoutTransfers,
     ) -> None:
         self._catalog = catalog
         self._contents = contents
         self._run = run
         self._sealing = sealing
         self._seasons = seasons
+        self._payouts = payouts
 
     def clock(self) -> CopyClock:
         """Return the time of the store."""
@@ -99,11 +105,10 @@ class ServerCopies:
         yield from self._season_pieces(board)
 
     def _season_pieces(self, board: str) -> Iterator[Piece]:
-        """Yield the sealed periods of a board from its ledger. Raises CopyRefused for a board with
-        prizes."""
+        """Yield the sealed periods and the payouts of a board from its ledger."""
         origin = self.origin(board)
-        _ensure_without_payouts(origin)
         yield from self._seasons.shares(origin)
+        yield from self._payouts.pieces(Board.from_json(origin.definition), origin.uid)
 
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
@@ -119,20 +124,21 @@ class ServerCopies:
         self._run(self._begin(origin))
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
-        """Write pieces of an unfinished copy. Sealed periods are written to the ledger."""
+        """Write pieces of an unfinished copy. Sealed periods and payouts are written to the
+        ledger."""
         indexed: list[ChangedIndexPiece] = []
-        shares: list[SealedShare] = []
+        seasons: list[SeasonPiece] = []
         for piece in pieces:
-            match piece:
-                case SealedShare():
-                    shares.append(piece)
-                case PayoutRows():
-                    raise CopyRefused("the board has payouts, which an index server cannot have")
-                case _:
-                    indexed.append(piece)
+            if isinstance(piece, SealedShare | PayoutRows):
+                seasons.append(piece)
+            else:
+                indexed.append(piece)
         unfinished: _Unfinished = self._run(self._put(board, indexed))
-        for share in shares:
-            self._seasons.receive(unfinished.number, unfinished.origin, share)
+        for each in seasons:
+            if isinstance(each, SealedShare):
+                self._seasons.receive(unfinished.number, unfinished.origin, each)
+            else:
+                self._run(self._payouts.receive(unfinished.number, unfinished.board, each.items))
 
     def track(self, board: str, owner: str) -> TrackedServerBoard:
         """Begin to track the changes of a board."""
@@ -165,7 +171,8 @@ class ServerCopies:
         self._seasons.end(unfinished.number)
 
     def give_up(self, board: str) -> None:
-        """Remove an unfinished copy with its data. Its sealed periods stay in the ledger."""
+        """Remove an unfinished copy with its data and its payouts. Its sealed periods stay in the
+        ledger."""
         self._seasons.end(self._run(self._give_up(board)))
 
     # Coroutines that run on the loop of the store
@@ -222,11 +229,13 @@ class ServerCopies:
         if not note:
             return None
         number, _, origin = note.partition(":")
-        if self._catalog.boards.find_by_number(int(number)) is not None:
+        unfinished = _Unfinished(int(number), decode_origin(b64decode(origin)))
+        if self._catalog.boards.find_by_number(unfinished.number) is not None:
             # The copy was finished, but the process ended before it had removed the note.
+            await self._payouts.publish(unfinished.board)
             await self._catalog.registry.clear_note(_key(board))
             return None
-        return _Unfinished(int(number), decode_origin(b64decode(origin)))
+        return unfinished
 
     async def _begin(self, origin: Origin) -> None:
         board = Board.from_json(origin.definition)
@@ -244,11 +253,10 @@ class ServerCopies:
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
     def _ensure_ledger(self, origin: Origin) -> None:
-        """Raise LedgerRequired, UnknownLedger, NotOnIndexServer or CopyRefused if this store cannot
-        have the archive of a board."""
+        """Raise LedgerRequired, UnknownLedger or NotOnIndexServer if this store cannot have the
+        archive of a board."""
         board = Board.from_json(origin.definition)
         self._sealing.ensure_ledger(board)
-        _ensure_without_payouts(origin)
         if not board.ledger and any(each.sealed for each in origin.closing.values()):
             raise LedgerRequired(
                 "the board has sealed periods: on an index server they need a ledger"
@@ -264,14 +272,16 @@ class ServerCopies:
         async def track(state: BoardState) -> TrackedServerBoard:
             opened = opened_as(state)
             copies = await self._contents.track(opened, owner)
+            await self._payouts.release(state.board, state.uid)
             return TrackedServerBoard(
                 self._catalog,
                 self._contents,
                 self._run,
-                board,
+                state,
                 opened,
                 copies,
                 self._season_pieces,
+                self._payouts,
             )
 
         with ends_in(inf, anew=True):
@@ -280,8 +290,11 @@ class ServerCopies:
     async def _unblock(self, board: str, owner: str) -> bool:
         with ends_in(inf, anew=True):
             await self._catalog.load()
-            opened = opened_as(await self._catalog.find_board(board))
-            return await release(self._catalog, self._contents, board, opened, owner)
+            state = await self._catalog.find_board(board)
+            opened = opened_as(state)
+            released = await release(self._catalog, self._contents, board, opened, owner)
+            await self._payouts.release(state.board, state.uid, owner)
+            return released
 
     async def _owner(self, board: str) -> str | None:
         with ends_in(inf, anew=True):
@@ -293,10 +306,12 @@ class ServerCopies:
     async def _seize(self, board: str, owner: str) -> None:
         with ends_in(inf, anew=True):
             await self._catalog.load()
-            await self._catalog.retry_outdated(
-                board,
-                lambda state: seize(self._catalog, self._contents, board, opened_as(state), owner),
-            )
+            await self._catalog.retry_outdated(board, lambda state: self._seize_from(state, owner))
+
+    async def _seize_from(self, state: BoardState, owner: str) -> None:
+        board = state.board
+        await self._payouts.seize(board, state.uid, owner)
+        await seize(self._catalog, self._contents, board.name, opened_as(state), owner)
 
     async def _put(self, board: str, pieces: Sequence[ChangedIndexPiece]) -> _Unfinished:
         with ends_in(inf, anew=True), _lost(board):
@@ -337,6 +352,7 @@ class ServerCopies:
             await self._catalog.deletions.undelete(origin.uid)
             if not await self._catalog.registry.adopt(record, board):
                 raise name_taken(board)
+            await self._payouts.publish(unfinished.board)
             await self._catalog.registry.clear_note(_key(board))
 
     async def _restore_closing(self, opened: Opened, origin: Origin) -> None:
@@ -364,19 +380,10 @@ class ServerCopies:
     async def _give_up(self, board: str) -> int:
         with ends_in(inf, anew=True):
             unfinished = await self._require_unfinished(board)
+            await self._payouts.discard(unfinished.number, unfinished.board)
             await self._catalog.index.close(unfinished.opened)
             await self._catalog.registry.clear_note(_key(board))
             return unfinished.number
-
-
-def _ensure_without_payouts(origin: Origin) -> None:
-    """Raise CopyRefused for a board that has prizes, or had prizes in a sealed period, since
-    payouts are not copied from or to index servers yet."""
-    had_prizes = any(
-        sealed.prizes for closing in origin.closing.values() for sealed in closing.sealed.values()
-    )
-    if had_prizes or Board.from_json(origin.definition).prizes():
-        raise CopyRefused("the board has prizes, and index servers take no copies of payouts")
 
 
 def _newest_closed(closing: WindowClosing) -> int | None:

@@ -64,11 +64,13 @@ class PayoutPlaces(Protocol):
 
 
 class FetchedPayouts(Struct, frozen=True):
-    """Payouts of one query that were read before its answer is made; see `PayoutReads`."""
+    """Payouts of one query that were read before its answer is made; see `PayoutReads`. If a ledger
+    has `received` payouts of a copy that may be finished, they may be missing."""
 
     rows: list[tuple[int, PayoutRow]]
     has_board: bool
     has_window: bool
+    received: bool = False
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
@@ -100,6 +102,7 @@ class PayoutLists:
                 book.page(request.wanted, now_ms, request.after, request.limit),
                 book.knows(board),
                 window is not None and book.knows(board, window),
+                bool(book.received(board)),
             )
 
         fetched = [
@@ -113,6 +116,7 @@ class PayoutLists:
             list(rows),
             any(each.has_board for each in fetched),
             any(each.has_window for each in fetched),
+            any(each.received for each in fetched),
         )
 
     async def page(
@@ -136,7 +140,7 @@ class PayoutLists:
                 [(row, name, cursor) for cursor, row in scan.payouts]
                 for name, scan in scans.items()
             ],
-            key=lambda each: each[0].due_ms,
+            key=lambda each: each[2].place.due_ms,
         )
         shown = list(merged)[:count]
         if failure is not None and not shown:
@@ -221,8 +225,8 @@ class _Scan(Struct, frozen=True):
 
         def rows_after(place: DuePlace, limit: int) -> list[tuple[DueCursor, PayoutRow]]:
             return [
-                (DueCursor(DuePlace(row.due_ms, serial), tag), row)
-                for serial, tag, row in book.between(place, until, limit)
+                (DueCursor(each.place, each.tag), each.row)
+                for each in book.between(place, until, limit)
             ]
 
         return scan_due(rows_after, self.after, self.limit, self.boards)

@@ -27,8 +27,11 @@ from laurels.errors.index_server import LedgerUnavailable
 from laurels.errors.payouts import PayoutsOpen
 from laurels.model.board import Board
 from laurels.model.validation import is_unicode, quoted
+from laurels.sql.dialects import Dialect
 from laurels.sql.final_periods import FinalPeriod
 from laurels.sql.payout_book import LedgerPayouts, PayoutNote
+from laurels.sql.payout_copying import PayoutCopies
+from laurels.sql.payout_moving import PayoutMoves
 from laurels.sql.payout_writing import PayoutWriter
 from laurels.stores.intake.confirming import confirm_record, ensure_short_text, unknown_payout
 from laurels.stores.intake.tags import new_tag
@@ -48,6 +51,7 @@ RETRY_NS = 10_000_000_000
 """The time from a failure until it looks for them again, in nanoseconds."""
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 _log = logging.getLogger("laurels")
 
@@ -76,9 +80,14 @@ class ServerPayouts:
     # Where payouts are
 
     async def register(self, board: Board) -> None:
-        """Store that the ledger of a board will have payouts. Call it before there are any."""
+        """Store that the ledger of a board with prizes will have payouts. Call it before there are
+        any."""
         if board.prizes():
-            await self._places.add_ledger(board.name, board.ledger)
+            await self.expect(board)
+
+    async def expect(self, board: Board) -> None:
+        """Store that the ledger of a board may have payouts."""
+        await self._places.add_ledger(board.name, board.ledger)
 
     async def store(self) -> str:
         """Return the random id of this store, by which a ledger knows its payouts."""
@@ -95,7 +104,13 @@ class ServerPayouts:
 
     async def fetch(self, board: str, request: PayoutRequest, now_ms: int) -> FetchedPayouts:
         """Read the payouts that a query asks for. Raises LedgerUnavailable, UnknownLedger."""
-        return await self._lists.fetch(await self.store(), board, request, now_ms)
+        store = await self.store()
+        fetched = await self._lists.fetch(store, board, request, now_ms)
+        if fetched.received:
+            for name in await self._places.ledgers(board):
+                await self._publish_copies(self._ledgers.named(name), store)
+            fetched = await self._lists.fetch(store, board, request, now_ms)
+        return fetched
 
     async def page(self, after: str | None, limit: int, boards: BoardSelection) -> PayoutPage:
         """Return due payouts; see `DuePayouts`."""
@@ -119,6 +134,7 @@ class ServerPayouts:
         """Raise PayoutsOpen if a board has payouts that are not confirmed."""
         if not state.closing or not state.board.ledger:
             return
+        await self._publish_copies(self._ledgers.named(state.board.ledger), await self.store())
         count = await self._lists.open_on(await self.store(), state.board.ledger, state.uid)
         if count:
             raise PayoutsOpen(
@@ -222,9 +238,58 @@ class ServerPayouts:
     async def settle_ledger(self, ledger: Ledger) -> None:
         """Do what `settle` does for one ledger. Raises LedgerUnavailable."""
         store = await self.store()
+        await self._publish_copies(ledger, store)
         while await self._enter_share(ledger, store):
             pass
         await self._record_notes(ledger, store)
+
+    async def _publish_copies(self, ledger: Ledger, store: str) -> None:
+        """Make the payouts visible that came with finished copies of boards. One read if there are
+        none."""
+        numbers = await self._read(ledger, store, LedgerPayouts.received)
+        if not numbers:
+            return
+        await self._catalog.load()
+        for number in numbers:
+            if self._catalog.boards.find_by_number(number) is not None:
+                publish = partial(PayoutCopies.publish, number=number, tag=self._random(48))
+                await self.change(ledger, PayoutCopies, publish)
+
+    async def change(
+        self,
+        ledger: Ledger,
+        kind: Callable[[Dialect, str, Any, str], K],
+        work: Callable[[K], None],
+    ) -> None:
+        """Change payouts of this store through an object of a class such as `PayoutCopies`. No
+        other process changes payouts of this store meanwhile."""
+        store = await self.store()
+
+        def change(connection: Any) -> None:
+            self.writer(ledger, store, connection).lock()
+            work(kind(ledger.dialect, ledger.prefix, connection, store))
+
+        await ledger.write(change)
+
+    async def publish_copies(self, ledger: Ledger) -> None:
+        """Make the payouts visible that came with finished copies of boards."""
+        await self._publish_copies(ledger, await self.store())
+
+    async def forget(self, state: BoardState) -> None:
+        """Remove the payouts of a board that continues in another store."""
+        for ledger in await self.ledgers_of(state.board):
+            await self.change(ledger, PayoutMoves, partial(PayoutMoves.forget, uid=state.uid))
+
+    def ledger(self, name: str) -> Ledger:
+        """Return the ledger of that name. Raises UnknownLedger."""
+        return self._ledgers.named(name)
+
+    async def ledgers_of(self, board: Board) -> list[Ledger]:
+        """Return the ledgers that may have payouts of a board."""
+        names = {*await self._places.ledgers(board.name)}
+        if board.ledger and board.rules().closing:
+            names.add(board.ledger)
+        return [self._ledgers.named(name) for name in sorted(names)]
 
     async def _record_note(self, ledger: Ledger, note: PayoutNote) -> None:
         """Record one note, unless its board was deleted."""
@@ -333,7 +398,7 @@ class _Entry(Struct, frozen=True):
 
     def write(self, writer: PayoutWriter) -> bool:
         """Enter the payouts, in a transaction of its own. Return whether more may be due."""
-        entered = [row for _, _, row in writer.emit(self.now_ms, SHARE)]
+        entered = writer.emit(self.now_ms, SHARE)
         by_board: dict[str, list[PayoutRow]] = {}
         for row in entered:
             if row.uid in self.recorded:

@@ -91,7 +91,9 @@ class RecordWrites:
                 return await self._change(record)
             case records.Delete():
                 state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
-                if state.closing and record.tag:  # a moved board is settled in its new store
+                if not record.tag:  # a moved board is settled in its new store
+                    await self._sealing.payouts.forget(state)
+                elif state.closing:
                     await self._sealing.settle(state)
                 if self._catalog.event_time:
                     await self._catalog.read_time(state)

@@ -29,6 +29,7 @@ from .index.audit import RedisAudit, ServerAudit
 from .keys import ServerKeys
 from .ledgers import ArchiveSettings, Ledgers
 from .payout_lists import PayoutPlaces
+from .payout_transfers import PayoutTransfers
 from .payouts import ServerPayouts
 from .protocols import FollowedIndex
 from .query_runner import QueryRunner
@@ -102,7 +103,12 @@ class RedisState(Paced):
         self._follower = Follower(self._catalog)
         self._writer = Writer(self._catalog, calls, self._sealing, self._sealing_tasks)
         self.copies = ServerCopies(
-            self._catalog, contents, self.run, self._sealing, SeasonCopies(self._ledgers)
+            self._catalog,
+            contents,
+            self.run,
+            self._sealing,
+            SeasonCopies(self._ledgers),
+            PayoutTransfers(self._payouts, self.run),
         )
         self._queues = WriteQueues(self._writer.carry_out)
         self._clock = clock

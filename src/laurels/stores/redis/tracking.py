@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+from laurels.core.board_state import BoardState
 from laurels.core.contents import (
     ChangedIndexPiece,
     ChangedPiece,
@@ -17,6 +18,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated, TrackingLost
+from .payout_transfers import PayoutTransfers
 from .remote import Opened, Tracking
 
 T = TypeVar("T")
@@ -59,18 +61,22 @@ class TrackedServerBoard:
         catalog: BoardCatalog,
         contents: ServerContents,
         run: Callable[[Any], Any],
-        board: str,
+        state: BoardState,
         opened: Opened,
         copies: Sequence[Tracking],
         season_pieces: Callable[[str], Iterator[Piece]],
+        payouts: PayoutTransfers,
     ) -> None:
         self._catalog = catalog
         self._contents = contents
         self._run = run
-        self._board = board
+        self._state = state
+        self._board = state.board.name
         self._opened = opened
         self._copies = copies
         self._season_pieces = season_pieces
+        self._payouts = payouts
+        self._from_ms = catalog.time_of(state)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of the board, which may change meanwhile."""
@@ -78,25 +84,31 @@ class TrackedServerBoard:
         yield from self._season_pieces(self._board)
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
-        """Yield the current rows of the members that were changed since the last call."""
-        return pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
+        """Yield the current rows of the members that were changed since the last call, and the
+        payouts that were confirmed since then."""
+        from_ms, self._from_ms = self._from_ms, self._catalog.time_of(self._state)
+        yield from pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
+        yield from self._payouts.confirmed(self._state.board, self._state.uid, from_ms)
 
     def block(self) -> None:
-        """Refuse all further writes to the board, of every process."""
+        """Refuse all further writes to the board and changes of its payouts, of every process."""
         self._run(self._block())
 
     def end(self) -> None:
         """End tracking, and accept writes again. Does nothing if another move tracks or blocks the
         board."""
-        owner = self._copies[0].owner
-        self._run(
-            _current(release(self._catalog, self._contents, self._board, self._opened, owner))
-        )
+        self._run(_current(self._end(self._copies[0].owner)))
+
+    async def _end(self, owner: str) -> None:
+        await release(self._catalog, self._contents, self._board, self._opened, owner)
+        await self._payouts.release(self._state.board, self._state.uid, owner)
 
     async def _block(self) -> None:
+        owner = self._copies[0].owner
+        await _current(self._payouts.block(self._state.board, self._state.uid, owner))
         await _current(self._contents.block(self._opened, self._copies))
         with ends_in(inf, anew=True):
-            await self._catalog.registry.set_note(_note_of(self._board), self._copies[0].owner)
+            await self._catalog.registry.set_note(_note_of(self._board), owner)
             while not await self._catalog.feed(self._board):
                 pass
 

@@ -1,0 +1,112 @@
+"""Keep the payouts of a board as they are while the board is moved to another store, and remove
+them from the old store afterwards.
+
+While the writes of a board are blocked, its payouts are neither confirmed nor corrected, and none
+enters the list of due payouts. Otherwise the old store would change payouts that were already
+copied. Every method may block. The caller begins a transaction and calls `PayoutWriter.lock`.
+"""
+
+from typing import Any
+
+from .dialects import Dialect, Row
+from .payout_book import LedgerPayouts
+from .payout_copying import WITHHELD_MS
+from .payout_tables import PayoutTables
+
+KEYS_A_STATEMENT = 500
+
+
+class PayoutMoves:
+    """The payouts of boards of one store that are being moved, over a connection."""
+
+    def __init__(self, dialect: Dialect, prefix: str, connection: Any, store: str) -> None:
+        self._dialect = dialect
+        self._tables = PayoutTables(dialect, prefix)
+        self._connection = connection
+        self._store = store
+        self._stored = LedgerPayouts(dialect, prefix, connection, store)
+
+    def block(self, uid: str, owner: str) -> None:
+        """Block the payouts of a board for a move. Another move that has blocked them before has
+        ended, since only one move at a time tracks a board."""
+        mark, blocks = self._stored.mark(), self._tables.name("payout_blocks")
+        row = (self._store, uid, owner, 1)
+        self._dialect.upsert(self._connection, blocks, self._tables.blocks, 2, [row])
+        self._execute(
+            f"UPDATE {self._tables.name('payout_list')} SET list_at = {WITHHELD_MS} "
+            "WHERE uid = %s AND store = %s "
+            f"AND list_at < {WITHHELD_MS} AND (list_at > %s OR (list_at = %s AND serial > %s))",
+            *(uid, self._store, mark.due_ms, mark.due_ms, mark.serial),
+        )
+
+    def release(self, uid: str, owner: str | None = None) -> None:
+        """End the blocking by a move, or by any move. Payouts that became due meanwhile can enter
+        the list of due payouts from then on, at its end."""
+        which, arguments = "store = %s AND uid = %s", [self._store, uid]
+        if owner is not None:
+            which, arguments = f"{which} AND owner = %s", [*arguments, owner]
+        removed = self._execute(
+            f"DELETE FROM {self._tables.name('payout_blocks')} WHERE {which}", *arguments
+        )
+        if not removed.rowcount:
+            return
+        after_ms = self._stored.mark().due_ms
+        self._execute(
+            f"UPDATE {self._tables.name('payout_list')} SET list_at = "
+            f"CASE WHEN due_at > {after_ms} THEN due_at ELSE {after_ms + 1} END "
+            f"WHERE uid = %s AND store = %s AND list_at = {WITHHELD_MS}",
+            *(uid, self._store),
+        )
+
+    def seize(self, uid: str, owner: str) -> None:
+        """Make another move the owner of the blocking of a board."""
+        self._execute(
+            f"UPDATE {self._tables.name('payout_blocks')} SET owner = %s "
+            "WHERE store = %s AND uid = %s",
+            *(owner, self._store, uid),
+        )
+
+    def forget(self, uid: str) -> None:
+        """Remove the payouts of a board that continues in another store. Rows of `payouts` that
+        another store of this ledger has as well stay there. A payout that is in the list of due
+        payouts leaves an empty row, since the cursor of a reader may point to it. A second call
+        changes nothing."""
+        self._remove_rows(uid)
+        mark, listed = self._stored.mark(), self._tables.name("payout_list")
+        self._execute(
+            f"DELETE FROM {listed} WHERE uid = %s AND store = %s "
+            "AND (list_at > %s OR (list_at = %s AND serial > %s))",
+            *(uid, self._store, mark.due_ms, mark.due_ms, mark.serial),
+        )
+        self._execute(
+            f"UPDATE {listed} SET board = '', uid = '', window_name = '', instance = 0, "
+            "payout = '', is_erased = 1 WHERE uid = %s AND store = %s",
+            *(uid, self._store),
+        )
+        self._execute(
+            f"DELETE FROM {self._tables.name('payout_blocks')} WHERE store = %s AND uid = %s",
+            *(self._store, uid),
+        )
+
+    def _remove_rows(self, uid: str) -> None:
+        """Remove the rows of `payouts` that no other store lists."""
+        name = self._tables.name
+        rows = self._select(
+            f"SELECT l.payout FROM {name('payout_list')} l WHERE l.uid = %s AND l.store = %s "
+            f"AND NOT EXISTS (SELECT 1 FROM {name('payout_list')} o "
+            "WHERE o.payout = l.payout AND o.store <> l.store)",
+            *(uid, self._store),
+        )
+        # no subquery, for which MariaDB would read all payouts
+        for start in range(0, len(rows), KEYS_A_STATEMENT):
+            keys = [key for (key,) in rows[start : start + KEYS_A_STATEMENT]]
+            self._execute(
+                f"DELETE FROM {name('payouts')} WHERE payout IN ({', '.join(['%s'] * len(keys))})",
+                *keys,
+            )
+
+    def _select(self, statement: str, *row: Any) -> list[Row]:
+        return list(self._execute(statement, *row).fetchall())
+
+    def _execute(self, statement: str, *row: Any) -> Any:
+        return self._dialect.execute(self._connection, statement, row)
