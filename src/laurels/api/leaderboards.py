@@ -292,8 +292,8 @@ class Leaderboards:
         return self._administration.write(ShowMember(board, member))
 
     def confirm(self, board: str, payout: str, reference: str) -> Payout:
-        """Record that a payout of a board was paid, and return it. `reference` is that of the
-        payment, text of 1 to 500 characters.
+        """Record that a payout of a board was paid, and return it. `reference` identifies the
+        payment: text of 1 to 500 characters.
 
         Repeating the call changes nothing. Raises UnknownPayout, PayoutNotDue, and PayoutConfirmed
         if the payout was confirmed with another reference.
@@ -431,10 +431,10 @@ class Leaderboards:
     ) -> Standing | None:
         """Return a member's standing: rank, score, neighbours and the gaps to them, top percent.
 
-        `to_rank` adds the gap to the holder of that position, and `needed`, the value of one event
-        that takes the member there. None for a member that is not ranked. Below the head of a board
-        the rank may be estimated, and `to_rank` is by default the last position of the head. O(log
-        n).
+        With `to_rank` the answer also has the gap to the holder of that position, and in `needed`
+        the value of one event that takes the member there. None for a member that is not ranked.
+        Below the head of a board the rank may be estimated, and `to_rank` is by default the last
+        position of the head. O(log n).
         """
         return self._ask(
             board,
@@ -701,8 +701,8 @@ class Leaderboards:
         with_data: bool = False,
     ) -> list[StoredEntry]:
         """Return the stored entries of members, in the order of the arguments, with the times that
-        decide between equal scores. The entry of a member that is not ranked has no score, but its
-        data if that is requested. O(members * log n)."""
+        decide between equal scores. The entry of a member that is not ranked has no score, but has
+        the member's data if it is requested. O(members * log n)."""
         return self._ask(
             board,
             EntriesOf(
@@ -862,8 +862,9 @@ class Leaderboards:
         self, board: str | None = None, *, after: str | None = None, limit: int = 1_000
     ) -> list[HiddenMember]:
         """Return the hidden members of a board in the order of their ids, each with the reason and
-        the time since when, and until when, it is hidden; without a board, those that are hidden on
-        all boards. `after` is the last member of the previous page; at most 10,000."""
+        the times at which its hiding began and will end. Without a board, return the members that
+        are hidden on all boards. `after` is the last member of the previous page; at most
+        10,000."""
         query = HiddenOn(after=after, limit=limit)
         if board is None:
             return self._store.hidden_everywhere(query.after, query.limit)

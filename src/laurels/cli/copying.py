@@ -68,10 +68,10 @@ def copy(
 ) -> int:
     """Copy boards to another store, with all their data.
 
-    Totals, ties, periods, the steps of rolling windows, decay, event ids, member data and the
-    positions of imports and sources go with a board, so that an event that is sent again after the
-    copy counts once. At the end the copy is compared with its source, row by row. Stop all writes
-    to a board while it is copied.
+    A copy has the totals, ties, periods, steps of rolling windows, decay, event ids, member data
+    and the positions of imports and sources. So an event that is sent again after the copy counts
+    once. At the end the copy is compared with its source, row by row. Stop all writes to a board
+    while it is copied.
 
     An interrupted copy of a board is invisible in the target. If the command is repeated, it copies
     that board from the beginning, and only compares the boards that are complete. Exits with 1 if

@@ -49,7 +49,7 @@ WindowName = Annotated[
         rich_help_panel=READING,
     ),
 ]
-MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")]
+MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="The member's id.")]
 PageCursor = Annotated[
     str | None,
     typer.Option(

@@ -169,7 +169,7 @@ def story(
     """Show what happened to a period after its end: when it was sealed, who corrected it and why,
     and what was paid.
 
-    The names of those who did it are shown only if the key may read the audit log.
+    The names of the callers are shown only if the key may read the audit log.
 
     \b
     Examples:

@@ -95,9 +95,9 @@ class Archived(Query[list[SealedInfo]], frozen=True, kw_only=True):
         return self.offset + _COST * self.limit
 
     def plan(self, now: QueryContext) -> ReadPlan[list[SealedInfo]]:
-        """Return the plan. Only as many periods as are needed are taken from each window, in the
-        order of their instances, which is also the order of their ends. `finish` computes their
-        labels, after the store has released its lock."""
+        """Return the plan. Each window contributes only as many periods as are needed, in the order
+        of their instances, which is also the order of their ends. `finish` computes their labels,
+        after the store has released its lock."""
         rules, closings = now.state.rules, now.state.closing
         windows = list(rules.windows.values())
         if self.window is not None:

@@ -1,4 +1,5 @@
-"""The reads that decide who wins prizes of one ranking: three requests, whatever its size.
+"""The reads that decide who wins prizes of one ranking: three requests, whatever the size of the
+ranking.
 
 The first request counts the members, and those who have reached the scores of prizes. The second
 reads the members at positions for which there are prizes. The third finds where tie groups begin

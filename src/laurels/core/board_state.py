@@ -230,7 +230,7 @@ class Boards:
             for name, window in rules.refreshed.items()
         }
         plan = plan_batch(rules, floors, batch, refreshed_steps, self._closed_for(state, batch))
-        if all_now and plan.targets:  # a plan without targets, which refuses all, is not cached
+        if all_now and plan.targets:  # a plan without targets refuses all events; it is not cached
             until_ms = next_boundary(rules, now_ms)
             state.running = RunningPlan(plan, rules, floors, now_ms, until_ms)
         return plan

@@ -24,14 +24,14 @@ class BoardVersion(NamedTuple):
     offsets: tuple[int, ...]
 
     def covers(self, other: "BoardVersion") -> bool:
-        """Return whether this state includes all changes of the other one. True if they are not
+        """Return whether this state includes all changes of `other`; True if the two are not
         comparable."""
         if not self.is_comparable(other):
             return True
         return all(own >= least for own, least in zip(self.offsets, other.offsets, strict=True))
 
     def is_comparable(self, other: "BoardVersion") -> bool:
-        """Return whether both count the changes of the same board."""
+        """Return whether this version and `other` count the changes of the same board."""
         return self.tag == other.tag and len(self.offsets) == len(other.offsets)
 
     def joined(self, other: "BoardVersion") -> "BoardVersion":

@@ -363,9 +363,10 @@ class CloseSchedule:
         return {each for each in instances if not state.closing[name].is_closed(each)}
 
     def _is_empty(self, state: BoardState, window: str, instance: int) -> bool:
-        """Return whether no scope has an entry of a period. O(1) unless only scopes have entries.
-        The ranking of a rolling window at a boundary is not known in a scope that is not advanced,
-        so on a board with scopes the result for such a period is False."""
+        """Return whether a period has no entry in any scope. O(1) if the ranking of all events has
+        an entry, otherwise O(scopes). For the ranking of a rolling window at a boundary the result
+        is False as soon as any scope has members, since it is not known in scopes that are not
+        advanced yet."""
         number = state.number
         if self._index.size(RankingKey(number, window, instance, ALL)):
             return False

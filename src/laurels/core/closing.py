@@ -10,8 +10,8 @@ no answer depends on the time at which the record is written. A period in which 
 is closed without a record.
 
 The object that is kept for each period is never part of a reference cycle, so the garbage collector
-does not track it (`gc=False`): when many boards close at one midnight, it would stop all threads
-for long.
+does not track it (`gc=False`): when many boards close at one midnight, collecting would stop all
+threads for long.
 """
 
 from collections.abc import Mapping

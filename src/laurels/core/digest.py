@@ -1,5 +1,5 @@
-"""The digest of the standings of a sealed period, which proves that an archive has the standings
-that were sealed.
+"""The digest of a sealed period's standings. It proves that an archive has the standings that were
+sealed.
 
 The digest is SHA-256 over the hashes of the entries, in ranking order. The hash of an entry is
 SHA-256 over a salt, the entry's words and its member. So the hash of an entry may stand in for the
@@ -8,8 +8,9 @@ the digest still proves all other entries. Without the salt nobody can find the 
 all ids.
 
 The salts of a ranking are derived from one secret of 16 bytes, as the leaves of a tree in which
-each node is the secret of its 256 children (SHAKE-128). To forget the salt of one position, the
-secrets of the nodes above it are replaced by the secrets of their other children (`Salts.without`).
+each node is a secret, from which its 256 children are derived (SHAKE-128). To forget the salt of
+one position, the secrets of the nodes above it are replaced by the secrets of their other children
+(`Salts.without`).
 """
 
 from bisect import bisect_left
@@ -123,9 +124,9 @@ class ErasedEntry(Struct, frozen=True, array_like=True):
 def hashes_from(
     salts: Salts, start: int, entries: EntryColumns, erased: Sequence[ErasedEntry] = ()
 ) -> bytes:
-    """Return the hashes of the entries of a ranking from position `start` on, 32 bytes each. For
-    the entries in `erased`, which are in ascending order of their positions, these are the hashes
-    from before they were erased."""
+    """Return the hashes of the entries of a ranking from position `start` on, 32 bytes each.
+    `erased` has the erased entries in ascending order of their positions; their hashes are the ones
+    from before the erasure."""
     stop = start + len(entries)
     joined = salts.joined(start, stop)
     hashes = entry_hashes(joined, entries.words, entries.members, entries.lengths)

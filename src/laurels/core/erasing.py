@@ -27,9 +27,9 @@ IDS = 20_000
 
 class Remaining(Answer, frozen=True):
     """A place that may still name an erased member: `log`, `snapshots`, `memory`, `changes`,
-    `sinks` or `backups`. `until` says what has to happen before it no longer names the member,
-    `until_ms` is the time at which that happens, if it is known. `names` has the boards, the sinks,
-    or the files of snapshots that were set aside."""
+    `sinks` or `backups`. `until` says what has to happen before it no longer names the member, and
+    `until_ms` when this happens, if the time is known. `names` has the boards, the sinks, or the
+    files of snapshots that were set aside."""
 
     place: str
     until: str

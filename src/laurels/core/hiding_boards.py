@@ -68,8 +68,8 @@ class HidingBoards(RecordedBoards):
         return True
 
     def take_up(self, state: BoardState) -> None:
-        """Record, on a board, those changes of the list of members hidden on all boards that the
-        board has not recorded yet."""
+        """Bring a board up to date with the list of members hidden on all boards: record the
+        changes of the list that are not recorded on the board yet."""
         missing = self.everywhere_changes - state.everywhere_seen
         if not missing:
             return

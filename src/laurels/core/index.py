@@ -129,8 +129,8 @@ Describe = Callable[[int], bytes | None]
 
 
 class Copy(Protocol):
-    """A copy of an index, made section by section while the index changes; no commit may run during
-    a call."""
+    """A copy of an index, made section by section. The index may change between two calls, but no
+    commit may run during a call."""
 
     def step(self, describe: Describe) -> list[Section] | None:
         """Return the next sections, None when so little is left that `finish` can return it."""
@@ -141,7 +141,7 @@ class Copy(Protocol):
 
 class Load(Protocol):
     """Loads a copy. Its user calls `see` with each section whose kind is in `seen`, opens the
-    boards that `described` returns, calls `open`, calls `take` with each other section, and then
+    boards that `described` returns, calls `open`, calls `take` with every other section, and then
     calls `finish`.
 
     Different threads may take sections of different *lanes* concurrently. The sections of one lane

@@ -63,7 +63,7 @@ class NeededPlan(Struct, frozen=True):
     """The requests for the value that a member needs in a ranking, and the computation from their
     results. The first request reads the member's own entry and the entry at the position. On a
     board that hides zeros the first request does not find a member whose score is 0, so a second
-    request reads the own entry. The other requests read the member's other totals."""
+    request reads the member's own entry. The other requests read the member's other totals."""
 
     rules: Rules
     window: str

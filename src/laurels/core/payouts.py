@@ -76,8 +76,9 @@ class Payout(Answer, frozen=True, omit_defaults=True):
     paid. A correction of the period supersedes payouts that are pending; for those that are due or
     confirmed it makes payouts of the difference, whose `amount` may be negative. `corrects` is then
     the id of the payout that was due. A payout that is `withdrawn` takes back a prize without an
-    amount. `position` is counted from 1, and `labels` are those of the scope. `revision` is that of
-    the period by which the payout was made; `superseded_by` is the one that replaced it.
+    amount. `position` is counted from 1, and `labels` are those of the scope. `revision` is the
+    revision of the period that made the payout; `superseded_by` is the revision that replaced the
+    payout.
     """
 
     id: str

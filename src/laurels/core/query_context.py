@@ -13,7 +13,8 @@ from .reads import RankingView, cached_view
 
 class QueryContext(Struct, frozen=True, gc=False):
     """A board's current state, and its time. `positions` are the positions of the board's sources,
-    for a query that reads them. `payouts` are those of the store; None if it has none."""
+    for a query that reads them. `payouts` are the payouts of the store; None if the store has
+    none."""
 
     state: BoardState
     now_ms: int

@@ -39,8 +39,9 @@ class RecordedBoards(AdvancedBoards):
             self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def take_up(self, state: BoardState) -> None:
-        """Record, on a board, those changes of the list of members hidden on all boards that the
-        board has not recorded yet. They come before every later block of the board."""
+        """Bring a board up to date with the list of members hidden on all boards: record the
+        changes of the list that are not recorded on the board yet. They come before every later
+        block of the board."""
 
     def find_deletion(self, board: str, uid: str | None) -> Deletion | None:
         """Return the deleted board with this name and unique id; None if there is none, or if its

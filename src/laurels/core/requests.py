@@ -43,8 +43,8 @@ class AtMember(Struct, frozen=True, tag="member"):
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """The anchor at a key, which is some leading words and, unless it is None, a member. The anchor
-    is before the entries that begin with the key, or with `right` after them."""
+    """The anchor at a key: some leading words and, if it is not None, a member. The anchor is
+    before the entries that begin with the key, or with `right` after them."""
 
     words: tuple[int, ...]
     member: bytes | None

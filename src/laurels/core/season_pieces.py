@@ -45,8 +45,8 @@ class SealedShare(Struct, frozen=True, array_like=True, tag="sealed"):
 
 
 class CopiedPayout(Struct, frozen=True, array_like=True):
-    """A payout and its number in the source, which orders payouts that are due at the same time.
-    `is_erased` is whether its member was erased."""
+    """A payout and its number in the source. The number orders payouts that are due at the same
+    time. `is_erased` is whether its member was erased."""
 
     serial: int
     is_erased: bool
@@ -54,7 +54,7 @@ class CopiedPayout(Struct, frozen=True, array_like=True):
 
 
 class PayoutRows(Struct, frozen=True, array_like=True, tag="payouts"):
-    """Payouts of a board. Those with the same ids that were written before are replaced."""
+    """Payouts of a board. They replace payouts with the same ids that were written before."""
 
     items: list[CopiedPayout]
 

@@ -36,9 +36,9 @@ class Award(Answer, frozen=True, omit_defaults=True):
 class Settlement(Answer, frozen=True):
     """The prizes of a period in one scope, by the standings as of `as_of`.
 
-    `awards` are sorted by position, those of one member in the order of the definition. Only the
-    first `winners` of the `total` members may win something. `next` is the offset of the next page,
-    None at the end. The period is `final` once no event can change its standings any more.
+    `awards` are sorted by position, the awards of one member in the order of the definition. Only
+    the first `winners` of the `total` members may win something. `next` is the offset of the next
+    page, None at the end. The period is `final` once no event can change its standings any more.
     """
 
     awards: list[Award]

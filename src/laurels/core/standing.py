@@ -20,7 +20,8 @@ from .rank import Estimate, Rank
 
 
 class AsOf(Answer, frozen=True):
-    """The state an answer shows: the log offset it reflects and the window and period read.
+    """The state that an answer shows: the offset of the log, and the window and period that were
+    read.
 
     Two answers with the same `as_of` show the same state. The offset of a board in several shards
     is a tuple with a number for each shard. In a window with decay, `now_ms` is the instant for

@@ -18,8 +18,8 @@ class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: the input of the fold.
 
     In event time each event has its own time of acceptance, in `nows`. These times never decrease
-    and end with `now_ms`. They are so close together that, for each event of the batch, every
-    window decides the same at all these times.
+    and end with `now_ms`. They are so close together that every window treats each event of the
+    batch in the same way at all these times.
 
     `position` is the progress of an import after these events: the name of its source and a text.
     `follows` is the position that must be stored before the events are counted: "" for none, None

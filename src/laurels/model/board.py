@@ -84,8 +84,8 @@ class Board(Plain, Struct, frozen=True):
     With the times `starts` and `ends`, the board counts only events from `starts` to just before
     `ends`; others are refused. In each window, the period or step that contains `ends` is cut off
     there and remains the current one. Once the grace is over, answers no longer change. `retain` is
-    a duration, or empty. That long after its end the board is removed with all its data; if
-    `retain` is empty, the board stays.
+    a duration, or empty. The board is removed with all its data when this time has passed since its
+    end; if `retain` is empty, the board stays.
 
     The periods of a window with `archive` or `prizes` are closed at the end of their grace: from
     then on nothing changes their standings, which are written to the archive. On an index server

@@ -134,7 +134,7 @@ class EventReader:
         self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
-        # The range of a sum is that of the total. Only the fold knows the total and checks it.
+        # For a sum, the range applies to the total. Only the fold knows the total and checks it.
         self._lows = [-LIMIT if c.adds_up else c.low for c in rules.columns]
         self._highs = [LIMIT if c.adds_up else c.high for c in rules.columns]
 

@@ -1,4 +1,4 @@
-"""Labels, which an event carries besides its member and value, and the scopes of events with the
+"""Labels, which an event may carry besides its member and value; and scopes, the events with the
 same labels. Pure.
 
 A board defines its scopes by label names. With `scopes = [[], ["zone"], ["zone", "gender"]]`, an

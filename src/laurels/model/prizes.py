@@ -81,11 +81,11 @@ class Prize(Plain, Struct, frozen=True, omit_defaults=True):
 class Prizes(Plain, Struct, frozen=True):
     """The prizes of a window, and the rules by which they are awarded.
 
-    `ties` decides what members with equal columns receive. With `all`, each of them has the prizes
-    of the best of their positions; with `first`, each has those of its own position; with `split`,
-    the amount of each prize for these positions is divided among them. A payout is due
-    `pay_after` after its period was sealed. Prizes are awarded in each of `scopes`, lists of label
-    names; `[]` is the ranking of all events.
+    `ties` decides what members with equal columns receive. With `all`, each of these members has
+    the prizes of their best position; with `first`, each has the prizes of its own position; with
+    `split`, the amounts of the prizes for all their positions are divided among them. A payout is
+    due `pay_after` after its period was sealed. Prizes are awarded in each of `scopes`, lists of
+    label names; `[]` is the ranking of all events.
     """
 
     list: tuple[Prize, ...]

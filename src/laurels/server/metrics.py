@@ -271,7 +271,7 @@ class Exposed(Collector):
         yield _by_board(
             GaugeMetricFamily(
                 "laurels_board_unsealed_seconds",
-                "How long the oldest closed period of a board has waited to be sealed in its ledger.",
+                "How long a board's oldest closed period has waited to be sealed in its ledger.",
                 labels=["board"],
             ),
             self._figures.unsealed,

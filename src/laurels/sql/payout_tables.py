@@ -1,13 +1,13 @@
 """The tables in which a ledger has the payouts of index servers.
 
-A payout of a board on an index server is a row of `payouts`, as every payout in a ledger, and a row
-of `payout_list`, which orders the payouts of a store by the time at which they are due. A ledger
-may have the payouts of several stores; each has a random id. A payout that was copied from one
-store of the ledger to another is in the lists of both. `payout_marks` has a row for each store,
+A payout of a board on an index server is a row of `payouts`, like every payout in a ledger. It is
+also a row of `payout_list`, which orders the payouts of a store by the time at which they are due.
+A ledger may have the payouts of several stores; each has a random id. A payout that was copied from
+one store of the ledger to another is in the lists of both. `payout_marks` has a row for each store,
 with the last place in the list of due payouts, and the last numbers that were given. `payout_notes`
 has the changes of boards and the new revisions of periods that the index server still has to
 record. `payout_copies` has the payouts of unfinished copies of boards, and `payout_blocks` the
-boards whose payouts do not change since they are being moved to another store.
+boards whose payouts must not change, because the boards are being moved to another store.
 """
 
 from msgspec import Struct

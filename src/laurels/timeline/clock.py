@@ -1,4 +1,4 @@
-"""Clocks: one per deployment, which is passed to the code that needs it.
+"""Clocks. Each deployment has one, which is passed to the code that needs it.
 
 Times are integer milliseconds since 1970-01-01T00:00Z. Code below `config` never chooses the host's
 clock itself. It uses the clock that is passed to it.

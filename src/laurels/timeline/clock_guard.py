@@ -19,8 +19,8 @@ So within any `HOLD_MS` the time of the store leaps by at most `max_step_ms`, al
 larger leap is not followed until it has lasted for `HOLD_MS`, or an operator accepts it.
 Until then, time continues as before the leap. When the clock is slewed, the base moves with it.
 
-With a `Reference`, the next process on the same boot of the same machine judges the clock like the
-previous process. After a reboot there is no reference, and the clock is trusted.
+By a stored `Reference`, a process judges the clock as the process before it did, as long as the
+machine was not rebooted. After a reboot there is no reference, and the clock is trusted.
 """
 
 import logging

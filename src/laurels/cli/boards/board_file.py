@@ -217,8 +217,8 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
 def _board(
     raw: RawBoard, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Errors
 ) -> Board | None:
-    """Return a board with its own fields, and the defaults for the others. If it is invalid, record
-    its errors and return None.
+    """Return a board: its own fields, and the defaults for the fields that it leaves out. If it is
+    invalid, record its errors and return None.
 
     Errors that the defaults alone cause are recorded in `inherited`, so that they are shown once
     and not for every board; other errors are recorded in `own`.

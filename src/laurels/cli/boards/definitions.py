@@ -37,8 +37,8 @@ def _refuse_second(form: WindowForm, existing: Iterable[WindowForm]) -> None:
         if other.type == form.type:
             raise Usage(
                 f"the board has the window {other.name} already: to change how many periods it "
-                f"keeps write --window {other.name}={form.type}:keep=5, and to add {form.name} "
-                f"beside it give it a name of its own, NAME={form.name}"
+                f"keeps, write --window {other.name}={form.type}:keep=5; to add {form.name} as "
+                f"another window, give it a name of its own, NAME={form.name}"
             )
 
 

@@ -101,7 +101,9 @@ def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCu
     if after is not None and is_initial(after):
         return decode(after)
     if after is not None:
-        raise InvalidCursor("expected no cursor or one of current entries, got one of changes")
+        raise InvalidCursor(
+            "expected no cursor or a cursor of current entries, got a cursor of changes"
+        )
     return InitialCursor(end_of_changes())
 
 

@@ -269,9 +269,9 @@ def ensure_cursor(
 
 
 def place_at(edge: Edge, floor: BlockPlace, newest: BlockPlace) -> BlockPlace:
-    """Return the place of a cursor that names an edge of the changes instead of places, in the
-    shard with the last change of the board: before the oldest kept block, or before the newest
-    block for "last"."""
+    """Return the place of a cursor that names an edge of the changes instead of places. It is in
+    the shard with the board's last change: before the oldest kept block or, for "last", before the
+    newest block."""
     if edge == "last" and newest.sequence > floor.sequence:
         return BlockPlace(newest.sequence - 1, UNKNOWN_TAG)
     return floor

@@ -47,11 +47,11 @@ class ReconcileResult(Struct, frozen=True):
     """The result for one board. `entries` is the number of entries in the store, `data` the number
     of members with data in the ledger. `differing`, `mended` and `waiting` count entries, data and
     positions of sources together: those that differed, those that were mended, and those that could
-    not be checked because the sink has not yet written their latest changes. Sealed periods,
-    payouts and hidden members are counted there, too. `sealed` is the number of sealed periods in
-    the store, with each revision counted, and `payouts` the number of payouts there. `differences`,
-    `data_differences`, `position_differences` and `season_differences` list the first differences
-    of each kind."""
+    not be checked because the sink has not yet written their latest changes. These three numbers
+    also include sealed periods, payouts and hidden members. `sealed` is the number of sealed
+    periods in the store, with each revision counted, and `payouts` the number of payouts there.
+    `differences`, `data_differences`, `position_differences` and `season_differences` list the
+    first differences of each kind."""
 
     board: str
     entries: int

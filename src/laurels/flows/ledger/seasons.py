@@ -54,7 +54,7 @@ class PeriodName(Struct, frozen=True):
 
 class Staged(Struct):
     """The data that was fetched for a page of changes: periods that are not visible yet, and the
-    windows and instances of those that the archive no longer has."""
+    windows and instances of periods that the archive no longer has."""
 
     uid: str
     periods: list[PeriodWriter] = []

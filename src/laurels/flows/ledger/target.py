@@ -379,8 +379,8 @@ class LedgerTarget:
         self._upsert("boards", self._tables.boards, 1, [row])
 
     def _delete_board(self, board: str, generation: int) -> None:
-        """Delete the rows of a deleted board. Rows of a later generation, which would belong to a
-        new board of the same name, and the position stay."""
+        """Delete the rows of a deleted board. The position stays, and so do rows of a later
+        generation, which would belong to a new board of the same name."""
         for table in (*OF_ENTRIES, "source_positions", "scopes"):
             self._execute(
                 f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",

@@ -78,8 +78,7 @@ class BackgroundSinks:
             await self._sleep(RESTART_SECONDS)
 
     def _runner(self, name: str) -> SinkRunner:
-        """Return a new runner of a sink, which is not running yet. Raises InvalidTarget,
-        MissingDriver."""
+        """Return a new runner of a sink, not running yet. Raises InvalidTarget, MissingDriver."""
         each = self._settings[name]
         file = None if each.secret_file is None else Path(each.secret_file)
         secret = webhook_secret(each.secret, file)

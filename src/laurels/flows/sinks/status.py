@@ -37,14 +37,14 @@ class SinkBoardStatus(Struct, frozen=True):
 
     `state` is `new` (not begun), `initial` (sending all current entries), `waiting` (some changes
     are not sent yet), `done`, `lost` (the changes after its position are no longer kept), or
-    `deleted` (the board is deleted, and some of its changes are not sent yet). With `payouts` or,
-    if the sink has sent none yet, `new_payouts`, the lag is that of the due payouts of the board.
-    `lag_changes` is the exact number of changes that are not sent; changes that only report the
-    position of a sink are not counted. `lag_seconds` is the age of the oldest change that is
-    counted. `used` is the fraction of the board's retention that unsent changes take up: at 1 the
-    board removes unsent changes. `code` is `sink_behind` if the board has removed changes that were
-    not sent (`lost`). `wait` is the reason why changes are not sent; it is known only to the
-    process that runs the sink.
+    `deleted` (the board is deleted, and some of its changes are not sent yet). In the state
+    `payouts` or, if the sink has sent no payouts yet, `new_payouts`, the lag is that of the board's
+    due payouts. `lag_changes` is the exact number of changes that are not sent; changes that only
+    report the position of a sink are not counted. `lag_seconds` is the age of the oldest change
+    that is counted. `used` is the fraction of the board's retention that unsent changes take up: at
+    1 the board removes unsent changes. `code` is `sink_behind` if the board has removed changes
+    that were not sent (`lost`). `wait` is the reason why changes are not sent; it is known only to
+    the process that runs the sink.
     """
 
     board: str

@@ -23,8 +23,8 @@ class SinkPage(Struct, frozen=True):
     that is deleted already; None for any other board.
 
     A page of due payouts, of any boards, has them as `changes` of the kind `payout` and, once more,
-    as `payouts`. Its `board` is the name of the sink's position among the payouts, which no board
-    has.
+    as `payouts`. Its `board` is the name under which the sink's position among the payouts is
+    stored; no board has this name.
     """
 
     board: str

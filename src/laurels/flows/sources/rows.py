@@ -45,9 +45,9 @@ class RowReader:
         positions: Mapping[str, StreamPosition],
         outcomes: MessageOutcomes,
     ) -> dict[str, EventRows]:
-        """Return the messages with their events, grouped by board. Malformed messages are rejected;
-        messages at or before the position of their board are left out and counted as repeated,
-        those for boards that the source does not feed as foreign."""
+        """Return the messages with their events, grouped by board. Malformed messages are rejected.
+        Two kinds of messages are left out: those at or before the position of their board are
+        counted as repeated, and those for boards that the source does not feed as foreign."""
         batch = MessageBatch.of(messages)
         plains, arrived_ms = self._parser.decode(batch), self._arrived_ms(batch)
         rows = self._rows_of_one_board(batch, plains, arrived_ms, positions)
@@ -69,8 +69,8 @@ class RowReader:
         arrived_ms: Sequence[int | None],
         positions: Mapping[str, StreamPosition],
     ) -> dict[str, EventRows] | None:
-        """Return the rows if all messages are for one board and after its position, and have only a
-        member and a value; otherwise None. In this case no check of a single message is needed."""
+        """Return the rows if all messages are for one board, are after its position, and have only
+        a member and a value; then no message has to be checked by itself. Otherwise return None."""
         first = plains[0] if plains else None
         last = plains[-1] if plains else None
         if first is None or last is None or last.board != first.board:

@@ -26,7 +26,7 @@ class Admission:
     trusted proxy may open any number of connections; instead, each client behind the proxy may have
     at most `connections_per_address` requests and streams in progress. The limits are checked
     before authentication, and their memory is bounded. `clock` returns seconds. Raises
-    InvalidSettings.
+    InvalidSettings for a trusted proxy that is not an address or a network.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:

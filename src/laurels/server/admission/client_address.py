@@ -39,7 +39,8 @@ class RequestHeaders(Protocol):
 
 class ClientAddresses:
     """Finds the client address of a request. `trusted` has the addresses or networks (CIDR) of
-    proxies, `header` is the header that they append to. Raises InvalidSettings."""
+    proxies, `header` is the header that they append to. Raises InvalidSettings for an item that is
+    not an address or a network."""
 
     def __init__(self, trusted: Sequence[str], header: str = X_FORWARDED_FOR) -> None:
         self._trusted = [_network(each) for each in trusted]

@@ -43,8 +43,8 @@ class AuditedCall(Struct, frozen=True):
 
 
 def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
-    """Return the audit entry of a call. Its reason is that of the query string or, if the call
-    itself takes a reason, that of the body."""
+    """Return the audit entry of a call. Its reason comes from the query string or, if the call
+    itself takes a reason, from the body."""
     request = _request(call.raw, call.media_type)
     return AuditEntry(
         at_ms=at_ms,

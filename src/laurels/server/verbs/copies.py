@@ -45,9 +45,9 @@ async def copy_origin(context: RequestContext, _: NoQuery) -> object:
 @ROUTES.row("GET", "/v1/boards/{board}/copy/pieces", "admin", returns=bytes, store_wide=True)
 async def copy_pieces(context: RequestContext, _: NoQuery) -> object:
     """The rows of all rankings and tallies of a board, its remembered event ids and the data of its
-    members, one piece a line of JSON. The last line has the number of pieces. If not all pieces
-    could be read, it is a problem document. The pieces are a consistent copy if the board's origin
-    is the same before and after this request."""
+    members, in pieces: each is a line of JSON. The last line has the number of pieces or, if not
+    all pieces could be read, is a problem document. The pieces are a consistent copy if the board's
+    origin is the same before and after this request."""
     pieces = iter(context.store.copies.pieces(context.board))
     first = await asyncio.to_thread(_next, pieces)
 

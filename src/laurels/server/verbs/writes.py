@@ -40,7 +40,7 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     (empty: no position is stored). `position_behind` repairs a board whose shards have stored
     different positions (see the error `shards_differ`): only shards with the position
     `position_before` count their events, the others skip them. `arrived_ms` is the time at which
-    the stream received the events, which decides whether they are late."""
+    the stream received the events; by this time the board decides whether they are late."""
 
     window: str | None = None
     ranks: bool = False
