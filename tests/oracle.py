@@ -281,10 +281,10 @@ class Oracle:
         batch to the event and the time at which it is judged.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
-        far, its own included. The event begins a new record if, at this time, any window is in
-        another period or step than at the event before, or has stopped taking events of an earlier
-        period or step. An all-or-nothing batch is
-        one record, judged at its latest `at`.
+        far, its own included. The event begins a new record in two cases: at this time, some window
+        is in another period or step than at the previous event; or some window has stopped taking
+        events of an earlier period or step. An all-or-nothing batch is one record, judged at its
+        latest `at`.
         """
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:

@@ -61,11 +61,11 @@ def _judged(name: str, costs: Costs, reads: Costs) -> Iterator[Outcome]:
     cold = (costs[largest] - _work(costs)[largest]) / reads[largest]
     smallest = min(costs)
     yield Outcome(
-        target=f"growth of {name}, of what logarithm and memory allow, the worst size",
+        target=f"growth of {name}, as a share of what logarithm and memory allow, worst size",
         measured=max(ratios.values()),
         measure="of it",
         most=1.0,
         basis=f"{short(costs[smallest])} ns at {size_name(smallest)} members, "
         f"{short(costs[largest])} at {size_name(largest)}: {cold:.1f} random reads of "
-        f"{short(reads[largest])} ns beside the logarithm",
+        f"{short(reads[largest])} ns besides the logarithm",
     )

@@ -217,7 +217,7 @@ class Crowd:
 
     async def write(self, over: asyncio.Event) -> Heard:
         """Send the batches when they are due. Return when every stream has received the last
-        one."""
+        batch."""
         began = time.perf_counter()
         due = self._due(began)
         await asyncio.gather(*(self._share(writer, due, over) for writer in self._writers))

@@ -1,12 +1,12 @@
 """The same work in Redis, in its fastest ways: for the windows `all`, day, and a rolling window.
 
-There is one sorted set each for `all`, for the day, for the live rolling window, and for the
-rolling window prepared for the next step, and a hash for the tally of each step. An event is added
-to `all`, to the day, to the tally of its step and to the live window. A member's score in the
-prepared window is its live score less its total in the leaving step. There are two variants. Plain
-commands add the event to the prepared score, which is correct only after a pass has subtracted the
-leaving totals. Scripts compute the prepared score and set it, which is always correct. Redis orders
-equal scores by member, which costs nothing.
+There are four sorted sets: for `all`, for the day, for the live rolling window, and for the rolling
+window prepared for the next step. There is a hash for the tally of each step. An event is added to
+`all`, to the day, to the tally of its step and to the live window. A member's score in the prepared
+window is its live score less its total in the leaving step. There are two variants. Plain commands
+add the event to the prepared score, which is correct only after a pass has subtracted the leaving
+totals. Scripts compute the prepared score and set it, which is always correct. Redis orders equal
+scores by member, which costs nothing.
 """
 
 from collections.abc import Callable, Sequence

@@ -66,8 +66,9 @@ class _Kinds:
         self._population, self._effort, self._book = population, effort, book
 
     def _keep(self, case: str, unit: str, figures: dict[tuple[str, str], float]) -> None:
-        """Store two ratios of a round for each kind of board with a head: the ratio of its figure
-        to that of the plain kind with a head, and to that of the same kind in exact order."""
+        """For each kind of board with a head, store two ratios of a round: its figure divided by
+        the figure of the plain kind with a head, and divided by the figure of the same kind in
+        exact order."""
         for kind in _HEADS:
             figure = figures[kind, "head"]
             for name, other in (("plain head", ("plain", "head")), ("exact", (kind, "exact"))):

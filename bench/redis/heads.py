@@ -2,8 +2,9 @@
 handwritten script writes.
 
 All have the same members and scores on one server, and get the same events in alternating runs.
-Rates and times are those of the server's processor, so they do not include any client. Scores are
-lognormal, with few ties; the widths of estimates are measured for other scores as well.
+Rates and times are computed from the processor time of the server, so they do not include any
+client. Scores are lognormal, with few ties; the widths of estimates are measured for other scores
+as well.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

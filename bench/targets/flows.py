@@ -54,7 +54,7 @@ def _changes(plan: Plan, flows: FlowScale) -> Iterator[Outcome]:
         kept, none, read = changes.measure(folder, population, flows.events, flows.runs)
     size = size_name(flows.members)
     yield Outcome(
-        target=f"durable events with changes, {size} members, of those without",
+        target=f"durable events with changes, {size} members, as a share of those without",
         measured=changes.ratio(kept, none),
         measure="of it",
         least=_LEAST_KEPT,
@@ -151,7 +151,7 @@ def _source(plan: Plan, flows: FlowScale, name: str, ours: Rate, hand: Rate) -> 
             with _folder(plan) as folder:
                 rates.append(asyncio.run(_awaited(rate, folder / "boards")))
     return Outcome(
-        target=f"events from {name}, of a loop by hand",
+        target=f"events from {name}, as a share of a handwritten loop",
         measured=changes.ratio(mine, other),
         measure="of it",
         least=_LEAST_BY_HAND,

@@ -95,11 +95,12 @@ def _outcomes(samples: Sequence[Sample]) -> list[Outcome]:
     one, many = (
         [s for s in rows if s.contender.startswith("laurels API")] for rows in (single, together)
     )
+    alone = "a round trip of ZREVRANK"
     pipelined = f"one ZREVRANK of a pipeline of {GROUP}"
     return [
-        *against_best("a rank, one call, to a round trip of ZREVRANK", single, one, _LEAST_ONE),
-        *against_best(f"a rank, one call, to {pipelined}", together, one, _LEAST_ONE),
+        *against_best(f"a rank, one call, against {alone}", single, one, _LEAST_ONE),
+        *against_best(f"a rank, one call, against {pipelined}", together, one, _LEAST_ONE),
         *against_best(
-            f"a rank of {GROUP} at once, to {pipelined}", together, many, _LEAST_TOGETHER
+            f"a rank of {GROUP} at once, against {pipelined}", together, many, _LEAST_TOGETHER
         ),
     ]

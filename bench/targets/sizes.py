@@ -83,7 +83,7 @@ def _memory_outcomes(samples: Sequence[Sample], members: int) -> list[Outcome]:
     at = f"{size_name(members)} members"
     outcomes = [
         Outcome(
-            target=f"memory of a {case}, {at}, of a sorted set",
+            target=f"memory of a {case}, {at}, as a share of a sorted set",
             measured=ours[case] / theirs[case],
             measure="of it",
             most=_MOST_OF_REDIS,
@@ -95,7 +95,7 @@ def _memory_outcomes(samples: Sequence[Sample], members: int) -> list[Outcome]:
     if ROSTER in ours:
         outcomes.append(
             Outcome(
-                target=f"roster, {at}, a member beside its id",
+                target=f"roster, {at}, a member without its id",
                 measured=ours[ROSTER] - MEMBER_BYTES,
                 measure="bytes",
                 most=_MOST_OF_ROSTER,

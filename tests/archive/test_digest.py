@@ -1,4 +1,4 @@
-"""The digest of a period proves each of its entries, also after one was erased."""
+"""The digest of a period proves each of its entries, even after one of them was erased."""
 
 from __future__ import annotations
 

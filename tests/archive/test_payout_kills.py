@@ -1,5 +1,5 @@
-"""A store is killed while it seals, confirms and corrects. Afterwards its payouts are those of the
-standings, each once, and every acknowledged confirmation is still there."""
+"""A store is killed while it seals, confirms and corrects. Afterwards it has exactly the payouts
+that follow from the standings, each once, and every acknowledged confirmation."""
 
 from __future__ import annotations
 

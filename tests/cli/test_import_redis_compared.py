@@ -57,8 +57,8 @@ Comparison.run = running
 def test_changes_of_the_source_during_the_import_are_reported_separately(
     gifts: Shell, server: Server
 ) -> None:
-    """Members whose scores changed in the set during the import are imported, but reported apart
-    from errors."""
+    """Members whose scores changed in the set during the import are imported. They are reported
+    separately from errors."""
     expected = many(3_000)
     fill(server, expected)
     ran = gifts.process(

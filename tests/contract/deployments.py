@@ -129,7 +129,7 @@ class WithServer(OnRedis):
             atexit.register(drop, ledger_url)
 
     def _is_running(self) -> bool:
-        """Return whether the tests use a server that runs anyway."""
+        """Return whether the tests use a server that was running before them."""
         return RUNNING[self.database.__name__.lower()] in os.environ
 
     def _server_url(self) -> str:

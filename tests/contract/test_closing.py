@@ -126,7 +126,7 @@ def test_a_closed_period_lists_those_who_were_not_hidden_at_its_end(
 ) -> None:
     lb = deployment.lb
     if deployment.kind not in STORES:
-        pytest.skip("an end of a hiding after the period became final shows the member there")
+        pytest.skip("a hiding that ends shows the member in earlier periods as well")
     create(lb, "all", "hour:archive=forever", "day:archive=forever")
     lb.submit_many("b", [("ann", 3), ("ben", 5), ("cid", 1), ("dan", 2), ("eve", 4)])
     final_ms = NOW_MS + HOUR // 2 + 5 * MINUTE + 1

@@ -176,7 +176,8 @@ def test_a_member_with_open_payouts_is_paid_first(
 def test_periods_that_are_due_are_closed_with_the_member(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    """The period was final before the member was erased, so its places stay."""
+    """The period was final before the member was erased, so the places of the other members
+    stay."""
     lb.create(laurels.Board("b", windows=["all", "day:archive=forever"]))
     lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
     label = lb.periods("b", "day")[0].label
@@ -276,7 +277,7 @@ def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
     lb.seal()
     assert lb.rank("b", "ann") == 2
     token = lb.erase("zoe", "asked for it").token
-    # the answers must not come from the ranking in memory, also when they are repeated
+    # the answers must not come from the ranking in memory, not even when they are repeated
     for _ in range(3):
         assert lb.rank("b", "ann") == 2
         assert lb.ranks("b", ["zoe", token, "cid"]) == [None, 1, 3]

@@ -1,5 +1,6 @@
 """Each verb is called on each store. It has the same outcome as in memory (an answer, or an error
-with the same code), or the store refuses it by name."""
+with the same code), unless an index server does not support the verb and says so by its error
+code."""
 
 from __future__ import annotations
 
@@ -123,5 +124,5 @@ def test_each_verb_has_the_same_outcome_as_in_memory(
     with Deployment(implementation, tmp_path, clock) as deployment:
         found = outcomes(deployment.lb)
     differing = {verb: found[verb] for verb in expected if found[verb] != expected[verb]}
-    differing.pop("snapshot", None)  # memory has no folder for one
+    differing.pop("snapshot", None)  # a store in memory takes no snapshots
     assert all(each == REFUSED for each in differing.values()), differing

@@ -1,6 +1,6 @@
 """After a copy between any two kinds of stores, the target gives the same answers as the source,
-also when time passes. If an event that was counted before the copy is sent to the target again, it
-is a duplicate."""
+even after more time has passed. If an event that was counted before the copy is sent to the target
+again, it is a duplicate."""
 
 from __future__ import annotations
 

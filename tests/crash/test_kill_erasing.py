@@ -260,8 +260,8 @@ def pay_day(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_an_erasure_that_is_resumed_ends_when_it_began(tmp_path: Path, anew: bool) -> None:
-    """A member with the same id is counted again and wins a prize before the erasure is resumed. It
-    is not erased."""
+    """Before the erasure is resumed, a new member with the same id is counted and wins a prize. The
+    resumed erasure leaves this new member alone."""
     clock = laurels.ManualClock(START_MS)
     lb = season(tmp_path, clock)
     full = patch.object(Archive, "erase", side_effect=StorageFailed("the disk is full"))

@@ -1,5 +1,5 @@
 """Targets that are down for an hour of the sink's clock. All changes wait and count as lag. Then
-the target gets each of them once, and those of each member in their order."""
+the target gets each change once, and the changes of each member in their order."""
 
 from __future__ import annotations
 
@@ -172,7 +172,8 @@ class Outage:
         assert arrived == wanted
 
     async def _stop_and_read(self, *args: Any, **options: Any) -> ChangePage:
-        """Read changes. At the first call, when the sink has connected to the target, stop it."""
+        """Read changes. At the first call, the sink has connected to the target, which is then
+        stopped."""
         if not self._is_stopped:
             self._is_stopped = True
             await asyncio.to_thread(self.target.stop)

@@ -54,7 +54,8 @@ def created(server: NatsServer) -> str:
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Make files for rejects that a failing test does not publish appear in its own folder."""
+    """Run each test in its own folder, where a source writes the rejects that it could not
+    publish."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -1,5 +1,5 @@
-"""Only keys that administer can read the due payouts, and each key only those of its own boards. No
-key can move the positions of another key's readers."""
+"""Only keys that administer can read the due payouts, and each of them only the payouts of its own
+boards. No key can move the positions of another key's readers."""
 
 from __future__ import annotations
 

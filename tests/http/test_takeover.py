@@ -92,7 +92,7 @@ def test_a_board_that_was_not_switched_stays_in_its_store(
     stores = interrupted(folders[0], servers, step)
     with Site(folders[1], *servers) as two:
         assert move(two.url, 3).json()["code"] == BoardMoving.code
-        assert move(two.url, 2).json()["rows"] == 0  # it is there, and the move of it goes on
+        assert move(two.url, 2).json()["rows"] == 0  # already in this store
         answer = move(two.url, to, "checked")
         assert answer.json()["store"] == to, answer.text
         two.lb.submit("a1", "new", 1)
@@ -144,7 +144,8 @@ def test_the_target_has_to_be_known_or_lost(
     servers: tuple[Server, Server],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The killed service moved the board into its own folder, which the other one does not have."""
+    """The killed service was moving the board into its own folder, which the other service
+    lacks."""
     interrupted(folders[0], servers, "_switch", to=1)
     with Site(folders[1], *servers) as two:
         refused = move(two.url, 2, "checked").json()
@@ -204,7 +205,7 @@ def test_a_service_does_not_take_over_its_own_move(
     folders: tuple[Path, Path], servers: tuple[Server, Server]
 ) -> None:
     interrupted(folders[0], servers, "_switch")
-    with Site(folders[0], *servers) as one:  # its start ends the move
+    with Site(folders[0], *servers) as one:  # when the service starts again, it ends the move
         assert move(one.url, 3, "checked").json()["store"] == 3
 
 

@@ -1,5 +1,5 @@
-"""Keys of periods of windows that close them stay until the seal, which lets them expire by the
-server's clock, without any further call."""
+"""If a window closes its periods, the keys of a period stay until the period is sealed. The seal
+lets them expire by the server's clock, without any further call."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def test_keys_of_a_period_that_is_sealed_late_stay_for_a_day(
 def test_unsealed_periods_of_a_window_without_its_archive_stay(
     server: Server, now: list[int], ledger: Path, fields: dict[str, Any]
 ) -> None:
-    """Whatever due work, writes and changes follow, until the ledger has them."""
+    """The periods stay until the ledger has them, whatever due work, writes and changes come
+    before."""
     start_ms = now[0]
     ledger.mkdir()
     with laurels.open(server.url) as lb:

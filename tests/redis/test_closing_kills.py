@@ -70,7 +70,7 @@ def _judge(lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]]) -> Non
     for sealed in seals:
         of_period = {"window": "hour", "period": sealed["period"]}
         members = [entry.member for entry in lb.export("hours", **of_period)]
-        # each member is in the ranking of all events and in that of one of two rooms
+        # each member is in two rankings: that of all events, and that of one of two rooms
         assert sealed["entries"] == 2 * len(members)
         assert lb.verify("hours", **of_period).verified
         archived.update(members)

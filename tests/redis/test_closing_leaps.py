@@ -51,7 +51,7 @@ class Episode:
             self.counted.setdefault(at_ms // HOUR * HOUR, Counter())[member] += 1
 
     def leap(self) -> None:
-        """Let the clock leap, over up to ten hours forwards or backwards."""
+        """Let the clock leap by up to ten hours, forwards or backwards."""
         leaps = [1, GRACE, HOUR, HOUR + GRACE, 10 * HOUR + 1, -HOUR, -10 * HOUR]
         self.clock.set(self.clock.now_ms() + self.rng.choice(leaps))
 

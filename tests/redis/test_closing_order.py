@@ -67,7 +67,7 @@ def test_a_period_that_is_filled_first_while_others_are_closed_is_closed_as_well
 def test_an_event_of_a_source_in_an_empty_frozen_period_is_refused(
     opened: Open, clock: AnyClock
 ) -> None:
-    """The process that sends it has not seen that another one froze the period."""
+    """The process that sends the event has not seen that another process froze the period."""
     fast, slow = opened(), opened()
     create(fast)
     passed = json.dumps({"passed_ms": NOW_MS})

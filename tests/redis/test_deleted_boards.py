@@ -169,7 +169,8 @@ def test_a_process_with_an_outdated_copy_cannot_bring_the_board_back(
 def test_a_process_with_an_outdated_copy_removes_no_changes(
     opened: Open, board: laurels.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It closes the board before the process that deletes it has ended the changes."""
+    """The process with the outdated copy closes the board before the process that deletes the board
+    has ended the changes."""
     one, two = opened(), opened()
     one.create(board)
     after = one.changes("b").cursor

@@ -181,7 +181,7 @@ def test_passes_continue_after_a_restart_of_the_server() -> None:
 def test_adding_a_head_leaves_other_keys_of_the_server_alone(
     server: Server, clock: laurels.ManualClock, tie: Tie, kind: str
 ) -> None:
-    """Another program has a key whose name is that of a ranking without the prefix of its board.
+    """Another program has a key with the name of a ranking, but without the prefix of the board.
     Adding a head does not change this key."""
     with laurels.open(server.url, clock=clock) as lb:
         lb.create(laurels.Board("b", tie=tie))

@@ -85,8 +85,8 @@ def test_the_parts_of_a_packed_score_do_not_overlap() -> None:
         ),
         (
             _board(),
-            "tie=member would be plain; columns of 26 bits instead of 54, by min "
-            "and max, would be packed with tie_resolution=1h",
+            "tie=member would be plain; columns that take 26 bits instead of 54 (see min "
+            "and max) would be packed with tie_resolution=1h",
         ),
         (
             _board(Column(), Column("t", min=0, max=3), tie="member"),

@@ -1,4 +1,5 @@
-"""Calls to a ledger that nobody waits for any more end, and a long verification delays no seal."""
+"""A call to a ledger ends when nobody waits for it any more, and a long verification delays no
+seal."""
 
 from __future__ import annotations
 
@@ -38,8 +39,7 @@ __all__ = ["clock", "mariadb", "opened", "postgres", "url"]
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let reads have more time than they need on a busy machine, where a test does not shorten
-    it."""
+    """Give reads more time than they need on a busy machine, unless a test sets a shorter limit."""
     monkeypatch.setattr(ledgers, "READ_SECONDS", 300.0)
 
 
@@ -71,7 +71,7 @@ def ended(ledger: Ledger) -> bool:
 def test_reads_of_a_server_that_hangs_leave_no_threads(
     program: type[Program], request: pytest.FixtureRequest
 ) -> None:
-    """They end while the server still hangs: those that run, and those that wait for a thread."""
+    """Reads that run and reads that wait for a thread end while the server still hangs."""
     server = request.getfixturevalue(program.__name__.lower())
     with patch.object(ledgers, "READ_SECONDS", 4.5):  # also limits how long a connection may take
         ledger = Ledger("main", *dialect_of(f"{server.url}?prefix=calls_"))

@@ -133,7 +133,8 @@ def test_a_database_that_dies_in_the_middle_of_a_seal(
 def test_a_database_that_hangs_in_the_middle_of_a_seal(
     server: Postgres | MariaDB, request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock
 ) -> None:
-    """The process that hangs with it is closed without waiting; another one seals the period."""
+    """The process that waits for the database is closed without waiting any longer, and another
+    process seals the period."""
     with boards_with(prefixed(server, request), tmp_path, clock) as boards:
         one, other = boards.open(), boards.open()
         filled(one, clock)
@@ -196,8 +197,8 @@ def rows_of(server: Postgres | MariaDB, statement: str) -> None:
 def test_a_sink_and_the_ledger_of_a_board_in_one_database(
     url: str, tmp_path: Path, clock: AnyClock
 ) -> None:
-    """Both have each period once, whichever is first, also when a period is sealed while the sink
-    reads the list of the sealed ones."""
+    """Both have each period once, whichever of the two writes it first, and even if a period is
+    sealed while the sink reads the list of sealed periods."""
     url = url.replace("sqlite:///", "sqlite:////") if url.startswith("sqlite") else url
     with boards_with(url, tmp_path, clock) as boards:
         lb = boards.open()

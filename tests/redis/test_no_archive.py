@@ -1,4 +1,5 @@
-"""On an index server archive and prizes without a ledger are refused by name."""
+"""On an index server, archives and prizes without a ledger are refused with an error that names
+them."""
 
 from __future__ import annotations
 

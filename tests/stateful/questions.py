@@ -90,8 +90,8 @@ class Questions:
         assert (page.as_of.labels, page.as_of.by) == (labels, self.scope.by)
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
-        """Compare the next page after the last one that was read of this ranking. The last page may
-        have been read long ago."""
+        """Compare the page that follows the last page read of this ranking. That page may have been
+        read long ago."""
         reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
         key = (self.name, self.where["window"], self.where["period"], self.scope, reverse)
         mark = bookmarks.pop(key, None)

@@ -24,7 +24,8 @@ def three_boards(
     implementation: Implementation, folder: Path, rng: Random, hides_zero: Callable[[], bool]
 ) -> Iterator[World]:
     """Return a world with three random boards, which leave out scores of 0 if `hides_zero` returns
-    true. Periods are sealed only by the rule that does so: a thread would do it at any time."""
+    true. Periods are sealed only by the rule that seals, and not by a thread, which would seal them
+    at any time."""
     clock = laurels.ManualClock(NOW_MS)
     unsealed = patch.object(SealingThread, "start")
     with unsealed, Deployment(implementation, folder, clock) as deployment:

@@ -1,4 +1,4 @@
-"""The example of seasons runs, and its standings are those of a recomputation."""
+"""The example of seasons runs, and its standings equal those that are computed anew."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ class Store(Protocol):
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
         """Return the result of `read` on the ranking of a window's running period. Return None if
-        the ranking is not in this process or work is due; the caller then has to use `ask`."""
+        the ranking is not in this process, or if due work has to be done first; the caller then has
+        to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raises the error of a refused command."""

@@ -54,8 +54,8 @@ class Session:
     immutable and replaced as a whole.
 
     A new session accepts cached answers to queries sent after the moment `least`. It has floors of
-    at most `most` boards. Instead of adding another one it forgets them all, and then accepts only
-    answers to queries that are sent later.
+    at most `most` boards. If one more would be added, the session forgets all its floors instead,
+    and then accepts only answers to queries that are sent later.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MAX_BOARDS, least: int = 0) -> None:

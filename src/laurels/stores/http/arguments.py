@@ -1,7 +1,7 @@
 """Turns events into the form in which they are sent to a service.
 
-What can be validated of an event alone is validated here, by the functions that every store uses.
-The service validates the rest. Values are sent with all their digits.
+This module makes all checks of an event that do not depend on its board, by the functions that
+every store uses. The service makes the other checks. Values are sent with all their digits.
 """
 
 from collections.abc import Mapping

@@ -30,8 +30,8 @@ def close_records(board: BoardState, due: Sequence[DuePeriod], now_ms: int) -> l
 
 
 class ClosingWrite(RecordsWrite):
-    """A write that closes the due periods of boards. A commit makes it itself, before the writes
-    to these boards, so it has no callers and no results."""
+    """A write that closes the due periods of boards. The commit itself makes this write, before the
+    writes to these boards, so nobody waits for it and it has no results."""
 
     exclusive = False
 

@@ -131,7 +131,7 @@ class LocalCommits(LocalReads):
             observer(sum([ticket.weight for ticket in tickets]), clock() - began)
 
     def _refresh(self) -> None:
-        """Write the refreshes that are due and ready, as an entry of their own.
+        """Write the refreshes that are due and ready, as a separate entry of the log.
 
         A commit calls this after it has appended its own entry and before it answers its writers,
         so that their next reads show the refreshed rankings. It must be called in the committing
@@ -154,8 +154,8 @@ class LocalCommits(LocalReads):
         return self._close_boards([state.number for state in ready])
 
     def _close_boards(self, numbers: Sequence[int]) -> int:
-        """Close the due periods of boards, as an entry of their own, and return the number of these
-        periods. It must be called in the committing thread."""
+        """Close the due periods of boards, as a separate entry of the log. Return the number of
+        these periods. It must be called in the committing thread."""
         fold = self._fold
         drafted: list[records.Record] = []
         with self._lock:
@@ -178,8 +178,8 @@ class LocalCommits(LocalReads):
             self.commit(Task(self._emit_share))
 
     def _emit_share(self) -> int:
-        """Emit some of the payouts that are due, as an entry of their own, and return their number.
-        It must be called in the committing thread."""
+        """Emit some of the payouts that are due, as a separate entry of the log. Return their
+        number. It must be called in the committing thread."""
         with self._lock:
             self._advance_clock()
             now_ms = self._now()
@@ -191,7 +191,7 @@ class LocalCommits(LocalReads):
         return sum(share.counts.values())
 
     def _end_hidings(self) -> None:
-        """Write the ends of hidings that are due, as an entry of their own, before the entry of a
+        """Write the ends of hidings that are due, as a separate entry of the log before that of a
         commit. Periods that are due are closed first, so that members who were hidden at the end of
         a period stay hidden in it. The end of a hiding on all boards waits until the due periods of
         all boards are closed."""
@@ -311,9 +311,9 @@ class LocalCommits(LocalReads):
         much of the work as possible is done in shares, so that readers can run between the
         shares.
 
-        If the fold cannot write one of its files, such as the file of payouts, the state is wrong
-        until the log is folded again. Then RuntimeError is raised, which makes the store
-        unusable."""
+        If the fold cannot write one of its files, such as the file of payouts, RuntimeError is
+        raised, which makes the store unusable: its state stays wrong until the log is folded
+        again."""
         offset = self._append(logged) if logged else self._fold.offset
         try:
             for _, write in accepted:

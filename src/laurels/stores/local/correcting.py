@@ -83,8 +83,9 @@ class LocalCorrections(LocalVerifying):
 
     def ensure_erased(self) -> None:
         """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed if one
-        stays incomplete. In that state the payouts may have the token while the archive still has
-        the member, so a correction would pay the member twice, and a copy would have the member."""
+        stays incomplete. In that case the payouts may name the token while the archive still names
+        the member. Then a correction would pay the member twice, and a copy would contain the
+        member."""
         if self._fold.erasing:
             self.complete_erasures()
 

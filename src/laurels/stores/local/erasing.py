@@ -1,4 +1,4 @@
-"""Erasing a member from a local store: from memory by a record, then from what is on the disk.
+"""Erasing a member from a local store: first from memory, by a record, and then from the files.
 
 The record removes the member from all boards, and notes that its erasure is not complete. Then the
 archive, the payouts and the audit log are rewritten durably; doing this again has no effect. At

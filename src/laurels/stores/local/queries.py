@@ -77,8 +77,8 @@ class LocalQueries(LocalState):
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
         """Return the result of `read` on the ranking of all events in a window's running period.
-        Return None if no view of that ranking is cached or work is due; the caller then has to use
-        `ask`."""
+        Return None if no view of that ranking is cached, or if due work has to be done first; the
+        caller then has to use `ask`."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -258,8 +258,8 @@ def _not_ready(board: str) -> NotReady:
 
 
 async def _in_thread(threads: ThreadPoolExecutor | None, read: Callable[[], T]) -> T:
-    """Return the result of a read that runs in one of these threads; None stands for those of the
-    event loop."""
+    """Return the result of a read that runs in one of these threads or, with None, in one of the
+    default threads of the event loop."""
     if threads is None:
         return await asyncio.to_thread(read)
     return await asyncio.get_running_loop().run_in_executor(threads, read)

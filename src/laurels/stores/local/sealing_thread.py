@@ -26,8 +26,8 @@ class SealingThread:
         self._failed_at: float | None = None
 
     def start(self, seal: Callable[[Callable[[], None]], object]) -> None:
-        """Run `seal` in a new thread. Do nothing while another one runs, or shortly after one
-        failed. The argument of `seal` is a function that `seal` has to call between pieces of its
+        """Run `seal` in a new thread. Do nothing while such a thread runs, or shortly after a
+        failure. The argument of `seal` is a function that `seal` has to call between pieces of its
         work; it sleeps for a moment whenever the thread has worked for WORK_SECONDS. Otherwise
         readers and writers would wait up to 5 ms each time that they need the interpreter lock."""
         if self._failed_at is not None and self._stopwatch() - self._failed_at < RETRY_SECONDS:

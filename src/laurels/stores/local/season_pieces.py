@@ -59,7 +59,8 @@ def sealed_shares(archive: Archive, keys: Sequence[PeriodKey]) -> Iterator[Seale
 def payout_rows(
     payouts: PayoutTable, uid: str, confirmed_ms: int | None = None
 ) -> Iterator[PayoutRows]:
-    """Yield the payouts of a board, or only those that were confirmed from an instant on."""
+    """Yield the payouts of a board. With `confirmed_ms`, yield only those that were confirmed at
+    this instant or later."""
     payouts.publish_all()
     return payout_pieces(payouts.copied.of(uid, confirmed_ms))
 

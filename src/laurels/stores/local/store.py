@@ -117,9 +117,9 @@ class Service(LocalErasing):
 
     @property
     def copies(self) -> LocalCopies:
-        """Access to whole boards, for copies. Each call makes a new object: a stored object and the
-        store would form a reference cycle, so that a store that is no longer used would not be
-        freed at once, and its folder would stay locked."""
+        """Access to whole boards, for copies. Each call makes a new object. A stored object and the
+        store would form a reference cycle: a store that is no longer used would then not be freed
+        at once, and its folder would stay locked."""
         return LocalCopies(self)
 
     def close(self) -> None:
@@ -265,9 +265,9 @@ class Service(LocalErasing):
         return self._committer.submit_shared_async((state.number, watched), accept, event)
 
     def _after_commit(self, weight: int) -> None:
-        """Start a snapshot if one is due, and the writing of changes if that is due. Do a share of
-        the due work, unless a task of an event loop does this work. Called after a commit, once its
-        writers are awake."""
+        """Start a snapshot, and the writing of changes to their file, if these are due. Do a share
+        of the due work, unless a task of an event loop does this work. Called after a commit, once
+        its writers are awake."""
         if self._unusable_reason is not None:
             return
         if self._files is not None and self._snapshot_scheduler.is_due():

@@ -53,8 +53,8 @@ class LocalVerifying(LocalSealing):
         )
 
     def _digest_in_log(self, number: int, key: PeriodKey, archived: ArchivedPeriod) -> str | None:
-        """Return the digest of a period as a second fold of the log has it; None if the log no
-        longer reaches back to it."""
+        """Return the digest of a period, computed from a second fold of the log; None if the log no
+        longer reaches back to the period."""
         with self._snapshot_scheduler.exclusive():
             sought = (number, key.window, key.instance)
             fold = fold_until_sealed(self._log, self._snapshots(), self._new_index, sought)

@@ -5,8 +5,8 @@ answer begins when its query is sent. An answer is used only for readers that ha
 version (`Floor`). Its use ends when it is `max_age` old, when a period or step ends, when the board
 ends, or when a refresh is due, whichever comes first.
 
-An answer is not cached in three cases: this process has seen a newer version since the query was
-sent, in another answer or by a write; the answer is about a window with decay; or the boards use
+An answer is not cached in three cases: since its query was sent, this process has seen a newer
+version, in another answer or by a write; the answer is about a window with decay; or the boards use
 event time, which only the index server knows.
 
 A version counts the changes of a board. So an answer should show at least as many changes as any

@@ -93,10 +93,9 @@ class BoardCatalog(DueWork):
         return await self.retry_outdated(board, read)
 
     async def end_hidings(self, state: BoardState) -> None:
-        """Remove the hidings of a board, and those on all boards, that have ended."""
+        """Remove the hidings that have ended: those of a board, and those on all boards."""
         now_ms = self.time_of(state)
-        # before hidings end, since a closed period keeps the members that were hidden when it
-        # became final
+        # before hidings end: members who were hidden when a period became final stay hidden in it
         if now_ms >= state.final_ms:
             await self.closings.close_due(state, now_ms)
         await self.hidings.do_due_work(self.now())

@@ -3,7 +3,7 @@
 The shards of a board freeze a period before its closing is recorded in the first shard, so the
 standings are those of one moment although no call spans two shards. Any number of processes may do
 this at once, and any of them may stop at any point: freezing a period twice changes nothing, and
-only the first of them records it.
+only one process records its closing.
 
 Each process has a copy of these records, in the state of the board. A read of the first shard is
 refused if the copy is outdated (`ClosingsMoved`).
@@ -262,8 +262,8 @@ def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
 
 
 def first_closings(state: BoardState) -> dict[str, WindowClosing]:
-    """Return the part of the closings that the definition of a board stores: since when each window
-    closes its periods, and which periods were closed when the board was cleared."""
+    """Return the part of the closings that is stored with the definition of a board: since when
+    each window closes its periods, and which periods were closed when the board was cleared."""
     return {
         name: WindowClosing(closing.since_ms, cleared=closing.cleared)
         for name, closing in state.closing.items()

@@ -209,7 +209,7 @@ class ServerCopies:
             await catalog.closings.load(state)
             await catalog.closings.find_open(state)
         positions = await catalog.index.positions(opened)
-        # fails if the shards have different positions, since a copy has only one
+        # this fails if the shards have different positions, since a copy has only one position
         for source in positions:
             await catalog.index.position(opened, source)
         return origin_of(

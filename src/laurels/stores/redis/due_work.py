@@ -127,8 +127,8 @@ class DueWork(RegisteredBoards):
         return 1
 
     async def expire_ended(self, state: BoardState, now_ms: int) -> None:
-        """Let the keys of a board that has ended expire when the board is removed, unless it has
-        periods that are not sealed yet."""
+        """If a board has ended and all its periods are sealed, let its keys expire at the time at
+        which the board will be removed."""
         if not state.rules.has_ended(now_ms) or state.rules.gone_ms == MAX_MS:
             return
         if state.closing:

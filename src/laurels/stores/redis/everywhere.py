@@ -19,7 +19,7 @@ from laurels.core.record import Show
 
 class EverywhereChange(Struct, frozen=True, array_like=True):
     """A change of the list: a member is hidden, or shown again if `hiding` is None. `version` is
-    that of the list after the change."""
+    the version of the list after the change."""
 
     version: int
     member: bytes

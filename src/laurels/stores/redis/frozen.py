@@ -48,7 +48,7 @@ class PeriodToSeal(NamedTuple):
 
 
 class RankedSize(NamedTuple):
-    """The number of members of a ranking, and of the entries that are archived."""
+    """The number of members of a ranking, and the number of its entries that are archived."""
 
     members: int
     entries: int
@@ -61,7 +61,7 @@ def period_to_seal(window: str, instance: int, closed: ClosedPeriod) -> PeriodTo
 
 
 class RankingsToSeal:
-    """The rankings of one closed period. `secret` returns a number of random bytes."""
+    """The rankings of one closed period. `secret(n)` returns n random bytes."""
 
     def __init__(
         self,
@@ -209,8 +209,8 @@ class RankingsToSeal:
                 yield sealed_rows(members, words)
 
     async def _whole_words(self, scope: str, part: Slice) -> Sequence[Sequence[int]]:
-        """Return all stored words of entries. A page has only those that decide the order, which
-        are all of them unless the board stores exact times as well."""
+        """Return all stored words of entries. A page has only the words that decide the order. If
+        the board stores exact times as well, the other words are read here."""
         if not self._period.rules.is_stamped:
             return part.words
         request = self._request(scope, members=tuple(part.members), whole=True)

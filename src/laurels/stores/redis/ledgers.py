@@ -288,7 +288,7 @@ class Ledger:
 
 class ArchiveSettings(Struct, frozen=True):
     """The settings for sealing: the `urls` of ledgers by name, a `token` that identifies this
-    process, and a function that returns a number of random bytes."""
+    process, and a function `secret(n)` that returns n random bytes."""
 
     urls: Mapping[str, str]
     token: str

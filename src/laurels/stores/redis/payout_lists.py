@@ -2,9 +2,9 @@
 are due.
 
 A store may have payouts in several ledgers, each of which has a list of its own. A cursor of the
-list of due payouts has a place in each of them: `main:1700000000000-5-9f,other:…`. A ledger that
-does not answer is left out as long as others have payouts, and its part of the cursor stays as it
-is.
+list of due payouts has a place in each of them: `main:1700000000000-5-9f,other:…`. As long as other
+ledgers have payouts, a ledger that does not answer is left out, and its part of the cursor stays
+unchanged.
 """
 
 import heapq
@@ -59,8 +59,8 @@ class PayoutPlaces(Protocol):
         """Return the positions of all readers of the due payouts, by their names."""
 
     async def move(self, reader: str, before: str, position: str) -> str | None:
-        """Replace the position `before` of a reader; '' stands for none. Return the stored position
-        if it is another one, None if it was replaced."""
+        """If the stored position of a reader is `before` ('' for none), replace it and return None.
+        Otherwise return the stored position."""
 
 
 class FetchedPayouts(Struct, frozen=True):
@@ -122,8 +122,8 @@ class PayoutLists:
     async def page(
         self, store: str, after: str | None, limit: int, boards: BoardSelection
     ) -> PayoutPage:
-        """Return due payouts; see `DuePayouts.page`. Raises LedgerUnavailable if no ledger that
-        answers has any."""
+        """Return due payouts; see `DuePayouts.page`. Raises LedgerUnavailable if some ledger does
+        not answer and no other ledger has any."""
         count, cursors = page_limit(limit), _cursors(after)
         names = await self._places.ledgers()
         _ensure_in_ledgers(cursors, names)

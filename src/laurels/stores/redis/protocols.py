@@ -163,7 +163,7 @@ class RemoteIndex(Protocol):
         recorded: Block,
         trimmed: Collection[int] = (),
     ) -> bool:
-        """Replace the record of a period by that of its seal, or of a new revision. Remove the
+        """Replace the record of a period by the record of its seal or of a new revision. Remove the
         records of the `trimmed` instances. Return False if the period has another record than
         `before`."""
 
@@ -178,8 +178,9 @@ class RemoteIndex(Protocol):
     async def hide(
         self, board: Opened, member: bytes, hiding: Hiding | None, recorded: WriteBlock
     ) -> None:
-        """Hide a member, or replace its hiding; None shows it again. Raises DefinitionOutdated if
-        the stored hidden members are not those that the caller knows."""
+        """Hide a member, or replace its hiding. With None as `hiding`, show the member again.
+        Raises DefinitionOutdated if the stored hidden members are not those that the caller
+        knows."""
 
     async def take_up(
         self,
@@ -452,9 +453,9 @@ class ShardIndex(RemoteIndex, Protocol):
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Count a batch made from entries of feeds, and store which entries are counted, both in
-        one atomic call. `spans` has an item for each shard with entries in the batch: (shard, the
-        entry before them, the last one of them). Raises FeedConflict if another process has counted
-        any of the entries."""
+        one atomic call. `spans` has an item for each shard with entries in the batch: the shard,
+        the entry before its first entry in the batch, and its last entry in the batch. Raises
+        FeedConflict if another process has counted any of the entries."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
         """Return which entry of each feed was counted last."""

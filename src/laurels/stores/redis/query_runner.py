@@ -230,9 +230,9 @@ def _reads_by_label(requests: Sequence[ReadRequest]) -> bool:
 
 
 def _repeatable_until(state: BoardState, requests: Sequence[ReadRequest], now_ms: int) -> int:
-    """Return the time of the board until which an answer from these rankings can be repeated: the
-    next refresh of any of them or the next end of a hiding, or MIN_MS if one of them decays, since
-    its scores change all the time."""
+    """Return the time of the board until which an answer from these rankings can be repeated: until
+    the next refresh of any of them, or the next end of a hiding. Return MIN_MS if a ranking has
+    decay, since its scores change all the time."""
     until_ms = state.hidden.next_end_ms(now_ms)
     for request in requests:
         window = state.rules.windows[request.key.window]

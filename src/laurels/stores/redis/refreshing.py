@@ -1,10 +1,10 @@
 """The refreshed windows that this process knows, and when to refresh them.
 
 Every call that counts, reads or refreshes also returns the refresh states of its board, so a
-process knows when the windows of the boards that it uses are due. It checks the windows of other
-boards once per refresh interval, in case the processes that write to these boards have ended. The
-server decides whether a window is still due, since another process may have refreshed it in the
-meantime.
+process knows when the windows of the boards that it uses are due. It also checks the windows of all
+other boards once per refresh interval, since the processes that write to these boards may have
+ended. The server decides whether a window is still due, since another process may have refreshed it
+in the meantime.
 """
 
 import heapq

@@ -128,8 +128,8 @@ class RegisteredBoards:
                 await self.index.open(opened_as(current))
 
     async def load_closings(self, state: BoardState) -> None:
-        """Read again which periods are closed and sealed. If the definition has changed, read it
-        instead."""
+        """Read again which periods are closed and sealed. If the definition of the board has
+        changed, read the definition instead."""
         try:
             await self.closings.load(state)
         except DefinitionOutdated:

@@ -128,10 +128,10 @@ class Applied(Struct, frozen=True):
 
 
 class StoredHidings(Struct, frozen=True):
-    """The hidden members of a board as stored: the version of its own ones (`own`), the version up
-    to which it follows the list of members that are hidden on all boards (`everywhere`), and its
-    own hidings. `unrecorded` are changes of these that the shards of the members still have to
-    record, by their ids."""
+    """The hidden members of a board as stored. `own` is the version of the board's own hidings, and
+    `everywhere` the version up to which the board follows the list of members that are hidden on
+    all boards. `unrecorded` has, by id, the changes of the board's own hidings that the shards of
+    the members still have to record."""
 
     own: int
     everywhere: int

@@ -157,7 +157,7 @@ class _Received:
             )
 
     def _add(self, pieces: Sequence[SealedRanking | SealedRows], share: SealedShare) -> None:
-        """Write pieces and, after the last ones, make the period visible."""
+        """Write pieces. After the last pieces of a period, make the period visible."""
         assert self._writer is not None
         assert self._revision is not None
         for piece in pieces:

@@ -138,8 +138,8 @@ class BoardStatistics:
         self, is_visible: Callable[[str], bool] | None
     ) -> list[tuple[str, int, float]]:
         """Return figures of up to BOARDS_SHOWN boards that keep changes and that `is_visible`
-        accepts: the name of the board, the number of lost changes, and the number of changes that
-        the slowest registered sink has not sent yet, as a fraction of `changes_max`."""
+        accepts: the name of the board, the number of lost changes, and which fraction of
+        `changes_max` the slowest registered sink has not sent yet."""
         names = [
             name
             for name in self._board_names()

@@ -54,7 +54,7 @@ class ServerContents(Protocol):
 
 class TrackedServerBoard:
     """Implementation of `TrackedBoard` for a board of an index server. The server tracks the
-    changes, so those of other processes are among them."""
+    changes, so changes by other processes are included."""
 
     def __init__(
         self,

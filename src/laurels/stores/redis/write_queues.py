@@ -1,7 +1,7 @@
 """Queues of writes. Writes to a board that arrive during a call are sent together in the next call.
 
-There is no timer: a single write is sent at once, and the more writes arrive, the more of them
-share a call. Writes to a board do not wait for writes to other boards.
+There is no timer. A single write is sent at once; when many writes arrive, many of them share a
+call. Writes to a board do not wait for writes to other boards.
 """
 
 import asyncio

@@ -153,7 +153,8 @@ class AllBoards(PlacedStores):
 
     @property
     def risks(self) -> Sequence[str]:
-        """Sentences about how counted events may be lost, with the name of the store."""
+        """Sentences about how counted events may be lost, each with the name of the store
+        concerned."""
         return [
             f"{each.name}: {risk}"
             for each in self._stores
@@ -180,8 +181,8 @@ class AllBoards(PlacedStores):
                     each.problem = None
 
     async def figures(self, is_visible: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the figures of all boards, or of those that `is_visible` accepts. Those of a
-        store that does not answer are missing."""
+        """Return the figures of all boards, or of the boards that `is_visible` accepts. Boards of a
+        store that does not answer are left out."""
         self._ensure_open()
         figures = await asyncio.gather(
             *[self._figures(number, is_visible) for number in range(len(self._stores))]

@@ -121,7 +121,7 @@ class BoardCalls(AllBoards):
 
     def _store_for(self, board: str, command: Command[Any]) -> Servable:
         """Return the store for a write. The position of a sink in the changes of a deleted board
-        may belong to another store than the one of the board."""
+        may be in another store than a new board of the same name."""
         move = sink_move(command)
         if move is None or has_uid(self._store_of(board), board, move.uid):
             return self._at(board)

@@ -38,8 +38,8 @@ class HoldTimer:
 
 
 def ensure_steps_are_longer(origin: Origin, seconds: float) -> None:
-    """Raise MoveRefused if a copy that has failed after some seconds took as long as a step of a
-    rolling window, so that the next copy could not be completed within a step either."""
+    """Raise MoveRefused if a failed copy had taken as long as a step of a rolling window lasts.
+    Then the next copy could not be completed within a step either."""
     windows = Board.from_json(origin.definition).rules().windows
     for name, running in origin.running.items():
         step = windows[name].period_of(running)

@@ -1,5 +1,5 @@
-"""The due payouts of several stores. A cursor consists of those of all stores, and each store keeps
-its part of a reader's position."""
+"""The due payouts of several stores. A cursor consists of the cursors of all stores, and each store
+keeps its part of a reader's position."""
 
 from collections.abc import Iterator, Sequence
 

@@ -3,15 +3,15 @@
 1. The store of the board begins to track which rows writes change (`MovableCopies.track`), and the
 board is copied while its writes go on. 2. Rows that were changed meanwhile are copied in rounds.
 Each round takes less time than the one before, so fewer changes come in during it. 3. When a round
-was short, the writes are held, and the old store refuses those of other processes. The last changes
-are copied, the copy is finished and compared, and the route is stored. The writes go on in the new
-store.
+was short, the writes are held, and the old store refuses the writes of other processes. The last
+changes are copied, the copy is finished and compared, and the route is stored. The writes go on in
+the new store.
 
 Reads are answered by the old store until then. If something changes that is not tracked, such as
 the definition or the running step of a rolling window, the copy is begun anew.
 
 After a kill at any point, `recover` removes what a move has left in the store that does not have
-the board (`routes`), and lets the other one accept writes again.
+the board (`routes`), and lets the other store accept writes again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -254,8 +254,8 @@ class Mover:
 
     def _give_up(self, board: str, route: BoardRoute) -> None:
         """Remove what a failed move has left, and let the old store accept writes again. If that
-        fails, repeat it in a thread. First store the route of the unfinished move again, since the
-        route of the finished move may have been stored although storing it raised an error."""
+        fails, repeat it in a thread. First store the route of the unfinished move again: the route
+        of the finished move may have been stored although an error was raised."""
         try:
             self._routes.store(board, route)
             self._settle(board)

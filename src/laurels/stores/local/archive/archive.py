@@ -1,9 +1,9 @@
 """The archive of a store: the standings of its sealed periods.
 
-Memory has only the catalogue, which says where each period is. A segment has one period or several
-that were written together. Small segments are joined when there are many, and a segment is written
-anew when most of it is no longer wanted. All bytes are verified when they are read, so damage is an
-error and never a wrong answer.
+Only the catalogue is in memory; it says where each period is. A segment has one period, or several
+that were written together. When there are many small segments, they are joined. When most of a
+segment is no longer wanted, it is rewritten. All bytes are verified when they are read, so damage
+is an error and never a wrong answer.
 """
 
 import logging
@@ -59,8 +59,8 @@ _records = msgspec.msgpack.Decoder(PeriodRecord)
 
 
 class Archive:
-    """Sealed periods in segments. Threads may read while one writes. `secret` returns a number of
-    random bytes. Opening it reads the catalogue of each segment. A segment whose catalogue is
+    """Sealed periods in segments. Threads may read while one writes. `secret(n)` returns n random
+    bytes. Opening an archive reads the catalogue of each segment. A segment whose catalogue is
     damaged is left out, and its file is kept. Raises FormatTooNew, StorageFailed."""
 
     def __init__(self, segments: Segments, secret: Callable[[int], bytes]) -> None:
@@ -157,8 +157,8 @@ class Archive:
         return key in self._periods
 
     def drop(self, keys: Iterable[PeriodKey]) -> None:
-        """Remove periods from the catalogue. A later write frees their space, when most of their
-        segment is no longer wanted."""
+        """Remove periods from the catalogue. Their space is freed by a later write, once most of
+        their segment is no longer wanted."""
         with self._writing, self._lock:
             for key in keys:
                 self._forget(key)

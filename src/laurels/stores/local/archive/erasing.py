@@ -3,8 +3,8 @@
 A segment with the member is written anew: a token takes the place of the member, the salt of the
 entry is forgotten, and its hash is kept, so that the digest of the period stays the same. Periods
 without the member are copied unchanged. Periods that are no longer in the catalogue are left out,
-since they may have the member, too. Then the old segment is removed. A member is found in two block
-reads for each ranking.
+since they may have the member, too. Then the old segment is removed. Finding the member takes two
+block reads for each ranking.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -199,8 +199,8 @@ class ArchivedRanking:
 
 
 def _skipping(tokens: Sequence[int], position: int) -> int:
-    """Convert a position among the entries that are not tokens to the position among all entries.
-    `tokens` has the positions of tokens, in ascending order."""
+    """Convert a position among the entries that are not tokens to the position of the same entry
+    among all entries. `tokens` has the positions of tokens, in ascending order."""
     for token in tokens:
         if token > position:
             break

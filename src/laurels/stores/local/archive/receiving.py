@@ -94,7 +94,8 @@ class _Copy:
                 self._write()
 
     def _begin(self, revision: SealedRevision) -> None:
-        """Begin a period. If it was begun before, drop its shares."""
+        """Begin a period. If the same period was begun before, drop the shares received since
+        then."""
         if revision.uid != self._uid:
             raise InvalidCopy("expected sealed periods of the board that is copied")
         if self._revision is not None and _place_of(self._revision) != _place_of(revision):
@@ -106,7 +107,7 @@ class _Copy:
 
     def _append(self, pieces: list[SealedPiece]) -> None:
         if any(isinstance(each, SealedRanking) and each.members is not None for each in pieces):
-            raise CopyRefused("only the head of a sealed ranking is archived, without the others")
+            raise CopyRefused("a sealed ranking is archived only down to the end of its head")
         body = _encode(pieces)
         try:
             self._file.seek(self._size)

@@ -59,8 +59,8 @@ T = TypeVar("T")
 
 
 class PeriodKey(Struct, frozen=True, array_like=True, order=True):
-    """A revision of a period of a board's window. `uid` is that of the board; `instance` is the
-    start of the period in milliseconds, or the number of a step."""
+    """A revision of a period of a board's window. `uid` is the unique id of the board; `instance`
+    is the start of the period in milliseconds, or the number of a step."""
 
     uid: str
     window: str
@@ -144,8 +144,8 @@ class SegmentBytes(Protocol):
 
 
 class SegmentWriter:
-    """Writes periods to a file. `secret` returns a number of random bytes, `scratch` opens a
-    temporary file, and `pause` is called between pieces of the work."""
+    """Writes periods to a file. `secret(n)` returns n random bytes, `scratch` opens a temporary
+    file, and `pause` is called between pieces of the work."""
 
     def __init__(
         self,

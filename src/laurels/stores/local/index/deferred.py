@@ -5,10 +5,10 @@ shares. In a new scope, the build starts with the first event.
 
 **A refresh.** When the build is complete in all scopes, the shown ranking and the built ranking
 swap roles in every scope. There may be a million scopes, so the refresh itself only increments a
-counter (`BoardStore.refreshes`); a scope *follows*, that is, swaps its rankings, when it is read or
-written, or when the fold advances it (`Fold.advance_scopes`). Until then nothing changes the scope,
-so its built ranking still is the result of the refresh. If a build is not complete (in recovery, or
-for a small ranking), the refresh builds the rest at once.
+counter (`BoardStore.refreshes`). A scope swaps its rankings later: it *follows* the refresh when it
+is read or written, or when the fold advances it (`Fold.advance_scopes`). Until then nothing changes
+the scope, so its built ranking still is the result of the refresh. If a build is not complete (in
+recovery, or for a small ranking), the refresh builds the rest at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet

@@ -58,8 +58,8 @@ class Directory:
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         """Return up to `limit` scopes of all forms, each as a pair (form, scope), in order. Begin
-        after the pair `place`; this is the last pair of the previous call. A scope that is added
-        before this pair between the calls is not returned."""
+        after the pair `place`, which is the last pair of the previous call. A scope that was added
+        since then at an earlier place is not returned."""
         places: list[tuple[str, str]] = []
         first_form, after = place or ("", "")
         for form in sorted(self._forms):

@@ -76,9 +76,9 @@ def scanned_shared_pieces(store: BoardStore) -> Iterator[IndexPiece]:
 
 
 def scanned_scope_pieces(scope: str, part: ScopeStore, roster: Roster) -> Iterator[IndexPiece]:
-    """Yield the rows of a scope while they change. A ranking is read in its own order, each time
-    from the key of the last entry on, and a tally in the order of its hash. So an entry that does
-    not change is never left out."""
+    """Yield the rows of a scope while they change. A ranking is read in its own order, and each
+    read continues after the key of the last entry read. A tally is read in the order of its hash.
+    So an entry that does not change is never left out."""
     for window, rolling in sorted(part.rolling.items()):
         running, width = rolling.running, _cell_width(rolling)
         for step in range(rolling.leaving, running + 1):

@@ -20,8 +20,8 @@ def key_of(member: bytes, id: bytes) -> bytes:
 
 
 class Remembered:
-    """Event ids with their times of acceptance. These times must not decrease from one `add` to the
-    next; those of `restore` may."""
+    """Event ids with their times of acceptance. The times of successive calls of `add` must not
+    decrease; the times passed to `restore` may."""
 
     def __init__(self) -> None:
         self._accepted: dict[bytes, int] = {}
@@ -58,7 +58,7 @@ class Remembered:
         self.add(key, accepted_ms)
 
     def _sort(self) -> None:
-        """Bring the table and the queue into the order of time, if they are not."""
+        """Sort the table and the queue by time, unless they are sorted already."""
         if self._is_sorted:
             return
         self._accepted = dict(sorted(self._accepted.items(), key=itemgetter(1)))
@@ -82,8 +82,9 @@ class Remembered:
                 self._queue.pop()
 
     def keys_of(self, member: bytes, place: int, limit: int) -> tuple[list[bytes], int | None]:
-        """Search about `limit` ids for the keys of a member, from the group with the index `place`
-        on. Return them and the index of the next group, None at the end."""
+        """Search about `limit` ids for those of a member, beginning with the group with the index
+        `place`. Return the keys that were found, and the index of the next group; None at the
+        end."""
         self._sort()
         prefix = key_of(member, b"")
         found: list[bytes] = []

@@ -55,8 +55,8 @@ class CopiedPayouts:
         self._emission = emission
 
     def of(self, uid: str, confirmed_ms: int | None = None) -> Iterator[CopiedPayout]:
-        """Yield the payouts of a board in the order of their numbers, or only those that were
-        confirmed from an instant on."""
+        """Yield the payouts of a board in the order of their numbers. With `confirmed_ms`, yield
+        only those that were confirmed at this instant or later."""
         serials = self._file.rows(
             "SELECT serial FROM payout INDEXED BY of_period WHERE uid = ? AND published "
             "AND (? IS NULL OR confirmed_ms >= ?)",

@@ -107,8 +107,8 @@ class Publishing:
         tag: int,
         after_serial: int,
     ) -> None:
-        """Publish the next share of a revision, with numbers greater than `after_serial`. Store
-        whether more are left."""
+        """Publish the next share of a revision: payouts with numbers greater than `after_serial`.
+        Store whether more payouts are left."""
         serials = connection.execute(
             f"SELECT serial FROM payout WHERE {PERIOD} AND revision = ? AND serial > ? "
             "AND NOT published ORDER BY serial LIMIT ?",

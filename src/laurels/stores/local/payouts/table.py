@@ -92,8 +92,8 @@ class PayoutTable:
             )
 
     def unstage(self, uid: str, window: str, instance: int, revision: int) -> None:
-        """Undo `stage` and `stage_replaced` of a revision that was not published, such as those of
-        a store that was killed meanwhile."""
+        """Undo `stage` and `stage_replaced` for a revision that was not published, for instance
+        because the store was killed before that."""
         if not self._file.exists:
             return
         period = (uid, window, instance, revision)
@@ -206,9 +206,9 @@ class PayoutTable:
 
     def erase(self, member: str, token: str, erased_from: ErasedPeriods = lambda *_: True) -> int:
         """Replace a member by a token in the payouts of the periods for which `erased_from` is
-        true, and in their ids. Return the number of these payouts. When this returns, the file does
-        not have the member of these periods any more. After an interruption, another call replaces
-        the rest."""
+        true, and in their ids. Return the number of these payouts. When this returns, the file no
+        longer names the member in these periods. After an interruption, another call replaces the
+        rest."""
         self._file.ensure_not_missing()
         if not self._file.exists:
             return 0

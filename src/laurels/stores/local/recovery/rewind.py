@@ -46,9 +46,9 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
     """Rewind a locked folder to an instant. With `dry_run` only report what would change. An
     interrupted call can be repeated.
 
-    Raises CannotRewind if the log uses event time, or no longer reaches back to that instant, or if
-    a member was erased from a period whose seal would be undone;
-    LogDamaged, StorageFailed.
+    Raises LogDamaged, StorageFailed, and CannotRewind in three cases: the log uses event time; the
+    log no longer reaches back to that instant; or a member was erased from a period whose seal
+    would be undone.
     """
     if log.note("clock") == "event":
         raise CannotRewind("the boards use event time, which does not follow a clock")

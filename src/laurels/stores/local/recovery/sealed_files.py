@@ -1,9 +1,10 @@
 """The files of sealed periods in a backup: the segments of the archive, and the payouts.
 
 Segments never change, so their bytes are copied. The folder is listed twice: before the log is
-opened, and after that. Another process may meanwhile replace a segment by a new one with the same
-periods. Then the old segment is already open, or the new one is found. So a backup has every period
-that its log calls sealed. The database of payouts is read in one transaction.
+opened, and after that. In between, another process may replace a segment by a new one with the same
+periods. Then either the old segment is already open, or the second listing finds the new one. So a
+backup has every period that its log calls sealed. The database of payouts is read in one
+transaction.
 """
 
 import os

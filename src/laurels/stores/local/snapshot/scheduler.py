@@ -2,7 +2,8 @@
 
 Due snapshots are taken in a separate thread, so no commit waits for a snapshot. A failed snapshot
 (on a full disk, for example) only makes recovery longer. The statistics of the store show the
-failure, and another attempt is made when the log has grown by the same amount again.
+failure. The next attempt is made when the log has grown once more by the amount that makes a
+snapshot due.
 """
 
 import threading

@@ -1,8 +1,9 @@
 """Translates errors of the client library into the errors that callers get.
 
-The kind of an error is the first word of its message. For common errors this is a word of the
-library ("ReadOnly: …"), for others a word of the server ("OOM: …"). An error inside a script looks
-the same, except that Redis before version 7 wraps it in the name and line of the script.
+The kind of an error is the first word of its message. The library has words of its own for common
+errors ("ReadOnly: …"); other errors have the word of the server ("OOM: …"). An error inside a
+script looks the same, except that Redis before version 7 wraps it in the name and line of the
+script.
 """
 
 import re

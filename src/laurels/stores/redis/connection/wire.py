@@ -175,7 +175,8 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _wait_for_primary(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Wait until one host has reported to be a primary, and then shortly for the other hosts."""
+    """Wait until one host has reported that it is a primary, and then a short time for the other
+    hosts."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:

@@ -70,7 +70,7 @@ class PeriodClosing(BoardWrites):
         recorded: Block,
         trimmed: Collection[int] = (),
     ) -> bool:
-        """Replace the record of a period by that of its seal, or of a new revision. Remove the
+        """Replace the record of a period by the record of its seal or of a new revision. Remove the
         records of `trimmed` instances. Return False if the period has another record than
         `before`."""
         more = self._recording(board, recorded)

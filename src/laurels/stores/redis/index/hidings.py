@@ -43,9 +43,10 @@ class HidingWrites(BoardWrites):
         *,
         elsewhere: bool = False,
     ) -> None:
-        """Hide a member, or replace its hiding; None shows it again. With `elsewhere` the member
-        belongs to another shard, which has to record the change (`record_hidden`). Raises
-        DefinitionOutdated if the stored hidden members are not those that the caller knows."""
+        """Hide a member, or replace its hiding. With None as `hiding`, show the member again. With
+        `elsewhere` the member belongs to another shard, which has to record the change
+        (`record_hidden`). Raises DefinitionOutdated if the stored hidden members are not those that
+        the caller knows."""
         text = False if hiding is None else encode_stored(hiding)
         more = self._recording_all(board, [recorded], {recorded} if elsewhere else ())
         await self._operate(

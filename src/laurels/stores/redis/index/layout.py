@@ -130,7 +130,7 @@ def unverified(rules: Rules) -> list[str]:
         )
     if rules.is_stamped:
         sentences.append(
-            "the times by which columns of op last keep the newer value are stored only once "
+            "the times by which a column of op last keeps the newer value are stored only once "
             "(prefixed layout): a changed time cannot be detected"
         )
     if rolling:
@@ -163,8 +163,8 @@ def _cheaper(rules: Rules) -> str:
     else:
         left = BITS - _bits(ends)
         ways.append(
-            f"columns of {left} bits instead of {needed}, by min and max, would be packed with "
-            f"tie_resolution={text}"
+            f"columns that take {left} bits instead of {needed} (see min and max) would be "
+            f"packed with tie_resolution={text}"
         )
     return "; ".join(ways)
 

@@ -12,9 +12,9 @@ _MOVE = script_of("payout_position")
 
 
 class RedisPayoutPlaces:
-    """Implementation of `PayoutPlaces`. Keys: `pl` is the set of the ledgers that have payouts of
-    this store, `pl:<board>` that of the ledgers with payouts of boards of this name, and `pp` a
-    hash with the positions of readers."""
+    """Implementation of `PayoutPlaces`. Keys: `pl`, the set of the ledgers with payouts of this
+    store; `pl:<board>`, the set of the ledgers with payouts of boards of this name; `pp`, a hash
+    with the positions of readers."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection

@@ -38,7 +38,8 @@ class ShardTracking(ShardContents):
         return number
 
     async def untrack(self, board: Opened, owner: str) -> bool:
-        """End the tracking and blocking of an owner. Return False if they belong to another one."""
+        """End the tracking and blocking of an owner. Return False if they belong to another
+        owner."""
         return bool(await self._operate("untrack", board, owner=owner))
 
     async def owner(self, board: Opened) -> str | None:

@@ -9,7 +9,7 @@
 -- from stored data, so it is only checked for consistency.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies; once the pass is complete, the prepared ranking follows from the forms
--- check 'cells': the same for members that have a cell in one step's tally and are not in the ranking
+-- check 'cells': like 'rows', for members that have a cell in one step's tally but are not in the ranking
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
 -- check 'distinct_scores': on a dense board, each stored distinct score is the score of a member

@@ -2,10 +2,10 @@
 -- and readers leave them out: the position of an entry among the listed ones is its position in the
 -- sorted set, minus the number of hidden members before it. See core/hidden.py.
 --
--- The caller of a script sends the hidden members (A.hidden), those of this shard. In a ranking
--- with a head, the hidden members before the floor have exact positions in the sorted set. The
--- others are counted exactly by the segments of the grid. So the bounds of a position stay certain
--- when the hidden members are subtracted.
+-- The caller of a script sends the hidden members of this shard (A.hidden). In a ranking with a
+-- head, the hidden members before the floor have exact positions in the sorted set. The others are
+-- counted exactly by the segments of the grid. So the bounds of a position stay certain when the
+-- hidden members are subtracted.
 do
   -- Returns the position in the sorted set of the i-th hidden member in the order of the ranking.
   -- Positions are looked up when they are first needed, since a binary search needs few of them.

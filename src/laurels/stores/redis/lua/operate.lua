@@ -287,7 +287,8 @@ function ops.take_up()
   return {'done'}
 end
 
--- Returns the version of the hidden members, and the board's own ones with their hidings.
+-- Returns the version of the hidden members, and those that the board itself hides, with their
+-- hidings.
 function ops.hidings()
   local own, all = ops.parts_of_hid()
   return {'done', {own, all, call('HGETALL', P .. 'hh')}}

@@ -2,9 +2,9 @@
 --
 -- It has two phases. The first goes through the members of the tally that left the window last, the
 -- second through those of the tally that leaves next. Nothing changes for other members. The tally
--- that left is not needed after the pass. If it is large, its members are deleted during the pass,
--- since deleting it at once, even with UNLINK, would block a server with one core; the rest is
--- deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
+-- that has left is not needed after the pass. If it is large, its members are deleted during the
+-- pass, since deleting it at once, even with UNLINK, would block a server with one core; the rest
+-- is deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
 -- deletes the tally that left.
 
 -- The number of bytes of candidates whose reading costs as much as one member. All candidates of a

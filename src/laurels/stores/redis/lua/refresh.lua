@@ -19,7 +19,8 @@
 -- Op of `operate`, besides rolling (only the window, with its running step) and due:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before the instant `before`;
 --                                    returns about how many members are left, 0 when it is done, and
---                                    the states of the windows. `forms` are those of the scopes.
+--                                    the states of the windows. `forms` are the forms of the
+--                                    scopes.
 -- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. The cost of other work, as a
 -- number of cells:
 local MEMBER_COST = 2         -- checking whether a member is ranked

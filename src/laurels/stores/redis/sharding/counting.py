@@ -278,7 +278,7 @@ class Counting:
             await self._measure_capacity(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.select(share.events)
-        # with the time of this share, so that ids do not expire as of later events
+        # the batch gets the time of this share, so that no ids expire by the time of later events
         if self._remeasures:
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._capacity is not None:

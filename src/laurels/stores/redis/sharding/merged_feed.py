@@ -26,8 +26,8 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 
 class MergedFeed(Struct, frozen=True):
     """A planned batch for the rankings by a label. `spans` has an item for each shard with entries
-    in the batch: (shard, the entry before them, the last one of them). `baselines` has the previous
-    totals if totals were set."""
+    in the batch: the shard, the entry before its first entry in the batch, and its last entry in
+    the batch. `baselines` has the previous totals if totals were set."""
 
     batch: Batch
     plan: Plan

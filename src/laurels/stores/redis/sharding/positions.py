@@ -16,13 +16,13 @@ process to continue it after any interruption:
 
 So every shard has counted its share of all events up to its own position, the second of its pair.
 The position of each shard is that of the keeper or, during a batch, the end of the batch. If a
-shard lost its newest writes, as by a failover to a lagging replica, its position is neither of the
-two. If the keeper lost its newest writes, the positions of the other shards are neither of the two.
-Then batches raise ShardsDiffer, except batches with `behind`. Such a batch follows the position of
-some shards. These count their shares, and the other shards skip theirs. The caller knows the order
-of positions, which are only texts here. It sends such batches for the shards that have counted
-least, until all shards have the same position. Such batches need no claim: each shard compares its
-stored position, so no share counts twice, wherever the batches end.
+shard lost its newest writes, as by a failover to a lagging replica, its position is neither of
+these two. If the keeper lost its newest writes, the same holds for the other shards. Then batches
+raise ShardsDiffer, except batches with `behind`. Such a batch follows the position of some shards.
+These count their shares, and the other shards skip theirs. The caller knows the order of positions,
+which are only texts here. It sends such batches for the shards that have counted least, until all
+shards have the same position. Such batches need no claim: each shard compares its stored position,
+so no share counts twice, wherever the batches end.
 """
 
 from collections.abc import Sequence

@@ -104,10 +104,10 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to raise if several calls failed: one after which events may have been
-    counted, if there is one; else any other error that is not a refusal; else a refusal. After a
-    refusal the caller tries again, so it must not hide another error. If all calls were refused
-    because of stale scopes, the error names the scopes of all these calls."""
+    """Return the error to raise if several calls failed. An error after which events may have been
+    counted comes first, then any other error that is not a refusal, then a refusal. After a refusal
+    the caller tries again, so it must not hide another error. If all calls were refused because of
+    stale scopes, the error names the scopes of all these calls."""
     all_errors = list(errors)
     error = max(all_errors, key=_severity)
     if isinstance(error, StepNotReady):
