@@ -365,8 +365,8 @@ class CloseSchedule:
     def _is_empty(self, state: BoardState, window: str, instance: int) -> bool:
         """Return whether a period has no entry in any scope. O(1) if the ranking of all events has
         an entry, otherwise O(scopes). For the ranking of a rolling window at a boundary the result
-        is False as soon as any scope has members, since it is not known in scopes that are not
-        advanced yet."""
+        is False as soon as any scope has members, since this ranking is not known in scopes that
+        are not advanced yet."""
         number = state.number
         if self._index.size(RankingKey(number, window, instance, ALL)):
             return False

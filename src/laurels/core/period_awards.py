@@ -48,7 +48,8 @@ class SealedStandings(Struct, frozen=True):
 
     def owed(self, prizes: Prizes) -> Iterator[Owed]:
         """Yield the amounts that the members of the period win, scope by scope. O(winners),
-        whatever the size of the rankings. Raises BeyondHead."""
+        whatever the size of the rankings. Raises BeyondHead if a position that decides who wins is
+        not certain."""
         forms = {",".join(names) for names in prizes.scopes}
         for scope in self.scopes:
             if not is_by(scope) and form_of(scope) in forms:

@@ -77,7 +77,8 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
         """Return the plan: the requests to a board, and the function that makes the answer."""
 
     def without_board(self, payouts: PayoutReads | None, board: str, now_ms: int) -> T | None:
-        """Return the answer if the board does not exist; None if this query then has no answer."""
+        """Return the answer about a board that does not exist; None if the query then has no
+        answer."""
         return None
 
     def payout_request(self, board: str) -> PayoutRequest | None:

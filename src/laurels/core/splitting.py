@@ -18,7 +18,7 @@ def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly:
 
     `nows` has, for each event, the latest `at` so far. Within a part this time does not cross the
     end of a period or step. It also does not cross the end of a grace if the part has an event that
-    would be late afterwards; with `evenly`, it crosses no end of a grace.
+    would be late afterwards; with `evenly`, it never crosses the end of a grace.
     """
     ends: list[int] = []
     start = 0

@@ -53,9 +53,9 @@ class Dialect(Protocol):
         statements. After that the connection can only be closed. Does not block."""
 
     def schema_locked(self, connection: Any, prefix: str) -> AbstractContextManager[None]:
-        """Return a context manager in which no other caller with this prefix makes tables, and at
-        whose end the transaction is committed. Only needed if the database refuses to create a
-        table or a view that another transaction is creating."""
+        """Return a context manager. Within its block no other caller with this prefix makes tables,
+        and at the end of the block the transaction is committed. Only needed if the database
+        refuses to create a table or a view that another transaction is creating."""
 
     def execute(self, connection: Any, statement: str, row: Sequence[Any] = ()) -> Any:
         """Carry out a statement and return its cursor."""

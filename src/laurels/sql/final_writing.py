@@ -270,6 +270,7 @@ class _Entries:
 
 
 def _padded(score: Any) -> tuple[Any, ...]:
-    """Return a score as the values of all columns for scores."""
+    """Return the values of all score columns of a row: those of a score, then None for the other
+    columns."""
     parts = score if isinstance(score, tuple) else (score,)
     return (*parts, *(None,) * (COLUMNS - len(parts)))

@@ -96,7 +96,7 @@ class MariaDB:
         name = f"laurels {prefix}"[:_LOCK_NAME]
         taken = self.execute(connection, "SELECT GET_LOCK(%s, %s)", (name, _LOCK_SECONDS))
         if taken.fetchone()[0] != 1:
-            raise TargetUnavailable("another program has made tables for too long")
+            raise TargetUnavailable("another program has been making tables for too long")
         try:
             yield
             connection.commit()

@@ -158,8 +158,8 @@ class LedgerPayouts:
         return bool(self.between(self.mark(), DuePlace(now_ms, LAST_SERIAL), 1))
 
     def received(self, board: str | None = None) -> list[int]:
-        """Return the numbers of the copies of which payouts wait for the copy to be finished: those
-        of boards of this name, or of all boards."""
+        """Return the numbers of the unfinished copies that have payouts: of boards with this name,
+        or of all boards."""
         which, arguments = "store = %s", [self._store]
         if board is not None:
             which, arguments = f"{which} AND board = %s", [*arguments, board]
@@ -168,7 +168,7 @@ class LedgerPayouts:
         return sorted([int(number) for (number,) in rows])
 
     def is_blocked(self, uid: str) -> bool:
-        """Return whether the payouts of a board stay as they are, since the board is being moved to
+        """Return whether the payouts of a board must not change, since the board is being moved to
         another store and its writes are blocked."""
         name = self._tables.name("payout_blocks")
         statement = f"SELECT 1 FROM {name} WHERE store = %s AND uid = %s"
@@ -202,7 +202,7 @@ class LedgerPayouts:
         where: str,
         arguments: Sequence[Any],
     ) -> list[ListedPayout]:
-        """Return payouts in the order of a column with a time and of their numbers."""
+        """Return payouts in the order of `time`, a column with a time, and of their numbers."""
         found: list[ListedPayout] = []
         for condition, bounds in place_ranges(after, until, time, "l.serial"):
             if len(found) < limit:

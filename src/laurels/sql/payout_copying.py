@@ -77,7 +77,7 @@ class PayoutCopies:
     # Receiving
 
     def receive(self, number: int, payouts: Iterable[CopiedPayout]) -> None:
-        """Store payouts of an unfinished copy. Those that were received before are replaced."""
+        """Store payouts of an unfinished copy. Payouts that were received before are replaced."""
         rows = [self._row(number, each) for each in payouts]
         table = self._tables.name("payout_copies")
         self._dialect.upsert(self._connection, table, self._tables.copies, 3, rows)
@@ -87,10 +87,10 @@ class PayoutCopies:
         return self._store, number, key, payout.serial, int(payout.is_erased), *rest
 
     def publish(self, number: int, tag: int) -> None:
-        """Make the payouts of a finished copy visible. If the ledger has a payout already, its row
-        stays, and is confirmed or superseded if one of the two is. The payouts get numbers that are
-        greater than all numbers in the source and in this store. So a reader with a cursor of
-        either store misses no payout."""
+        """Make the payouts of a finished copy visible. If the ledger already has a row for a
+        payout, the row stays, and becomes confirmed or superseded if the copied payout is. The
+        payouts get numbers that are greater than all numbers in the source and in this store. So a
+        reader with a cursor of either store misses no payout."""
         name, copy = self._tables.name, (self._store, number)
         [(newest, count)] = self._select(
             f"SELECT max(serial), count(*) FROM {name('payout_copies')} "
@@ -135,8 +135,8 @@ class PayoutCopies:
         return base
 
     def _merge(self, copy: tuple[str, int]) -> None:
-        """Change the rows in `payouts` of payouts that this store, another one or a sink has
-        written before, if they are not confirmed or superseded and the copied ones are."""
+        """Update the rows of `payouts` that this store, another one or a sink has written before:
+        if a copied payout is confirmed or superseded and its row is not, the row becomes so."""
         name = self._tables.name
         rows = self._select(
             "SELECT c.payout, c.reference, c.confirmed_at, c.superseded_by "

@@ -27,7 +27,7 @@ class PayoutMoves:
         self._stored = LedgerPayouts(dialect, prefix, connection, store)
 
     def block(self, uid: str, owner: str) -> None:
-        """Block the payouts of a board for a move. Another move that has blocked them before has
+        """Block the payouts of a board for a move. If an earlier move had blocked them, it has
         ended, since only one move at a time tracks a board."""
         mark, blocks = self._stored.mark(), self._tables.name("payout_blocks")
         row = (self._store, uid, owner, 1)
@@ -40,8 +40,9 @@ class PayoutMoves:
         )
 
     def release(self, uid: str, owner: str | None = None) -> None:
-        """End the blocking by a move, or by any move. Payouts that became due meanwhile can enter
-        the list of due payouts from then on, at its end."""
+        """Release the payouts of a board if the move `owner` has blocked them, or whichever move it
+        was if that is None. Payouts that became due meanwhile can then enter the list of due
+        payouts, at its end."""
         which, arguments = "store = %s AND uid = %s", [self._store, uid]
         if owner is not None:
             which, arguments = f"{which} AND owner = %s", [*arguments, owner]
@@ -59,7 +60,7 @@ class PayoutMoves:
         )
 
     def seize(self, uid: str, owner: str) -> None:
-        """Make another move the owner of the blocking of a board."""
+        """Let another move take over the blocked payouts of a board."""
         self._execute(
             f"UPDATE {self._tables.name('payout_blocks')} SET owner = %s "
             "WHERE store = %s AND uid = %s",

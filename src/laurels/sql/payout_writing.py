@@ -71,7 +71,8 @@ class PayoutWriter:
 
     def correct(self, standings: SealedStandings, now_ms: int) -> Correction:
         """Change the payouts of a period to what its new revision owes. Payouts that are due at
-        `now_ms` stay, and the differences are added. O(winners). Raises BoardMoving."""
+        `now_ms` stay, and the differences are added. O(winners). Raises BoardMoving while the board
+        is being moved."""
         prizes, place = standings.prizes, standings.place
         self._ensure_unblocked(place.uid, standings.board)
         if prizes is None:
@@ -89,7 +90,7 @@ class PayoutWriter:
         return change
 
     def confirm(self, payout: PayoutRow, reference: str, now_ms: int) -> None:
-        """Record that a payout was paid. Raises BoardMoving."""
+        """Record that a payout was paid. Raises BoardMoving while the board is being moved."""
         self._ensure_unblocked(payout.uid, payout.board)
         self.execute(
             f"UPDATE {self._tables.name('payouts')} SET reference = %s, confirmed_at = %s "
@@ -131,7 +132,8 @@ class PayoutWriter:
         return self._dialect.execute(self._connection, statement, row)
 
     def _ensure_unblocked(self, uid: str, board: str) -> None:
-        """Raise BoardMoving if the payouts of a board stay as they are, since it is being moved."""
+        """Raise BoardMoving if the payouts of a board must not change, since the board is being
+        moved."""
         if self.stored.is_blocked(uid):
             raise BoardMoving(f"the board {quoted(board)} is being moved to another store")
 

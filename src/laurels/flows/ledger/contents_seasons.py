@@ -21,8 +21,8 @@ class SeasonCounts:
 
 
 def sealed_of(ledger: LedgerReader, uid: str, rules: Rules) -> Sealed:
-    """Return the seals of a board. Its table `scores` has neither the rankings of rolling windows
-    nor rankings by a label, so only the archive answers queries about sealed periods."""
+    """Return the seals of a board. The ledger's table `scores` has neither the rankings of rolling
+    windows nor rankings by a label, so only the archive answers queries about sealed periods."""
     sealed: dict[str, dict[int, SealedPeriod]] = {}
     for period in ledger.sealed(uid):
         revision = period.revision

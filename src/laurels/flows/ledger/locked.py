@@ -58,7 +58,8 @@ class LockedRows:
             rows = self._execute(
                 f"SELECT sink, position, generation FROM {sinks} WHERE board = %s", self._board
             ).fetchall()
-            if not rows or is_end(rows[0][1]):  # the end: only a sink's position is left
+            # Of a deleted board only the position of its sink is left, at the end of its changes.
+            if not rows or is_end(rows[0][1]):
                 raise NoLedger(f"the ledger has no board {self._board!r}")
             sink, position, generation = rows[0]
             if position is None or is_initial(position):

@@ -29,9 +29,9 @@ def next_refusal_ms(windows: Iterable[Window], at_ms: int) -> int:
 
 
 def refusals_between(windows: Sequence[Window], arrived_ms: Sequence[int | None]) -> Iterator[int]:
-    """Yield the indexes of the messages, given by their arrival times, with which a new commit
-    begins: each is the first by whose arrival some window has begun to refuse the events of a
-    period."""
+    """Given the arrival times of messages, yield the index of each message with which a new commit
+    begins. The current commit ends before a message if some window has begun to refuse the events
+    of a period after the first message of the commit arrived."""
     if not windows:
         return
     first, until_ms = 0, MAX_MS

@@ -69,7 +69,8 @@ class Row(Struct, frozen=True, gc=False):
 
 class EventRows(Sequence[Row]):
     """Events of one board with their messages, in the order of the stream. `events` and
-    `arrived_ms` have these parts of each row. `indexes` are those of the messages in the batch."""
+    `arrived_ms` have these parts of each row. `indexes` are the indexes of their messages in the
+    batch."""
 
     def __init__(
         self,
