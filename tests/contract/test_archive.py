@@ -173,6 +173,26 @@ def test_the_data_of_members_is_that_of_now(
     assert entry.data == {"n": "new"}
 
 
+def test_a_scope_that_only_the_archive_has_is_not_listed_after_the_seal(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(
+        laurels.Board(
+            "b", windows=["day:keep=1,archive=forever"], scopes=[[], ["room"]], ledger="main"
+        )
+    )
+    for i in range(3):
+        lb.submit("b", "ann", 1, labels={"room": str(i)})
+    clock.advance(3 * DAY)
+    lb.scopes("b", "room")
+    lb.seal()
+    assert lb.scopes("b", "room") == []
+    assert len(lb.top("b", period=TODAY, labels={"room": "2"})) == 1
+    lb.submit("b", "ann", 1, labels={"room": "7"})
+    assert lb.scopes("b", "room") == [{"room": "7"}]
+    lb.check()
+
+
 def test_the_sealed_periods_are_listed_newest_first(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

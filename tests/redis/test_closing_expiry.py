@@ -14,6 +14,7 @@ import pytest
 
 import laurels
 from laurels.stores.redis.index.node_clock import NodeClock
+from laurels.stores.redis.index.period_expiry import PeriodExpiry
 from tests.internals import remote
 from tests.redis.servers import Server
 from tests.redis.test_expiry import DAY_MS, HOUR_MS, NONE, lives
@@ -84,6 +85,30 @@ def test_the_seal_lets_the_keys_of_a_period_expire(
         lb.change("b", windows=["all", "hour=hour:keep=1000,archive=forever"])
         work(lb)
         assert all(ttl > 990 * HOUR_MS // 1_000 for ttl in of_period(server, start_ms).values())
+
+
+@layouts
+def test_the_expiry_is_set_later_if_a_process_fails_after_the_seal(
+    server: Server, now: list[int], fields: dict[str, Any]
+) -> None:
+    start_ms = now[0]
+    with laurels.open(server.url) as lb:
+        lb.create(laurels.Board("b", windows=ARCHIVED, grace=0, ledger="main", **fields))
+        fill(lb, fields)
+        now[0] += HOUR_MS + 1
+        killed = patch.object(PeriodExpiry, "expire_sealed", side_effect=RuntimeError)
+        with killed, pytest.raises(RuntimeError):
+            lb.seal()
+        assert [period.state for period in lb.periods("b", "hour")] == ["open", "sealed"]
+        assert {*of_period(server, start_ms).values()} == {NONE}
+    with laurels.open(server.url) as lb:
+        assert lb.seal() == laurels.Sealed(0, 0)
+        ttls = of_period(server, start_ms)
+        assert ttls
+        assert all(ttl > ENOUGH for ttl in ttls.values())
+        with patch.object(PeriodExpiry, "expire_sealed") as again:
+            lb.seal()
+        assert not again.called
 
 
 @layouts

@@ -60,6 +60,9 @@ class ServerClosings:
         self.unsealed: dict[str, set[int]] = {}
         """By ledger, the numbers of boards with closed periods that are not sealed, as far as this
         process knows, and of boards that are to be removed when all their periods are sealed."""
+        self.unexpired: dict[int, frozenset[tuple[str, int]]] = {}
+        """By the number of a board, the windows and instances of its sealed periods whose keys are
+        not known to expire."""
         self.update_hidden: Callable[[BoardState], Awaitable[None]] = _unchanged
         """Reads who is hidden on a board."""
 
@@ -87,10 +90,20 @@ class ServerClosings:
         state.closing, state.closings = read, stored.changes
         state.excluded.clear()
         state.views.clear()
-        if any(closing.closed for closing in read.values()):
+        self._note_unexpired(state, stored.unexpired)
+
+    def _note_unexpired(self, state: BoardState, unexpired: frozenset[tuple[str, int]]) -> None:
+        self.unexpired[state.number] = unexpired
+        if unexpired or any(closing.closed for closing in state.closing.values()):
             self.note_unsealed(state)
         else:
             self.forget(state.board.ledger, state.number)
+
+    async def record_expiry(self, state: BoardState, window: str, instance: int) -> None:
+        """Record that the keys of a sealed period expire."""
+        await self._index.record_expiry(self._opened_as(state), window, instance)
+        left = self.unexpired.get(state.number, frozenset())
+        self._note_unexpired(state, left - {(window, instance)})
 
     def note_unsealed(self, state: BoardState) -> None:
         """Record that a board has periods to be sealed."""
@@ -98,6 +111,7 @@ class ServerClosings:
 
     def forget(self, ledger: str, number: int) -> None:
         """Record that a board has no periods to be sealed into a ledger."""
+        self.unexpired.pop(number, None)
         numbers = self.unsealed.get(ledger, set())
         numbers.discard(number)
         if not numbers:

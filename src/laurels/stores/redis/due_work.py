@@ -126,6 +126,12 @@ class DueWork(RegisteredBoards):
             return 0
         return 1
 
+    async def set_scopes_stale(self, state: BoardState, now_ms: int) -> None:
+        """Mark all scopes of a board as stale. Sweeps, and lists of scopes, then remove those that
+        have become empty."""
+        await self.index.set_stale(opened_as(state), now_ms)
+        self._swept.pop(state.number, None)
+
     async def expire_ended(self, state: BoardState, now_ms: int) -> None:
         """If a board has ended and all its periods are sealed, let its keys expire at the time at
         which the board will be removed."""

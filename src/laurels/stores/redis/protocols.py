@@ -267,6 +267,12 @@ class RemoteIndex(Protocol):
         """Set the expiry of the rankings of a sealed period in all scopes. Has no effect unless the
         store uses the server's clock."""
 
+    async def record_expiry(self, board: Opened, window: str, instance: int) -> None:
+        """Record that the keys of a sealed period expire."""
+
+    async def set_stale(self, board: Opened, now_ms: int) -> None:
+        """Mark all scopes as stale, since a period was sealed that is no longer kept."""
+
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Extend the expiry of all keys as far as new rules need, before the rules take effect."""
 

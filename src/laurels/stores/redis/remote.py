@@ -156,12 +156,14 @@ class StoredClosings(Struct, frozen=True):
     """The closed and sealed periods of a board, as they are stored: their records by window and
     instance. `changes` is the number of their changes so far. `recorded` has, by window, the
     instance up to which periods need no further record of their closing; `trimmed` has the newest
-    instance whose record was removed."""
+    instance whose record was removed. `unexpired` has the sealed periods whose keys are not known
+    to expire."""
 
     changes: int
     records: dict[tuple[str, int], ClosedPeriod | SealedPeriod]
     recorded: dict[str, int]
     trimmed: dict[str, int]
+    unexpired: frozenset[tuple[str, int]] = frozenset()
 
 
 class Reading(Struct, frozen=True, gc=False):

@@ -18,6 +18,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.record_blocks import seal_block
 from laurels.core.close_schedule import prizes_in
 from laurels.core.closing import SealedPeriod, final_ms_of
+from laurels.core.lifecycle import oldest_stored
 from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.record import Seal
 from laurels.core.sealed_contents import (
@@ -158,6 +159,8 @@ class ServerSealing:
         """Seal the next closed period of a board. Return None if there is none, otherwise whether
         this process has sealed it."""
         await self._catalog.closings.ensure_loaded(state)
+        for window, instance in sorted(self._catalog.closings.unexpired.get(state.number, ())):
+            await self._expire(state, window, instance)
         if _next_closed(state) is None:
             return None
         ledger = self._ledgers.named(state.board.ledger)
@@ -255,19 +258,25 @@ class ServerSealing:
             trimmed,
         )
         await self._catalog.closings.load(state)
-        await self._expire(state, period)
+        await self._expire(state, period.window, period.instance)
         if trimmed:
             await ledger.write(_removing(ledger, state.uid, period.window, max(trimmed)))
         return done
 
-    async def _expire(self, state: BoardState, period: PeriodToSeal) -> None:
+    async def _expire(self, state: BoardState, window: str, instance: int) -> None:
         """Let the keys of a sealed period expire when the window no longer keeps it. If the board
         has ended and this was its last period, also let the other keys of the board expire when the
-        board is removed."""
+        board is removed. If the window has stopped keeping the period before the seal, mark all
+        scopes as stale, since some may be empty now. The last step records that all this is done:
+        if a process is killed before, another one does it again."""
         now_ms = self._catalog.time_of(state)
         opened = opened_as(state)
-        await self._catalog.index.expire_sealed(opened, period.window, period.instance, now_ms)
+        await self._catalog.index.expire_sealed(opened, window, instance, now_ms)
+        oldest = oldest_stored(state.rules, state.floors, now_ms)
+        if instance < oldest.get(window, instance):
+            await self._catalog.set_scopes_stale(state, now_ms)
         await self._catalog.expire_ended(state, now_ms)
+        await self._catalog.closings.record_expiry(state, window, instance)
 
 
 def _archived_as(board: Board) -> tuple[object, ...]:

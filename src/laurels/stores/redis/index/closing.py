@@ -11,7 +11,7 @@ from laurels.stores.redis.remote import Opened, StoredClosings
 
 from .board_writes import BoardWrites
 
-_CLOSED, _SEALED = "c", "s"
+_CLOSED, _SEALED, _UNEXPIRED = "c", "s", "e"
 _RESTORED = 500
 """The number of records of sealed periods that are written in one call."""
 _closed = msgspec.json.Decoder(ClosedPeriod)
@@ -37,6 +37,11 @@ class PeriodClosing(BoardWrites):
             },
             _by_window(windows, fields[::2]),
             _by_window(windows, fields[1::2]),
+            frozenset(
+                _period(name)
+                for name, text in zip(flat[::2], flat[1::2], strict=True)
+                if text[0] == _UNEXPIRED
+            ),
         )
 
     async def record_close(
@@ -86,6 +91,15 @@ class PeriodClosing(BoardWrites):
                 **more,
             )
         )
+
+    async def record_expiry(self, board: Opened, window: str, instance: int) -> None:
+        """Record that the keys of a sealed period expire."""
+        await self._operate("record_expiry", board, name=f"{window}:{instance}")
+
+    async def set_stale(self, board: Opened, now_ms: int) -> None:
+        """Mark all scopes as stale: advancing them drops the rankings that are no longer kept."""
+        if board.rules.scoped:
+            await self._operate("set_stale", board, now=now_ms)
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
         """Add the block of a note to the changes of a board. Return False if the block of this

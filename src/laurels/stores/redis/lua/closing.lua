@@ -4,7 +4,8 @@
 --                     frozen as well
 -- In the first shard of a board also:
 --   P cl              hash: <window>:<instance> -> the record of a closed or sealed period, as the caller
---                     encoded it
+--                     encoded it: after 'c' or 's'. Instead of 's' it has an 'e' until the caller has noted
+--                     that the keys of the sealed period expire
 --   P m recorded:<w>  the instance up to which the closing of a window is recorded
 --   P m trimmed:<w>   the newest instance whose record has left P cl
 --   P m noted         the number of the last note of the board's ledger that was recorded
@@ -23,6 +24,8 @@
 --   record_floors (floors)  records, by window, the instance up to which no period needs a record any more
 --   record_seal (name, before, record, trimmed {names}, floors)   replaces the record `before` of a
 --     period, and removes the records `trimmed`; returns 0 if the period has another record
+--   record_expiry (name)  notes that the keys of a sealed period expire
+--   set_stale (now)  lets all scopes be advanced again, since a period that is no longer kept was sealed
 --   record_note (number, count)  adds A.changes, a block of `count` changes, which the board's ledger has
 --     noted under a number; returns 0 if this or a later note was recorded before
 --   restore_closings (first, records, floors, trimmed)   writes the records of a copied board, and the
@@ -73,6 +76,15 @@ end
 function closing.note_change(name)
   call('HINCRBY', KEYS[1], 'closings', '1')
   append_change('closing', name)
+end
+
+-- Marks all scopes as stale, although some were advanced at this time. The step is a fraction of a
+-- millisecond, so that a scope that is advanced now is still stale after the next boundary.
+function closing.set_stale(now)
+  for _, name in ipairs({'now', 'since'}) do
+    now = math.max(now, tonumber(call('HGET', KEYS[1], name) or '-1e300'))
+  end
+  call('HSET', KEYS[1], 'since', text(now + 1 / 1024))
 end
 
 closing.ops = {}
@@ -133,11 +145,24 @@ function closing.ops.take_lease()
 end
 
 function closing.ops.record_seal()
-  if call('HGET', P .. 'cl', A.name) ~= A.before then return {'done', 0} end
-  call('HSET', P .. 'cl', A.name, A.record)
+  local stored = call('HGET', P .. 'cl', A.name) or ''
+  if string.gsub(stored, '^e', 's') ~= A.before then return {'done', 0} end
+  local expires = sub(stored, 1, 1) == 's'
+  call('HSET', P .. 'cl', A.name, expires and A.record or string.gsub(A.record, '^s', 'e'))
   send('HDEL', P .. 'cl', A.trimmed)
   closing.raise('trimmed:', A.floors)
   closing.note_change(A.name)
   if A.changes then record(1, A.time, '') end
   return {'done', 1}
+end
+
+function closing.ops.record_expiry()
+  local stored = call('HGET', P .. 'cl', A.name) or ''
+  if sub(stored, 1, 1) == 'e' then call('HSET', P .. 'cl', A.name, 's' .. sub(stored, 2)) end
+  return {'done'}
+end
+
+function closing.ops.set_stale()
+  closing.set_stale(A.now)
+  return {'done'}
 end

@@ -55,7 +55,7 @@ function ops.open()
     call('HSET', KEYS[1], 'ver', B.version)
     call('HDEL', KEYS[1], 'fence')
     local now = call('HGET', KEYS[1], 'now')
-    if stored > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+    if stored > 0 and now then closing.set_stale(tonumber(now)) end
     head.change(rankings_of(call('SMEMBERS', P .. 'i')))
     if A.restart then restart(A.restart) end
     if A.changes then record(1, A.time, '') end

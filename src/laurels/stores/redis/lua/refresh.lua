@@ -151,7 +151,7 @@ local function show_build(w)
   call('HSET', KEYS[1], 'shown:' .. name, text(A.now), 'noted:' .. name, text(A.now),
        'moved:' .. name, text(seq))
   if not stored[1] then call('HDEL', KEYS[1], 'waits:' .. name) end
-  if stored[2] and #A.forms > 0 then call('HSET', KEYS[1], 'since', text(A.now + 1)) end
+  if stored[2] and #A.forms > 0 then closing.set_stale(A.now) end
   call('HDEL', KEYS[1], 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
 end
 

@@ -32,6 +32,10 @@ class ShardedClosings(ShardedPositions):
             self._index.expire_sealed(part, window, instance, now_ms) for part in parts_of(board)
         )
 
+    async def set_stale(self, board: Opened, now_ms: int) -> None:
+        """Mark all scopes as stale, in every shard."""
+        await gather(self._index.set_stale(shard, now_ms) for shard in shards(board))
+
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
         """Return the closed and sealed periods of these windows, which the first shard stores."""
         return await self._index.load_closings(replace(board, shard=0), windows)
@@ -63,6 +67,10 @@ class ShardedClosings(ShardedPositions):
         return await self._index.record_seal(
             first, window, instance, before, sealed, recorded, trimmed
         )
+
+    async def record_expiry(self, board: Opened, window: str, instance: int) -> None:
+        """Record that the keys of a sealed period expire."""
+        await self._index.record_expiry(replace(board, shard=0), window, instance)
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
         """Add a block to the changes of a board; see `RemoteIndex`."""
