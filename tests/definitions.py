@@ -128,6 +128,7 @@ class Definition:
     starts: int | str = ""
     ends: int | str = ""
     retain: int | str = ""
+    ledger: str = ""
 
     @property
     def labels(self) -> set[str]:

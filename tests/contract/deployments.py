@@ -216,9 +216,9 @@ class Implementation:
     """A kind of deployment. `run` starts one with a folder and a clock. `lasting`: its data remains
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
     shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
-    `archives`: it has an archive, and no event loop of its own that seals periods. `group`:
-    implementations of one group share most of their code, so `make test` runs each case of a test
-    on one of them."""
+    `archives`: it has an archive, and no event loop of its own that seals periods. `ledger`: the
+    ledger that its archive needs. `erases`: it can erase a member. `group`: implementations of one
+    group share most of their code, so `make test` runs each case of a test on one of them."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -227,6 +227,8 @@ class Implementation:
     divided: bool = False
     refreshes: bool = True
     archives: bool = False
+    ledger: str = ""
+    erases: bool = False
     group: str = "local"
 
 
@@ -236,6 +238,7 @@ EMBEDDED = (
         lambda _, clock: InProcess("memory:", clock),
         lasting=False,
         archives=True,
+        erases=True,
         group="memory",
     ),
     Implementation(
@@ -244,6 +247,7 @@ EMBEDDED = (
         lasting=True,
         exclusive=True,
         archives=True,
+        erases=True,
     ),
 )
 """The implementations with boards in this process. They carry out operations in the order of the
@@ -255,10 +259,18 @@ STORES = (
 """The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True, group="server"),
+    Implementation("redis", OnRedis, lasting=True, archives=True, ledger="main", group="server"),
     Implementation("routed", Routed, lasting=True, refreshes=False, group="server"),
     Implementation("cluster", OnCluster, lasting=True, group="server"),
-    Implementation("cluster-shards", Divided, lasting=True, divided=True, group="server"),
+    Implementation(
+        "cluster-shards",
+        Divided,
+        lasting=True,
+        divided=True,
+        archives=True,
+        ledger="main",
+        group="server",
+    ),
 )
 ARCHIVING = (
     *(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster")),
@@ -280,6 +292,9 @@ class Deployment:
         self.exclusive = implementation.exclusive
         self.refreshes = implementation.refreshes
         self.archives = implementation.archives
+        self.ledger = implementation.ledger
+        self.erases = implementation.erases
+        self.divided = implementation.divided
         self.clock = clock
         self._implementation = self.kind = implementation
         self._place = implementation.run(self.folder, clock)

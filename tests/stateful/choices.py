@@ -87,19 +87,21 @@ def definition(
     *,
     refreshing: bool = False,
     archiving: bool = False,
+    ledger: str = "",
 ) -> Definition:
     """Return a board with this combination of columns, tie rule and rank style. A third of the
     boards have scopes, and a third do not rank members whose score is 0. With `archiving`, half of
-    the boards have windows whose periods are archived."""
+    the boards have windows whose periods are archived. A `ledger` archives only boards that rank
+    all events together."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
-    if archiving and rng.random() < ARCHIVED:
-        chosen = tuple([archived(rng, window) for window in chosen])
     grace = rng.choice(["0ms", "5s", "5m", "1h"])
     scopes, rank_by = SCOPES[-1], RANK_BY[0]
     if rng.random() < SCOPED:
         scopes, rank_by = rng.choice(SCOPES), rng.choice(RANK_BY)
+    if archiving and (not ledger or () in scopes) and rng.random() < ARCHIVED:
+        chosen = tuple([archived(rng, window) for window in chosen])
     return Definition(
         name=name,
         columns=tuple(column(rng, i, *part) for i, part in enumerate(shape)),
@@ -117,6 +119,7 @@ def definition(
         rank_by=rank_by,
         changes=rng.choice(["", CHANGES]),
         hide_zero=rng.random() < HIDDEN,
+        ledger=ledger,
     )
 
 

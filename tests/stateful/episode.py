@@ -12,15 +12,13 @@ from unittest.mock import patch
 
 import laurels
 from laurels.stores.local import committing, queries, reading, sealing_thread, store
+from laurels.stores.redis import sealing_tasks
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
 from tests.stateful.world import Combination, World
-
-UNDIVIDED = [each for each in IMPLEMENTATIONS if not each.divided]
-"""The implementations that accept all-or-nothing batches of any members."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ def shares(rng: Random) -> Iterator[None]:
         patch.object(reading, "SHARE", at_once),
         patch.object(committing, "SHARE", at_once),
         patch.object(sealing_thread.SealingThread, "start"),
+        patch.object(sealing_tasks.SealingTasks, "start"),
     ):
         yield
 
@@ -91,7 +90,7 @@ def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
     """Run a whole episode. The same seed and combinations repeat it exactly."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
-    implementation = UNDIVIDED[seed % len(UNDIVIDED)]
+    implementation = IMPLEMENTATIONS[seed % len(IMPLEMENTATIONS)]
     with TemporaryDirectory() as folder, shares(rng):
         world = begin(rng, implementation, Path(folder), combinations)
         with world.deployment:

@@ -34,9 +34,6 @@ def three_boards(
             is_served = rank != "dense" or not implementation.divided
             combination = (columns, tie, rank if is_served else "competition")
             chosen = world.chosen(rng, f"b{i}", combination)
-            # receipts of a board in several shards do not report the rankings by a label
-            if implementation.divided:
-                chosen = replace(chosen, rank_by=())
             world.create(replace(chosen, hide_zero=hides_zero()))
         yield world
         world.lb.check()

@@ -36,7 +36,7 @@ def submit_many(world: World, rng: Random) -> None:
         [choices.report(rng, board, now_ms) for _ in range(rng.randint(0, 6))],
         window(world, rng, name),
         ranks=rng.random() < 0.5,
-        all_or_nothing=rng.random() < 0.3,
+        all_or_nothing=rng.random() < 0.3 and not world.deployment.divided,
         scope=scope(world, rng, name),
     )
 
@@ -87,7 +87,7 @@ def scatter(world: World, rng: Random) -> None:
         reports,
         called,
         ranks=True,
-        all_or_nothing=rng.random() < 0.2,
+        all_or_nothing=rng.random() < 0.2 and not world.deployment.divided,
         scope=scope(world, rng, name),
     )
     if rng.random() < 0.5:
@@ -176,9 +176,8 @@ def show(world: World, rng: Random) -> None:
 
 
 def erase(world: World, rng: Random) -> None:
-    """Erase a member. Do nothing on an index server, or in a deployment that seals periods by
-    itself."""
-    if world.deployment.archives:
+    """Erase a member, if the deployment can do that and does not seal periods by itself."""
+    if world.deployment.erases:
         world.erase(rng.choice(choices.MEMBERS))
 
 
@@ -231,7 +230,7 @@ def change(world: World, rng: Random) -> None:
         i = rng.randrange(len(windows))
         if windows[i].unit not in {"all", "rolling", "decay"} and windows[i].name is not None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
-    elif kind == 2 and world.deployment.archives:
+    elif kind == 2 and can_archive(world, definition):
         i = rng.randrange(len(windows))
         windows[i] = window_choices.archived(rng, replace(windows[i], archive=None))
     elif kind == 1 and len(windows) < 6:
@@ -243,7 +242,7 @@ def change(world: World, rng: Random) -> None:
                 replace(window_choices.rolling(rng, 0, definition.tz), grace=None),
             ]
         )
-        if world.deployment.refreshes:
+        if world.deployment.refreshes and not world.deployment.divided:
             added = window_choices.refreshed(rng, added)
         windows.append(replace(added, name=f"w{len(windows)}"))
     keep = rng.choice([definition.keep, 1, 3])
@@ -260,7 +259,7 @@ def change(world: World, rng: Random) -> None:
 def count_by_more(world: World, rng: Random, definition: Definition) -> None:
     """Add a scope, or a label whose values are ranked, to a board."""
     scopes, rank_by = definition.scopes, definition.rank_by
-    if rng.random() < 0.6:
+    if rng.random() < 0.6 or world.deployment.divided:
         some = sorted(rng.sample(choices.LABELS, rng.randint(0, 2)))
         scopes = tuple(dict.fromkeys([*scopes, tuple(some)]))
     else:
@@ -275,6 +274,12 @@ def begin_anew(world: World, rng: Random) -> None:
     combination = rng.choice(choices.COMBINATIONS)
     world.delete(name)
     world.create(world.chosen(rng, name, combination))
+
+
+def can_archive(world: World, definition: Definition) -> bool:
+    """Return whether the windows of a board may have an archive."""
+    deployment = world.deployment
+    return deployment.archives and (not deployment.ledger or () in definition.scopes)
 
 
 def pick(world: World, rng: Random) -> str:

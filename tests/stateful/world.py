@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -43,15 +44,20 @@ class World:
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
         """Return a board with this combination of columns, tie rule and rank style. It has
-        refreshed windows only if the deployment supports them."""
-        return choices.definition(
+        refreshed windows only if the deployment supports them. A board in several shards has
+        none, since each shard has a refresh of its own, and ranks no values of labels, since its
+        receipts do not report these rankings."""
+        divided = self.deployment.divided
+        chosen = choices.definition(
             rng,
             name,
             combination,
             self.tz,
-            refreshing=self.deployment.refreshes,
+            refreshing=self.deployment.refreshes and not divided,
             archiving=self.deployment.archives,
+            ledger=self.deployment.ledger,
         )
+        return replace(chosen, rank_by=()) if divided else chosen
 
     def definition(self, name: str) -> Definition:
         return self.oracle.boards[name].definition
