@@ -1,5 +1,5 @@
-"""Prizes on a board with a head: ranks up to the head, with ties that reach below it. Payouts are
-compared with a recount of the whole list, on every store."""
+"""Prizes on a board with a head: they are for ranks within the head, but ties may reach below it.
+Payouts are compared with a recount of the whole list, on every store."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_payouts_are_those_of_a_recount_of_the_whole_list(
             lb.hide(name, member, "a bot")
             rows = [row for row in rows if row[0] != member]
         expected = winnings(prizes_of(definition), rows)
-        with suppress(BeyondHead):  # some stores do not know where a tie group below the head ends
+        with suppress(BeyondHead):  # some stores cannot tell where a tie group below the head ends
             previewed = lb.settle(name, window="day", limit=1_000)
             awards = {(each.member, each.prize): each.amount for each in previewed.awards}
             assert awards == expected

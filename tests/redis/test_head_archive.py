@@ -146,8 +146,8 @@ def test_corrections_end_with_the_archived_positions(
 def test_a_head_that_is_changed_before_the_seal_changes_no_closed_period(
     deployment: Deployment,
 ) -> None:
-    """The definition at closing decides how much is archived, also if the board gets or loses its
-    head meanwhile."""
+    """The definition at closing decides how much is archived, even if the board gets or loses its
+    head before the seal."""
     lb, clock = deployment.lb, deployment.clock
     assert isinstance(clock, laurels.ManualClock)
     lb.create(board(windows=["day:archive=forever"]))

@@ -203,8 +203,8 @@ def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
     """Merge the blocks of all shards by time, keeping the order within each shard. If the board was
-    cleared meanwhile, the clearing comes after all that was recorded before it in any shard, and
-    before the rest. The deletion of the board comes last."""
+    cleared meanwhile, blocks that shards recorded before the clearing come first, then the
+    clearing, then all later blocks. The deletion of the board comes last."""
     each = [
         [(shard, *block) for block in zip(changes.clears, changes.blocks, strict=True)]
         for shard, changes in enumerate(shards)

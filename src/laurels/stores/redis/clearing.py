@@ -1,14 +1,15 @@
 """Clears boards: removes all members of a board at once, and keeps everything else.
 
-The definition of a board has its last clearing. The compare-and-swap that stores it clears the
-board: from then on every shard that still has members from before refuses all calls. A process that
-is refused registers the board again, and this removes these members in shares. So a process may end
-at any point, and no answer shows some members of a board without the others.
+The definition of a board contains its last clearing. A board is cleared by the compare-and-swap
+that stores such a definition: from then on, every shard that still has earlier members refuses all
+calls. A process whose call is refused registers the board again, which removes these members in
+shares. So a process may end at any point, and no answer shows some of the earlier members without
+the others.
 
-A period that is closed and not sealed would lose its standings. So all are sealed first, and a
-fence in the first shard keeps other processes from closing periods until the board has another
-version. A process that finds a fence in its way gives the board another version itself, since the
-process that has set the fence may have ended.
+A period that is closed and not sealed would lose its standings. So all closed periods are sealed
+first. Then a *fence* in the first shard keeps other processes from closing periods until the board
+has another version. A process whose closing is refused because of the fence gives the board another
+version itself, since the process that set the fence may have ended.
 """
 
 from msgspec.structs import replace
@@ -71,8 +72,8 @@ class ServerClearings:
 
 
 def _cleared(state: BoardState, cleared: Clearing) -> BoardRecord:
-    """Return the definition of a board that is cleared. Of all periods that are closed now, only
-    the archive has the standings from here on."""
+    """Return the definition of a board that is cleared. It says that the standings of all periods
+    that are closed now are only in the archive."""
     closing = {
         name: replace(each, cleared=state.closing[name].floor)
         for name, each in first_closings(state).items()

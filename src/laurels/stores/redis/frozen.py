@@ -126,10 +126,10 @@ class RankingsToSeal:
         ]
 
     async def _archived(self, scope: str, total: int) -> int:
-        """Return how many positions of a ranking are archived, after they have become certain. Of
-        a period that was closed without a head, these are all; otherwise the head, some more, and
-        those of the members who win prizes because their columns equal those of a winner, with the
-        next one."""
+        """Return how many positions of a ranking are archived, after they have become certain. If
+        the period was closed without a head, all positions are archived. Otherwise the archive ends
+        some positions after the head. It ends later if a tie group that wins prizes is longer: at
+        the position after this group."""
         head = self._period.rules.head
         archived = self._catalog.index.archived_positions(head) if head else total
         await self._extend(scope, archived)
@@ -141,8 +141,8 @@ class RankingsToSeal:
         return archived
 
     async def _end_of_ties(self, scope: str, last: int, certain: int) -> int:
-        """Return the position after the members whose columns equal those of the member in the
-        `last` place. The first `certain` positions are certain."""
+        """Return the position after all members whose columns equal those of the member at the
+        position `last`. So far, the first `certain` positions are certain."""
         span = Span(0, last - 1, last)
         [result] = await self._read([self._request(scope, anchors=(Start(),), spans=(span,))])
         columns = self._period.rules.score_words(self._period.window)

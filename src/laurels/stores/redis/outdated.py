@@ -32,8 +32,8 @@ class ClosingsMoved(Exception):  # noqa: N818
 
 
 class StepNotReady(Exception):  # noqa: N818
-    """A rolling window is not at the running step. The caller has to rotate it in the scopes of
-    `scopes`, and then to repeat the call. "" is the scope of all events."""
+    """A rolling window is not at the running step. The caller has to rotate it in these `scopes`
+    ("" is the scope of all events), and then to repeat the call."""
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))

@@ -64,8 +64,9 @@ class PayoutPlaces(Protocol):
 
 
 class FetchedPayouts(Struct, frozen=True):
-    """Payouts of one query that were read before its answer is made; see `PayoutReads`. If a ledger
-    has `received` payouts of a copy that may be finished, they may be missing."""
+    """Payouts of one query that were read before its answer is made; see `PayoutReads`. `received`
+    means that a ledger also has payouts of a copy that may be finished by now; these payouts may be
+    missing here."""
 
     rows: list[tuple[int, PayoutRow]]
     has_board: bool

@@ -35,8 +35,8 @@ class PayoutTransfers:
         return self._rows(board, uid, None)
 
     def confirmed(self, board: Board, uid: str, from_ms: int) -> Iterator[PayoutRows]:
-        """Yield the payouts of a board that were confirmed from an instant on, and perhaps earlier
-        ones. Blocks."""
+        """Yield the payouts of a board that were confirmed at `from_ms` or later. Some that were
+        confirmed a little earlier may be among them. Blocks."""
         return self._rows(board, uid, from_ms - SLACK_MS)
 
     def _rows(self, board: Board, uid: str, confirmed_ms: int | None) -> Iterator[PayoutRows]:
@@ -76,15 +76,15 @@ class PayoutTransfers:
     # Moves
 
     async def block(self, board: Board, uid: str, owner: str) -> None:
-        """Let the payouts of a board stay as they are until `release`. Then record the changes that
-        were made before."""
+        """Block all changes of the payouts of a board until `release` is called. Then record the
+        changes that were made before the blocking."""
         for ledger in await self._payouts.ledgers_of(board):
             block = partial(PayoutMoves.block, uid=uid, owner=owner)
             await self._payouts.change(ledger, PayoutMoves, block)
             await self._payouts.record_notes(ledger)
 
     async def release(self, board: Board, uid: str, owner: str | None = None) -> None:
-        """End the blocking by a move, or by any move."""
+        """End the blocking by the move `owner` or, with None, by any move."""
         for ledger in await self._payouts.ledgers_of(board):
             release = partial(PayoutMoves.release, uid=uid, owner=owner)
             await self._payouts.change(ledger, PayoutMoves, release)

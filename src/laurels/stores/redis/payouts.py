@@ -244,8 +244,7 @@ class ServerPayouts:
         await self._record_notes(ledger, store)
 
     async def _publish_copies(self, ledger: Ledger, store: str) -> None:
-        """Make the payouts visible that came with finished copies of boards. One read if there are
-        none."""
+        """Make the payouts of finished copies of boards visible. One read if there are none."""
         numbers = await self._read(ledger, store, LedgerPayouts.received)
         if not numbers:
             return
@@ -272,7 +271,7 @@ class ServerPayouts:
         await ledger.write(change)
 
     async def publish_copies(self, ledger: Ledger) -> None:
-        """Make the payouts visible that came with finished copies of boards."""
+        """Make the payouts of finished copies of boards visible."""
         await self._publish_copies(ledger, await self.store())
 
     async def forget(self, state: BoardState) -> None:

@@ -94,8 +94,8 @@ class RemoteIndex(Protocol):
         this at the same time, and any of them may stop at any point."""
 
     def archived_positions(self, head: int) -> int:
-        """Return how many positions of a board with this head are archived, if so many members are
-        ranked."""
+        """Return how many positions of a ranking are archived on a board with this head, provided
+        that it has so many members."""
 
     async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
         """Let the next passes extend the head of a ranking to at least `wanted` entries, as far as
@@ -332,8 +332,8 @@ class FollowedIndex(RemoteIndex, Protocol):
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> bool:
-        """Register a board or its changed definition in all shards. First remove the members from
-        each shard that has them from before the last clearing of the board. Repeating the call has
+        """Register a board or its changed definition in all shards. If the board was cleared, first
+        remove the members that shards still have from before the clearing. Repeating the call has
         no effect. If the board keeps changes, `recorded` is added to them, here and in other
         methods. With a `restart_tag` all earlier changes are removed, since the board kept no
         changes for some time. Return whether a process has set a fence at this version of the
@@ -375,9 +375,9 @@ class ShardIndex(RemoteIndex, Protocol):
         restart_tag: int = 0,
         cuts: Sequence[FeedPlace] = (),
     ) -> Registered:
-        """Register a board or its changed definition in a shard, after its members from before the
-        last clearing of the board were removed. A label replica that is cleared goes on with the
-        entries of the feeds after `cuts`."""
+        """Register a board or its changed definition in a shard. If the board was cleared, first
+        remove the members that the shard still has from before the clearing. A label replica that
+        is cleared continues with the entries of the feeds after `cuts`."""
 
     async def suspend(self, board: Opened) -> None:
         """Refuse all further calls of a shard or label replica that is not cleared yet, until it
@@ -445,8 +445,8 @@ class ShardIndex(RemoteIndex, Protocol):
         `positions` instead of the batch's position. Raises PositionMoved."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed after the entry `after`. Delete this entry and
-        all earlier ones."""
+        """Return the next entries of a shard's feed after the entry `after`. Delete the entry
+        `after` and all earlier ones."""
 
     async def follow(
         self,

@@ -120,8 +120,9 @@ class RegisteredBoards:
             await self.hidings.update(current)
 
     async def _end_fence(self, state: BoardState) -> None:
-        """Give a board another version, since a process that was about to clear it may have ended:
-        from then on the process cannot clear it with what it knows, and periods can be closed."""
+        """Give a board another version, since the process that set the fence may have ended. From
+        then on periods can be closed again, and that process cannot clear the board without reading
+        it again."""
         if await self.registry.change(state, renewed(state)):
             current = self.boards.find_by_number(state.number)
             if current is not None:

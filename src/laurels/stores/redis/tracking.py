@@ -91,7 +91,8 @@ class TrackedServerBoard:
         yield from self._payouts.confirmed(self._state.board, self._state.uid, from_ms)
 
     def block(self) -> None:
-        """Refuse all further writes to the board and changes of its payouts, of every process."""
+        """Refuse all further writes to the board, and all changes of its payouts, by every
+        process."""
         self._run(self._block())
 
     def end(self) -> None:

@@ -42,7 +42,7 @@ class Recovered(Struct, frozen=True):
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
     """A recorder that has kept changes since before the restart. A recovery calls `begin` and
-    `settle`, since it folds records again whose changes the recorder may already have."""
+    `settle`, since the recorder may already have the changes of records that the recovery folds."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""

@@ -118,8 +118,8 @@ class BatchCounting(ShardCalls):
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed after the entry `after`. Delete this entry and
-        all earlier ones."""
+        """Return the next entries of a shard's feed after the entry `after`. Delete the entry
+        `after` and all earlier ones."""
         arguments = {"after": entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = decode_answer(packed)

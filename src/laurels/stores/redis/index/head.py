@@ -43,8 +43,8 @@ class HeadSizes(Struct, frozen=True):
     trims: int = 2_000
 
     def archived(self, head: int) -> int:
-        """Return how many positions of a board with this head are archived, if so many members are
-        ranked."""
+        """Return how many positions of a ranking are archived on a board with this head, provided
+        that it has so many members."""
         return head + max(self.spare, int(head * self.spare_share))
 
     def encode(self, head: int) -> dict[str, Any]:

@@ -48,8 +48,8 @@ class RedisIndex(
         restart_tag: int = 0,
         cuts: Sequence[FeedPlace] = (),
     ) -> Registered:
-        """Register a board, or its changed definition, after it was cleared. Repeating it has no
-        effect."""
+        """Register a board, or its changed definition. If the board was cleared, first clear this
+        shard, unless that is done. Repeating the call has no effect."""
         more = self._recording(board, recorded)
         if restart_tag:
             more["restart"] = str(restart_tag)

@@ -28,7 +28,7 @@ function clearing.unlink_share()
   return close_scopes()
 end
 
--- Returns whether a clearing is complete in this shard, or one that came after it.
+-- Returns whether this clearing, or a later one, is complete in this shard.
 function clearing.is_complete(cleared)
   local stored = call('HGET', KEYS[1], 'cleared') or '0:'
   local version = tonumber(string.match(stored, '^%d+'))

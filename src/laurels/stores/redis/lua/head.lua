@@ -47,7 +47,7 @@
 --
 -- This file reads the state and the head. head_grid.lua counts by segments, head_writing.lua changes
 -- rankings, head_new_grid.lua makes a grid, head_passes.lua decides which pass is due and continues it,
--- and head_board.lua does what concerns a ranking or a board as a whole.
+-- and head_board.lua has the operations on a whole ranking or board.
 do
   local SPACE = 4294967296
   local sha1hex, format = redis.sha1hex, string.format

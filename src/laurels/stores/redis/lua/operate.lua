@@ -42,8 +42,9 @@ end
 -- a different id means that the server was emptied since, or that an earlier release stored the
 -- version without an id.
 -- A board whose changes have ended stays deleted, whatever a process with an outdated copy calls.
--- Returns whether the board is cleared as far as the definition says (0: a further call has to do the
--- rest), whether the version of the caller is fenced, and where the feed was cut; see clearing.lua.
+-- Returns three values: whether a clearing that the definition contains is complete (0: a further
+-- call has to continue it), whether there is a fence at the caller's version, and where the feed
+-- was cut; see clearing.lua.
 function ops.open()
   if call('HEXISTS', KEYS[1], 'until') == 1 then return {'done', {1, 0, clearing.START}} end
   local new, new_id = number_and_id(B.version)

@@ -39,10 +39,10 @@ class ShardedIndex(ShardedClosings):
         first shard. Repeating it has no effect. Return whether the first shard has a fence at this
         version.
 
-        If the board was cleared, the parts are cleared one after the other. The first shard comes
-        after the other shards, as it records the clearing: whoever can read this change knows that
-        no shard has members from before. The label replica counts nothing from before the shards
-        are cleared until all of them are.
+        If the board was cleared, its parts are cleared in a fixed order. The first shard is cleared
+        after the other shards, since it records the clearing among its changes: when a reader gets
+        this change, no shard has earlier members any more. The label replica counts nothing while
+        the shards are being cleared.
         """
         open_part = partial(self._index.open, restart_tag=restart_tag)
         first, *others = shards(board)
