@@ -125,9 +125,9 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
 
 def _unpaid(now: QueryContext, window: Window, listed: Sequence[Period]) -> set[int]:
-    """Return the instances of the listed periods that have payouts which are not confirmed, if the
-    board stays after its `retain` because of them. If such a period is not listed, the oldest
-    listed period stands for it. O(1) before the end of `retain`."""
+    """If the board stays after its `retain` because some payouts are not confirmed, return the
+    instances of the listed periods with such payouts. The oldest listed period stands for such
+    periods that are not listed. O(1) before the end of `retain`."""
     state = now.state
     if now.payouts is None or not state.closing or not state.rules.is_gone(now.now_ms):
         return set()

@@ -104,8 +104,8 @@ class BoardState(Struct):
 
     def hidden_in(self, key: RankingKey, now_ms: int) -> Exclusion | None:
         """Return the members that are not listed in a ranking, None if there are none. In a closed
-        period, these are the members that were hidden when it became final. A ranking by a label
-        has no members."""
+        period, these are the members that were hidden when it became final. Return None for a
+        ranking by a label, which has no members."""
         if is_by(key.scope):
             return None
         closing = self.closing.get(key.window)

@@ -33,8 +33,8 @@ PeriodState = Literal["open", "grace", "final", "closed", "sealed"]
 
 
 class ClosedPeriod(Struct, frozen=True, array_like=True, gc=False):
-    """A period that was closed at `closed_ms` and is not sealed yet. `definition` is that of the
-    board at this time, if it has changed since; otherwise it is empty. With `hide_zero` the
+    """A period that was closed at `closed_ms` and is not sealed yet. `definition` is the board's
+    definition at this time if it was changed later, otherwise empty. With `hide_zero` that
     definition does not rank members whose score is 0. `hidden` are the members that were hidden
     when the period became final."""
 

@@ -23,8 +23,9 @@ MAX_ORDERED = 1_000_000
 class Exclusion:
     """The members that a board hides at one time. `is_dense` is whether the board has dense ranks.
 
-    For each ranking that is read, it caches which of these members the ranking has, in its order.
-    This order changes only if an entry of a hidden member changes; `forget` must be called then.
+    For each ranking that is read, this object caches which of these members are in the ranking, in
+    ranking order. The order changes only if an entry of a hidden member changes; `forget` must be
+    called then.
     """
 
     def __init__(self, members: Collection[bytes], *, is_dense: bool) -> None:

@@ -424,8 +424,8 @@ class Index(Protocol):
     def ids_of(
         self, board: int, member: bytes, place: int, limit: int
     ) -> tuple[list[bytes], int | None]:
-        """Search about `limit` remembered ids for those of a member, from a place on; 0 is the
-        first one. Return them in the form of `forget_ids`, and the next place, None at the end.
+        """Search about `limit` remembered ids, from a place on, for those of a member; the first
+        place is 0. Return them in the form of `forget_ids`, and the next place, None at the end.
         Nothing may be counted between the calls."""
 
     def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:

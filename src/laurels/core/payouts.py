@@ -315,11 +315,11 @@ class Correction(Struct, frozen=True):
 
 
 def correction(present: Sequence[PayoutRow], owed: Sequence[Owed], now_ms: int) -> Correction:
-    """Return the changes by which the payouts of a period agree with its new standings.
+    """Return the changes that make the payouts of a period agree with its new standings.
 
     `present` are its payouts that are not superseded, `owed` the amounts that its members win now.
     A pending payout that is still owed unchanged stays. Other pending ones are superseded. Payouts
-    that are due or confirmed stay, and the difference to what is owed is added.
+    that are due or confirmed stay, and a payout of the difference is added.
     """
     wanted = {each.key: each for each in owed}
     by_key: dict[tuple[str, str, str], list[PayoutRow]] = {key: [] for key in wanted}

@@ -33,7 +33,7 @@ class PendingErasure(Struct, frozen=True, array_like=True):
     entry: int = ANY_ENTRY
 
     def periods(self, boards: Iterable[SealedBoard]) -> ErasedPeriods:
-        """Return a function that returns whether the member is erased from a period. It is erased
+        """Return a function that tells whether the member is erased from a period. It is erased
         from periods that were sealed before the erasure began, and from all periods of boards that
         no longer exist. In a period that was sealed later, the id belongs to a member who used it
         again after the erasure."""

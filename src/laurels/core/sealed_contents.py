@@ -44,10 +44,11 @@ class SealedRevision(Struct, frozen=True, array_like=True, tag="period"):
 class SealedRanking(Struct, frozen=True, array_like=True, tag="ranking"):
     """A ranking of a sealed period with `total` entries.
 
-    The first `columns` words of an entry are its score, which decides who shares a rank in the
-    `style`; the first `ordered` words decide the order, and then the member. `secrets` are the
-    secrets of the salts, each with its node. `erased` are the entries whose members were erased. If
-    only the head of the ranking was sealed, `members` is the number of all ranked members.
+    The first `columns` words of an entry are its score; entries with equal scores are ranked by the
+    `style`. Entries are in the order of their first `ordered` words, and then of their members.
+    `secrets` are the secrets of the salts, each with its node. `erased` are the entries whose
+    members were erased. If only the head of the ranking was sealed, `members` is the number of all
+    ranked members.
     """
 
     scope: str

@@ -13,8 +13,8 @@ MAX_DIGITS = 4_300
 def exact(text: str) -> Decimal:
     """Parse a JSON number that is not an integer. If the exponent is too large for a Decimal, the
     result is a number that every check of a range refuses. Raise msgspec.ValidationError if the
-    text is longer than MAX_DIGITS, since parsing it would take long, and would let no other thread
-    run."""
+    text is longer than MAX_DIGITS, since parsing it would take long, and no other thread could run
+    meanwhile."""
     if len(text) > MAX_DIGITS:
         raise msgspec.ValidationError("Number out of range")
     try:

@@ -29,9 +29,9 @@ _CONDITIONS: dict[str, Callable[[int], tuple[str, tuple[int, ...]]]] = {
 
 
 class PayoutNote(Struct, frozen=True):
-    """Data of a transaction in a ledger that the index server still has to record: a block of
-    changes of the board with the unique id `uid`. With a `revision`, it also has to record that
-    this revision of a period is valid."""
+    """A note of a transaction in a ledger, for the index server, which still has to record it: a
+    block of changes of the board with the unique id `uid`. With a `revision`, the server also has
+    to record that this revision of a period is valid."""
 
     number: int
     uid: str

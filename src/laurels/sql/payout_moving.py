@@ -40,9 +40,9 @@ class PayoutMoves:
         )
 
     def release(self, uid: str, owner: str | None = None) -> None:
-        """Release the payouts of a board if the move `owner` has blocked them, or whichever move it
-        was if that is None. Payouts that became due meanwhile can then enter the list of due
-        payouts, at its end."""
+        """Release the payouts of a board that the move `owner` has blocked; None stands for any
+        move. Payouts that became due meanwhile can then enter the list of due payouts, at its
+        end."""
         which, arguments = "store = %s AND uid = %s", [self._store, uid]
         if owner is not None:
             which, arguments = f"{which} AND owner = %s", [*arguments, owner]
@@ -68,8 +68,8 @@ class PayoutMoves:
         )
 
     def forget(self, uid: str) -> None:
-        """Remove the payouts of a board that continues in another store. Rows of `payouts` that
-        another store of this ledger has as well stay there. A payout that is in the list of due
+        """Remove the payouts of a board that continues in another store. A row of `payouts` stays
+        if another store of this ledger has the payout, too. A payout that is in the list of due
         payouts leaves an empty row, since the cursor of a reader may point to it. A second call
         changes nothing."""
         self._remove_rows(uid)

@@ -204,9 +204,10 @@ def _insert(table: str, types: dict[str, str], rows: list[Row]) -> tuple[str, li
 def _until_silent(
     steps: Generator[Any, Any, T], driver: Any, connection: Any, *, checks: int
 ) -> Generator[Any, Any, T]:
-    """Run `steps`, the generator of a driver's call. After each check of the connection it receives
-    the operations for which the connection is ready, or 0 if there are none. Raises
-    OperationalError after `checks` consecutive checks with 0, and if the connection is aborted."""
+    """Run `steps`, the generator of a driver's call. After each check of the connection the
+    generator receives the operations for which the connection is ready, or 0 if there are none.
+    Raises OperationalError after `checks` consecutive checks with 0, and if the connection is
+    aborted."""
     idle = 0
     try:
         awaited = next(steps)

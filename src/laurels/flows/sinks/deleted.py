@@ -65,9 +65,9 @@ def position_in(
     deleted: DeletedBoard, stored: str | None, later: Container[str], *, holds_state: bool
 ) -> str | None:
     """Return the cursor from which the changes of a deleted board are sent, None if there is
-    nothing to send. `stored` is the sink's position that is stored under the board's name; it may
-    belong to another board of that name. If a target that `holds_state` has no position of a board,
-    it has no data of it."""
+    nothing to send. `stored` is the position of the sink under the board's name; it may belong to
+    another board of that name. If a target that `holds_state` has no position of a board, it has no
+    data of it."""
     if stored == START_OVER:
         return deleted.last_cursor if holds_state else deleted.cursor
     uid = uid_of(stored)

@@ -34,10 +34,10 @@ class Progress:
         return TimedPosition(self.at, self.passed_ms)
 
     def timed_position_after(self, position: StreamPosition, taken_ms: int | None) -> TimedPosition:
-        """Return the position of a message, with a time. This is the time `taken_ms` at which the
-        stream took the message, unless it is in the future: then it is the current time. The time
-        is never earlier than the time of the current position. `taken_ms` is None if the stream has
-        no times."""
+        """Return the position of a message, with a time. The time is `taken_ms`, at which the
+        stream took the message, unless that is in the future: then it is the current time. It is
+        never earlier than the time of the current position. `taken_ms` is None if the stream has no
+        times."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:

@@ -72,10 +72,10 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
     @property
     def lives_ms(self) -> int:
-        """How long after its beginning a period may still be read or counted, at most: `keep` times
-        the length of the longest period, plus the grace, plus the largest difference between two
-        UTC offsets. On a board with an end, it is the longest possible duration, since the last
-        periods are read as long as the board exists."""
+        """The longest time after its beginning for which a period may still be read or counted:
+        `keep` times the length of the longest period, plus the grace, plus the largest difference
+        between two UTC offsets. On a board with an end, it is the longest possible duration, since
+        the last periods are read as long as the board exists."""
         if self.ends_ms < MAX_MS:
             return MAX_DURATION_MS
         return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS

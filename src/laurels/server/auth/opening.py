@@ -37,7 +37,7 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
 def settle_keys(settings: Settings, keys: Keys, store: KeyStore) -> str | None:
     """Let everybody on this machine use the service if `open` is set. Otherwise, if the store never
     had a key, make a first key and return its secret. In all other cases return None. This function
-    blocks. Raises KeysNeeded."""
+    blocks. Raises KeysNeeded if `open` is set, but keys were made for the store."""
     if not settings.open:
         return keys.ensure_first_key()
     if keys.can_anyone_enter or store.needs_keys():
