@@ -13,6 +13,7 @@ from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
 from laurels.model.board_times import instant_text
 from laurels.model.validation import quoted
 
+from .copies import unfinished_copy
 from .tags import new_tag, new_uid
 from .writes import Single
 
@@ -27,6 +28,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
                 return None
             differs = "" if is_equal else " with another definition"
             raise BoardExists(f"there is a board {quoted(board.name)} already{differs}")
+        if isinstance(boards, Fold) and boards.unfinished.named(board.name) is not None:
+            raise unfinished_copy(board.name)
         if not boards.event_time and board.rules().is_gone(now_ms):
             raise BoardInvalid(
                 f"the board would be removed at once: {board.retain} after {board.ends} is before "

@@ -73,6 +73,11 @@ def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
         )
 
 
+def unfinished_copy(name: str) -> NameTaken:
+    """Return the error for a new board whose name an unfinished copy has."""
+    return NameTaken(f"the store has an unfinished copy of a board {quoted(name)}")
+
+
 def name_taken(name: str) -> NameTaken:
     """Return the error for a board whose name is taken in the target."""
     return NameTaken(f"the target has a board {quoted(name)}")

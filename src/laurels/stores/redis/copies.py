@@ -44,7 +44,7 @@ from laurels.timeline.instants import MIN_MS
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated
 from .payout_transfers import PayoutTransfers
-from .registry import HIDING_FORMAT
+from .registry import HIDING_FORMAT, copy_note
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
 from .season_copies import SeasonCopies
@@ -225,7 +225,7 @@ class ServerCopies:
         return self._contents.pieces(opened_as(await self._catalog.find_board(board)))
 
     async def _find_unfinished(self, board: str) -> _Unfinished | None:
-        note = await self._catalog.registry.note(_key(board))
+        note = await self._catalog.registry.note(copy_note(board))
         if not note:
             return None
         number, _, origin = note.partition(":")
@@ -233,7 +233,7 @@ class ServerCopies:
         if self._catalog.boards.find_by_number(unfinished.number) is not None:
             # The copy was finished, but the process ended before it had removed the note.
             await self._payouts.publish(unfinished.board)
-            await self._catalog.registry.clear_note(_key(board))
+            await self._catalog.registry.clear_note(copy_note(board))
             return None
         return unfinished
 
@@ -248,7 +248,7 @@ class ServerCopies:
                 raise name_taken(name)
             number = await self._catalog.registry.take_number()
             note = _note(number, origin)
-            if await self._catalog.registry.first_note(_key(name), note) != note:
+            if await self._catalog.registry.first_note(copy_note(name), note) != note:
                 raise name_taken(name)
             await self._catalog.index.open(_Unfinished(number, origin).opened)
 
@@ -324,7 +324,7 @@ class ServerCopies:
         with ends_in(inf, anew=True):
             board = origin.board_name
             note = _note((await self._require_unfinished(board)).number, origin)
-            await self._catalog.registry.set_note(_key(board), note)
+            await self._catalog.registry.set_note(copy_note(board), note)
 
     async def _finish(self, board: str) -> None:
         with ends_in(inf, anew=True), _lost(board):
@@ -353,7 +353,7 @@ class ServerCopies:
             if not await self._catalog.registry.adopt(record, board):
                 raise name_taken(board)
             await self._payouts.publish(unfinished.board)
-            await self._catalog.registry.clear_note(_key(board))
+            await self._catalog.registry.clear_note(copy_note(board))
 
     async def _restore_closing(self, opened: Opened, origin: Origin) -> None:
         """Record which periods of a board are sealed. Freeze these periods and all earlier ones."""
@@ -382,7 +382,7 @@ class ServerCopies:
             unfinished = await self._require_unfinished(board)
             await self._payouts.discard(unfinished.number, unfinished.board)
             await self._catalog.index.close(unfinished.opened)
-            await self._catalog.registry.clear_note(_key(board))
+            await self._catalog.registry.clear_note(copy_note(board))
             return unfinished.number
 
 
@@ -408,8 +408,3 @@ def _lost(board: str) -> Iterator[None]:
 def _note(number: int, origin: Origin) -> str:
     """Return the note about an unfinished copy."""
     return f"{number}:{b64encode(encode(origin)).decode()}"
-
-
-def _key(board: str) -> str:
-    """Return the key of the note about an unfinished copy."""
-    return f"copy:{board}"

@@ -19,6 +19,7 @@ from laurels.model.board import Board
 from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.stores.intake.board_writes import ensure_end_open
+from laurels.stores.intake.copies import unfinished_copy
 from laurels.stores.intake.member_writes import DataChange
 from laurels.stores.intake.shares import MAX_MEMBERS
 from laurels.stores.intake.writes import Single
@@ -28,6 +29,7 @@ from .catalog import ATTEMPTS, BoardCatalog
 from .clearing import ServerClearings
 from .closing import ensure_ledger_stays, first_closings
 from .outdated import DefinitionOutdated
+from .registry import copy_note
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
 from .sealing_tasks import SealingTasks
@@ -100,6 +102,7 @@ class RecordWrites:
                     deleted_ms = max(deleted_ms, state.now_ms)
                 if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
                     return False
+                await self._forget_copy(state)
                 await self._catalog.remove_deleted()
             case records.Clear():
                 return await self._clearings.clear(record)
@@ -139,9 +142,18 @@ class RecordWrites:
                 self._note_passes_due(state)
         return True
 
+    async def _forget_copy(self, state: BoardState) -> None:
+        """Remove the note about the copy of a deleted board, which a killed process may have left
+        behind when the copy was finished."""
+        note = await self._catalog.registry.note(copy_note(state.board.name))
+        if note is not None and note.startswith(f"{state.number}:"):
+            await self._catalog.registry.clear_note(copy_note(state.board.name), note)
+
     async def _create(self, record: records.Create) -> bool:
         board = Board.from_json(record.definition)
         rules = board.rules()
+        if await self._catalog.registry.note(copy_note(board.name)):
+            raise unfinished_copy(board.name)
         self._sealing.ensure_ledger(board)
         await self._sealing.payouts.register(board)
         await self._catalog.remove_gone()

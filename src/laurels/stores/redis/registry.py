@@ -71,6 +71,11 @@ class Definitions(Protocol):
         """Return a number for a new board. No number is returned twice."""
 
 
+def copy_note(board: str) -> str:
+    """Return the key of the note about an unfinished copy of a board."""
+    return f"copy:{board}"
+
+
 class Registry:
     """This process's copy of the boards' definitions, with methods that change the shared
     definitions."""
