@@ -49,14 +49,18 @@ def row_of_period(period: FinalPeriod, rules: Rules, closed_ms: int | None) -> R
     revision, seal = period.revision, period.revision.seal
     window = rules.windows[revision.window]
     dates = window.period_of(revision.instance)
-    hidden = [member.decode() for member in seal.hidden]
-    closing = msgspec.json.encode(_Seal(seal.hide_zero, hidden, seal.prizes)).decode()
     return (
         *(revision.uid, revision.window, revision.instance, revision.revision, period.number),
         *(period.board, dates.label, window.counts_from(dates), dates.end_ms),
         *(closed_ms, seal.sealed_ms, seal.entries, seal.digest.hex(), 0, 0),
-        *(escape(period.definition.decode()), escape(closing)),
+        *(escape(period.definition.decode()), seal_text(seal)),
     )
+
+
+def seal_text(seal: SealedPeriod) -> str:
+    """Return the column `seal` of a period."""
+    hidden = [member.decode() for member in seal.hidden]
+    return escape(msgspec.json.encode(_Seal(seal.hide_zero, hidden, seal.prizes)).decode())
 
 
 def period_of_row(row: Row) -> FinalPeriod:

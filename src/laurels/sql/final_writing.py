@@ -9,7 +9,10 @@ FinalOvertaken.
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from laurels.core.closing import SealedPeriod
+from laurels.core.digest import Salts
 from laurels.core.sealed_contents import SealedRanking, SealedRevision, SealedRows
 from laurels.core.standing import public_rank
 from laurels.errors.ledger import FinalOvertaken
@@ -18,10 +21,10 @@ from laurels.model.scale import Scale, scale_of
 from laurels.timeline.instants import MAX_MS
 
 from .dialects import Dialect, Row
-from .final_periods import FinalPeriod, row_of_period
+from .final_periods import FinalPeriod, row_of_period, seal_text
 from .final_tables import WORDS, FinalTables
-from .salts_text import encode_salts
-from .texts import COLUMNS, escape, ledger_scope
+from .salts_text import decode_salts, encode_salts
+from .texts import COLUMNS, escape, ledger_scope, unescape
 
 ROWS_A_STATEMENT = 5_000
 RANKINGS_A_STATEMENT = 500
@@ -122,6 +125,49 @@ class FinalWriter:
             )
         for table in ("final_heads", "final_rankings", "final_periods"):
             self.execute(f"DELETE FROM {name(table)} WHERE number = %s", number)
+
+    def put_tokens(self, period: FinalPeriod, ranking: SealedRanking) -> None:
+        """Put the tokens of erased members in their places in a ranking of a complete period, as
+        another copy of the ranking has them. The salts of these entries are forgotten. A second
+        call changes nothing."""
+        table = self._tables.name("final_rankings")
+        found = self.execute(
+            f"SELECT ranking, full_scope, salts FROM {table} WHERE number = %s AND scope = %s",
+            *(period.number, ledger_scope(ranking.scope)),
+        ).fetchall()
+        for number, scope, text in found:
+            if unescape(scope) != ranking.scope:
+                continue
+            secrets, erased = decode_salts(text)
+            new = {each.position: each for each in ranking.erased}
+            for each in erased:
+                new.pop(each.position, None)
+            if not new:
+                return
+            salts = Salts({(level, at): secret for level, at, secret in secrets})
+            for each in new.values():
+                salts = salts.without(each.position, ranking.total)
+                self.execute(
+                    f"UPDATE {self._tables.name('final_entries')} SET member = %s "
+                    "WHERE ranking = %s AND position = %s",
+                    *(each.token, number, public_rank(each.position)),
+                )
+            left = [(level, at, secret) for (level, at), secret in sorted(salts.secrets.items())]
+            erased = sorted([*erased, *new.values()], key=lambda each: each.position)
+            self.execute(
+                f"UPDATE {table} SET salts = %s WHERE ranking = %s",
+                *(encode_salts(left, erased), number),
+            )
+
+    def note_hidden(self, period: FinalPeriod, seal: SealedPeriod) -> None:
+        """Remove hidden members of a complete period that another seal of it does not have, since
+        they were erased."""
+        kept = [member for member in period.revision.seal.hidden if member in seal.hidden]
+        if kept != period.revision.seal.hidden:
+            self.execute(
+                f"UPDATE {self._tables.name('final_periods')} SET seal = %s WHERE number = %s",
+                *(seal_text(replace(seal, hidden=kept)), period.number),
+            )
 
     def hold(self, number: int, revision: SealedRevision) -> None:
         """Lock the row of a period that is being written, until the transaction ends. Raises

@@ -24,6 +24,7 @@ from laurels.errors.copies import CopyLost, CopyRefused, InvalidCopy
 from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
+from laurels.sql.final_periods import FinalPeriod
 from laurels.sql.final_writing import PeriodWriter
 
 from .ledgers import Ledger, Ledgers
@@ -102,8 +103,8 @@ class SeasonCopies:
 
 
 class _Received:
-    """The period that an unfinished copy receives. `_next` is the number of the next share.
-    `_writer` is None if the ledger already has the period."""
+    """The period that an unfinished copy receives. `_next` is the number of the next share. If the
+    ledger already has the period, `_stored` is that period, and `_writer` is None."""
 
     def __init__(self, ledger: Ledger, origin: Origin) -> None:
         self._ledger = ledger
@@ -113,6 +114,7 @@ class _Received:
         self._place: tuple[str, int, int] | None = None
         self._revision: SealedRevision | None = None
         self._writer: PeriodWriter | None = None
+        self._stored: FinalPeriod | None = None
         self._digest = DigestOfPieces()
         self._next = 0
 
@@ -130,8 +132,11 @@ class _Received:
         if share.number < self._next:
             return  # the share was sent before
         self._next += 1
+        added = [each for each in pieces if not isinstance(each, SealedRevision)]
         if self._writer is not None:
-            self._add([each for each in pieces if not isinstance(each, SealedRevision)], share)
+            self._add(added, share)
+        elif self._stored is not None:
+            self._erase(self._stored, added)
 
     def _begin(self, place: tuple[str, int, int], revision: SealedRevision) -> None:
         """Begin to write a period, unless the ledger has it."""
@@ -144,8 +149,10 @@ class _Received:
             writer = self._ledger.locked_writer(connection)
             reader = self._ledger.reader(connection)
             stored = reader.period(revision.uid, *place)
+            self._stored = None
             if stored is not None and stored.revision.seal.digest == revision.seal.digest:
-                self._writer = None
+                self._writer, self._stored = None, stored
+                writer.note_hidden(stored, self._revision.seal)
                 return
             if stored is not None:
                 raise CopyRefused(
@@ -156,13 +163,20 @@ class _Received:
                 self._revision, self._name, self._origin.definition, self._rules
             )
 
+    def _erase(self, stored: FinalPeriod, pieces: Sequence[SealedRanking | SealedRows]) -> None:
+        """Erase the members from a period in the ledger that were erased from it in the source."""
+        erased = [each for each in pieces if isinstance(each, SealedRanking) and each.erased]
+        if erased:
+            with self._ledger.connected() as connection:
+                writer = self._ledger.locked_writer(connection)
+                for ranking in erased:
+                    writer.put_tokens(stored, ranking)
+
     def _add(self, pieces: Sequence[SealedRanking | SealedRows], share: SealedShare) -> None:
         """Write pieces. After the last pieces of a period, make the period visible."""
         assert self._writer is not None
         assert self._revision is not None
         for piece in pieces:
-            if isinstance(piece, SealedRanking) and piece.erased:
-                raise CopyRefused("a member was erased from a sealed period of the board")
             self._digest.add(piece)
         seal: SealedPeriod = self._revision.seal
         if share.is_last and (self._digest.entries, self._digest.digest()) != (
