@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.season_pieces import PayoutRows
 
 
 class BoardContents(Protocol):
@@ -92,6 +93,9 @@ class MovableCopies(BoardCopies, Protocol):
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises
         CopyLost."""
+
+    def payouts(self, board: str) -> Iterator[PayoutRows]:
+        """Yield the payouts of a board. Raises UnknownBoard."""
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy of the board by a later one. Raises CopyLost."""

@@ -88,6 +88,12 @@ class LocalCopies:
         yield from _read(self._store, board, lambda index, number: index.contents(number))
         yield from _season_pieces(self._store, board)
 
+    def payouts(self, board: str) -> Iterator[PayoutRows]:
+        """Yield the payouts of a board."""
+        with self._store.reading():
+            uid = self._store.advanced_fold().named(board).uid
+        return season_pieces.payout_rows(self._store.payouts, uid)
+
     def track(self, board: str, owner: str) -> "TrackedLocalBoard":
         """Begin to track the changes of a board."""
         return TrackedLocalBoard(self._store, board, owner)

@@ -110,6 +110,11 @@ class ServerCopies:
         yield from self._seasons.shares(origin)
         yield from self._payouts.pieces(Board.from_json(origin.definition), origin.uid)
 
+    def payouts(self, board: str) -> Iterator[PayoutRows]:
+        """Yield the payouts of a board."""
+        state: BoardState = self._run(self._catalog.find_board(board))
+        return self._payouts.rows(state.board, state.uid)
+
     def unfinished(self, board: str) -> UnfinishedCopy | None:
         """Return the unfinished copy of a board; None if there is none."""
         unfinished: _Unfinished | None = self._run(self._find_unfinished(board))
@@ -272,7 +277,11 @@ class ServerCopies:
         async def track(state: BoardState) -> TrackedServerBoard:
             opened = opened_as(state)
             copies = await self._contents.track(opened, owner)
-            await self._payouts.release(state.board, state.uid)
+            try:  # a move that was killed may have blocked them
+                await self._payouts.release(state.board, state.uid)
+            except BaseException:
+                await self._contents.untrack(opened, owner)
+                raise
             return TrackedServerBoard(
                 self._catalog,
                 self._contents,

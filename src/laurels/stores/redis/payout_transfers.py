@@ -30,8 +30,14 @@ class PayoutTransfers:
         self._run = run
 
     def pieces(self, board: Board, uid: str) -> Iterator[PayoutRows]:
-        """Yield the payouts of a board. Blocks."""
+        """Yield the payouts of a board, after those that are due have entered the list of due
+        payouts. Blocks."""
         self._run(self._settle(board))
+        return self._rows(board, uid, None)
+
+    def rows(self, board: Board, uid: str) -> Iterator[PayoutRows]:
+        """Yield the payouts of a board. Blocks."""
+        self._run(self.publish(board))
         return self._rows(board, uid, None)
 
     def confirmed(self, board: Board, uid: str, from_ms: int) -> Iterator[PayoutRows]:

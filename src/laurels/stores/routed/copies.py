@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.season_pieces import PayoutRows
 from laurels.stores.board_copies import MovableCopies, TrackedBoard
 
 
@@ -59,6 +60,10 @@ class RoutedCopies:
     def seize(self, board: str, owner: str) -> None:
         """Take over the tracking or blocking of a board from another move."""
         self._copies_of(board).seize(board, owner)
+
+    def payouts(self, board: str) -> Iterator[PayoutRows]:
+        """Yield the payouts of a board."""
+        return self._copies_of(board).payouts(board)
 
     def renew(self, origin: Origin) -> None:
         """Replace the origin of an unfinished copy."""

@@ -99,6 +99,26 @@ def ensure_equal(board: str, source: Servable, target: Servable) -> None:
     raise MoveRefused(f"the copy differs: the store has {own}, the copy {copied}")
 
 
+def ensure_equal_payouts(board: str, source: Servable, target: Servable) -> None:
+    """Raise MoveRefused if two stores have different payouts of a board. O(payouts)."""
+    own, copied = _checksum(source, board), _checksum(target, board)
+    if own != copied:
+        raise MoveRefused(
+            f"the copy differs: the store has {own[0]:,} payouts, the copy {copied[0]:,}"
+            if own[0] != copied[0]
+            else f"the copy differs: some of its {own[0]:,} payouts are not those of the store"
+        )
+
+
+def _checksum(store: Servable, board: str) -> tuple[int, int]:
+    """Return the number of payouts of a board, and the sum of their hashes."""
+    count = total = 0
+    for rows in store.copies.payouts(board):
+        count += rows.size
+        total += sum([hash((each.is_erased, each.row)) for each in rows.items])
+    return count, total
+
+
 def _counts(stats: BoardStats) -> tuple[object, ...]:
     windows = {each.window: (each.period, each.members) for each in stats.windows}
     return stats.version, windows, stats.remembered, stats.scopes

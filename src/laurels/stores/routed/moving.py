@@ -34,6 +34,7 @@ from laurels.wire.placement import MovedBoard, TakeoverMode
 from .copy_checks import (
     HoldTimer,
     ensure_equal,
+    ensure_equal_payouts,
     ensure_steps_are_longer,
     ensure_unchanged,
     put_pieces,
@@ -221,6 +222,7 @@ class Mover:
         board."""
         target.copies.finish(board)
         ensure_equal(board, source, target)
+        ensure_equal_payouts(board, source, target)
         if unsent := self._move_sinks(source, target, board):
             raise BoardMoving(f"{quoted(board)} has {unsent[0]}")
         route = replace(copying, store=copying.other, state="moved", other=copying.store)
