@@ -9,12 +9,12 @@ import laurels
 from laurels import Leaderboards
 from laurels.config.portable import portable
 from laurels.core.contents import RankingRows
-from laurels.core.copy_checks import ensure_origin, ensure_piece
+from laurels.core.copy_checks import ensure_origin, ensure_piece, ensure_rest
 from laurels.errors import LaurelsError
 from laurels.flows.copying.copying import copy_board
 from laurels.model.board import Board
 from laurels.stores.board_copies import BoardCopies
-from laurels.wire.copies import encode_json, origin_in, pieces_in
+from laurels.wire.copies import encode_json, origin_in, pieces_in, rest_in
 from tests.conftest import Scaled
 from tests.internals import copies_of
 
@@ -22,12 +22,16 @@ from .seasons import SEASONS, START_MS, play_seasons, seasons
 from .test_over_http import changed
 
 
-def write(copies: BoardCopies, origin: bytes, bodies: list[bytes]) -> None:
-    """Write a copy as a service does when it receives these bodies."""
+def write(copies: BoardCopies, origin: bytes, parts: list[bytes], bodies: list[bytes]) -> None:
+    """Write a copy as a service does when it receives these bodies: an origin, the parts that were
+    left out of it, and pieces."""
     begun = origin_in(origin)
     ensure_origin(begun, SEASONS.name)
     copies.begin(begun)
     rules = Board.from_json(begun.definition).rules()
+    for part in map(rest_in, parts):
+        ensure_rest(part, rules)
+        copies.extend(SEASONS.name, part)
     for body in bodies:
         pieces = pieces_in(body)
         for piece in pieces:
@@ -43,22 +47,31 @@ def test_invalid_sealed_periods_and_payouts_are_refused_or_harmless(scaled: Scal
     with laurels.open("memory:", clock=clock) as lb:
         play_seasons(lb, clock)
         copies = copies_of(lb)
-        origin = encode_json(copies.origin(SEASONS.name))
+        whole = copies.origin(SEASONS.name)
+        origin, head, rest = (
+            encode_json(whole),
+            encode_json(whole.head()),
+            list(map(encode_json, whole.rest())),
+        )
         pieces = list(copies.pieces(SEASONS.name))
         encoded = [encode_json([piece]) for piece in pieces]
         places = [i for i, each in enumerate(pieces) if not isinstance(each, RankingRows)]
         refused = finished = 0
         others: list[LaurelsError] = []
         for _ in range(scaled(80, 5_000)):
-            bodies, begin = [*encoded], origin
+            bodies, begin, parts = [*encoded], origin, list[bytes]()
             if random.random() < 0.3:
-                begin = changed(origin, random)
+                begin, parts = random.choice([(origin, []), (head, rest)])
+                sent = [begin, *parts]
+                at = random.randrange(len(sent))
+                sent[at] = changed(sent[at], random)
+                begin, *parts = sent
             else:
                 at = random.choice(places)
                 bodies[at] = changed(bodies[at], random)
             with closing(portable("memory:", clock, create=True)) as target:
                 try:
-                    write(target.copies, begin, bodies)
+                    write(target.copies, begin, parts, bodies)
                 except LaurelsError as error:
                     refused += error.status in (400, 404, 409)
                     others += [error] if error.status not in (400, 404, 409) else []

@@ -10,7 +10,8 @@ from laurels.model.board import Board
 
 from . import record as records
 from .board_state import BoardState, new_state
-from .contents import Origin, Renewed, decode_origin, decode_piece
+from .closing import WindowClosing
+from .contents import Origin, OriginRest, Renewed, decode_origin, decode_piece
 from .hidden import HiddenMembers
 from .index import Index
 from .lifecycle import Refreshed
@@ -42,6 +43,8 @@ class Unfinished:
         piece = decode_piece(record.piece)
         if isinstance(piece, Renewed):
             self.states[record.board] = adopted_state(record.board, piece.origin)
+        elif isinstance(piece, OriginRest):
+            _extend(self.states[record.board], piece)
         else:
             self._index.restore(record.board, piece)
 
@@ -60,6 +63,14 @@ class Unfinished:
         """Remove an unfinished board, whose copy is abandoned."""
         del self.states[number]
         self._index.close_board(number)
+
+
+def _extend(state: BoardState, rest: OriginRest) -> None:
+    """Add a part of an origin to the state of an unfinished board. A second call changes
+    nothing."""
+    state.hidden = HiddenMembers({**dict(state.hidden.items()), **dict(rest.hidden)})
+    for window, sealed in rest.sealed.items():
+        state.closing.setdefault(window, WindowClosing()).sealed.update(sealed)
 
 
 def adopted_state(number: int, origin: Origin) -> BoardState:

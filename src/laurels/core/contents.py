@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from laurels.engine.batch.packing import pack, split_texts, unpack
 
-from .closing import WindowClosing
+from .closing import SealedPeriod, WindowClosing
 from .hiding import Hiding
 from .lifecycle import Floors
 from .season_pieces import SeasonPiece
@@ -28,6 +28,10 @@ PIECE_ROWS = 4_096
 """The number of rows in a piece."""
 GROUP_BYTES = 1 << 20
 """The total size of the pieces that are written together; a larger piece is written alone."""
+
+
+REST_BYTES = 1 << 20
+"""The approximate size of the parts in which a large origin is sent."""
 
 
 class LastRefresh(Struct, frozen=True, array_like=True):
@@ -94,9 +98,58 @@ class Origin(Struct, frozen=True, array_like=True):
                 return window
         return None
 
+    def head(self) -> "Origin":
+        """Return the origin without its hidden members and its sealed periods."""
+        closing = {
+            window: WindowClosing(
+                each.since_ms, each.open, each.closed, {}, each.trimmed, each.floor
+            )
+            for window, each in self.closing.items()
+        }
+        return replace(self, hidden=[], closing=closing)
+
+    def rest(self) -> Iterator["OriginRest"]:
+        """Yield the hidden members and the sealed periods, in parts of about REST_BYTES."""
+        part, nbytes = OriginRest([], {}), 0
+        for member, hiding in self.hidden:
+            part.hidden.append((member, hiding))
+            nbytes += len(member) + len(hiding.reason) + 60
+            if nbytes > REST_BYTES:
+                yield part
+                part, nbytes = OriginRest([], {}), 0
+        for window, closing in self.closing.items():
+            for instance, seal in closing.sealed.items():
+                part.sealed.setdefault(window, {})[instance] = seal
+                nbytes += 150 + len(seal.prizes) + sum([len(each) + 4 for each in seal.hidden])
+                if nbytes > REST_BYTES:
+                    yield part
+                    part, nbytes = OriginRest([], {}), 0
+        if nbytes:
+            yield part
+
+    def with_rest(self, rest: "OriginRest") -> "Origin":
+        """Return the origin with a part that was left out. A part that it has changes nothing."""
+        closing = dict(self.closing)
+        for window, sealed in rest.sealed.items():
+            each = closing.get(window, WindowClosing())
+            closing[window] = WindowClosing(
+                *(each.since_ms, each.open, each.closed, {**each.sealed, **sealed}),
+                *(each.trimmed, each.floor),
+            )
+        hidden = list({**dict(self.hidden), **dict(rest.hidden)}.items())
+        return replace(self, hidden=hidden, closing=closing)
+
     def equals_except_time(self, other: "Origin") -> bool:
         """Return whether `other` is equal except for the time."""
         return replace(self, now_ms=0) == replace(other, now_ms=0)
+
+
+class OriginRest(Struct, frozen=True, array_like=True, tag="rest"):
+    """A part of an origin that is sent after it, since the origin would be too large: hidden
+    members with their hidings, and sealed periods by window and instance."""
+
+    hidden: list[tuple[bytes, Hiding]]
+    sealed: dict[str, dict[int, SealedPeriod]]
 
 
 class RankingRows(Struct, frozen=True, array_like=True, tag="rows"):
@@ -205,7 +258,7 @@ class Renewed(Struct, frozen=True, array_like=True, tag="origin"):
     origin: Origin
 
 
-LoggedPiece = ChangedIndexPiece | Renewed
+LoggedPiece = ChangedIndexPiece | Renewed | OriginRest
 """What a store logs of an unfinished copy."""
 
 

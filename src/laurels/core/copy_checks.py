@@ -21,7 +21,9 @@ from laurels.model.validation import is_unicode, quoted, safe_repr
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .contents import EventIds, MemberValues, Origin, Piece, RankingRows
+from .closing import WindowClosing
+from .contents import EventIds, MemberValues, Origin, OriginRest, Piece, RankingRows
+from .hiding import Hiding
 from .season_checks import ensure_closing, ensure_payout, ensure_share
 from .season_pieces import PayoutRows, SealedShare
 
@@ -29,6 +31,8 @@ MAX_UID = 64
 MAX_TEXT = 8_192
 MAX_DATA_BYTES = 1_024
 _MOST = 2**62
+_MOST_SERIAL = 9 * 10**17
+"""The numbers of payouts in cursors have up to 18 digits."""
 
 
 def ensure_origin(origin: Origin, name: str) -> None:
@@ -52,7 +56,16 @@ def ensure_origin(origin: Origin, name: str) -> None:
     for text in (*origin.positions, *origin.positions.values()):
         _ensure(len(text) <= MAX_TEXT and is_unicode(text), "sources and positions as short texts")
     _ensure(all(0 <= word < _MOST for end in origin.ends for word in end), "ends of changes")
+    _ensure_hidden(origin.hidden)
     ensure_closing(origin.closing, rules)
+
+
+def ensure_rest(rest: OriginRest, rules: Rules) -> None:
+    """Raise InvalidCopy for a part of an origin that no board with these rules can have."""
+    _ensure_hidden(rest.hidden)
+    ensure_closing(
+        {window: WindowClosing(sealed=each) for window, each in rest.sealed.items()}, rules
+    )
 
 
 def ensure_piece(piece: Piece, uid: str, rules: Rules) -> None:
@@ -74,7 +87,7 @@ def ensure_piece(piece: Piece, uid: str, rules: Rules) -> None:
                 ensure_share(piece, uid, rules)
             case PayoutRows(items):
                 for each in items:
-                    _ensure(0 < each.serial < _MOST, "the number of a payout from 1")
+                    _ensure(0 < each.serial < _MOST_SERIAL, "the number of a payout from 1")
                     ensure_payout(each.row, uid, rules)
     # raised by the functions that decode the piece's bytes
     except (ValueError, LookupError) as error:
@@ -84,6 +97,17 @@ def ensure_piece(piece: Piece, uid: str, rules: Rules) -> None:
 def _ensure(is_right: bool, expected: str) -> None:
     if not is_right:
         raise InvalidCopy(f"expected {expected}")
+
+
+def _ensure_hidden(hidden: Sequence[tuple[bytes, Hiding]]) -> None:
+    try:
+        _ensure_members([member for member, _ in hidden])
+    except ValueError as error:
+        raise InvalidCopy(f"a hidden member is malformed ({error})") from error
+    for _, hiding in hidden:
+        times = (hiding.since_ms, hiding.since_ms if hiding.until_ms is None else hiding.until_ms)
+        _ensure_times(times)
+        _ensure(len(hiding.reason) <= MAX_TEXT and is_unicode(hiding.reason), "short reasons")
 
 
 def _ensure_times(times: Sequence[int]) -> None:

@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.contents import (
+    ChangedPiece,
+    CopyClock,
+    Origin,
+    OriginRest,
+    Piece,
+    UnfinishedCopy,
+)
 from laurels.core.season_pieces import PayoutRows
 
 
@@ -35,6 +42,10 @@ class BoardCopies(BoardContents, Protocol):
 
     def begin(self, origin: Origin) -> None:
         """Begin an unfinished copy of a board in this store. Raises NameTaken, CopyRefused."""
+
+    def extend(self, board: str, rest: OriginRest) -> None:
+        """Add a part that was left out of the origin of an unfinished copy. Adding it again has no
+        effect. Raises CopyLost."""
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
         """Write pieces of an unfinished copy. Writing a piece again has no effect. Raises

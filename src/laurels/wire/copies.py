@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from laurels.core.contents import Origin, Piece
+from laurels.core.contents import Origin, OriginRest, Piece
 from laurels.errors.copies import InvalidCopy
 
 from .problems import error_of
@@ -14,6 +14,8 @@ from .problems import error_of
 T = TypeVar("T")
 MAX_BYTES = 8 << 20
 """The largest body with an origin or with pieces, in bytes."""
+MAX_ORIGIN = 2 << 20
+"""An origin with more bytes than this is sent in parts."""
 
 
 class PiecesEnd(Struct, frozen=True, array_like=True, tag="end"):
@@ -31,6 +33,7 @@ class UnfinishedAnswer(Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 _origin = msgspec.json.Decoder(Origin).decode
+_rest = msgspec.json.Decoder(OriginRest).decode
 _pieces = msgspec.json.Decoder(list[Piece]).decode
 _line = msgspec.json.Decoder(Piece | PiecesEnd).decode
 
@@ -43,6 +46,14 @@ def origin_in(body: bytes) -> Origin:
         return _origin(body)
     except (ValueError, RecursionError) as error:
         raise InvalidCopy(f"expected the origin of a board ({error})") from error
+
+
+def rest_in(body: bytes) -> OriginRest:
+    """Decode a body that is a part of an origin. Raises InvalidCopy."""
+    try:
+        return _rest(body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidCopy(f"expected a part of the origin of a board ({error})") from error
 
 
 def pieces_in(body: bytes) -> list[Piece]:

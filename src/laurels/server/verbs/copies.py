@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from laurels.core.contents import CopyClock, Origin, Piece
-from laurels.core.copy_checks import ensure_origin, ensure_piece
+from laurels.core.contents import CopyClock, Origin, OriginRest, Piece
+from laurels.core.copy_checks import ensure_origin, ensure_piece, ensure_rest
 from laurels.errors import LaurelsError
 from laurels.errors.copies import CopyLost
 from laurels.model.board import Board
@@ -21,6 +21,7 @@ from laurels.wire.copies import (
     line_of,
     origin_in,
     pieces_in,
+    rest_in,
 )
 
 ROUTES = Routes()
@@ -96,6 +97,31 @@ def _begin(copies: BoardCopies, board: str, body: bytes) -> None:
     origin = origin_in(body)
     ensure_origin(origin, board)
     copies.begin(origin)
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/boards/{board}/copy/origin",
+    "admin",
+    body=OriginRest,
+    status=NO_CONTENT,
+    most_body=MAX_BYTES,
+    store_wide=True,
+    audited=False,
+)
+async def copy_extend(context: RequestContext, _: NoQuery) -> None:
+    """Add hidden members and sealed periods to the beginning of an unfinished copy, which was sent
+    without them because they are many. Adding them again has no effect."""
+    with context.server.admission.writing():
+        await asyncio.to_thread(_extend, context.store.copies, context.board, context.raw)
+
+
+def _extend(copies: BoardCopies, board: str, body: bytes) -> None:
+    rest = rest_in(body)
+    if (unfinished := copies.unfinished(board)) is None:
+        raise CopyLost(f"there is no unfinished copy of {quoted(board)}")
+    ensure_rest(rest, Board.from_json(unfinished.definition).rules())
+    copies.extend(board, rest)
 
 
 @ROUTES.row(

@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from laurels.core.contents import CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.contents import CopyClock, Origin, OriginRest, Piece, UnfinishedCopy
 from laurels.errors.service import ServerUnreachable, UnknownAnswer
-from laurels.wire.copies import PiecesEnd, UnfinishedAnswer, encode_json, origin_in, read_line
+from laurels.wire.copies import (
+    MAX_ORIGIN,
+    PiecesEnd,
+    UnfinishedAnswer,
+    encode_json,
+    origin_in,
+    read_line,
+)
 from laurels.wire.parameters import board_path
 
 from .call import Call, decoder, nothing
@@ -59,11 +66,18 @@ class RemoteCopies:
         return None if uid is None else UnfinishedCopy(uid, b"")
 
     def begin(self, origin: Origin) -> None:
-        """Begin an unfinished copy of a board at the service."""
-        name = origin.board_name
-        self._write(
-            "POST", board_path(name, "copy"), encode_json(origin), needs_idempotency_key=True
-        )
+        """Begin an unfinished copy of a board at the service. A large origin is sent in parts."""
+        name, body = origin.board_name, encode_json(origin)
+        parts: list[OriginRest] = []
+        if len(body) > MAX_ORIGIN:
+            body, parts = encode_json(origin.head()), list(origin.rest())
+        self._write("POST", board_path(name, "copy"), body, needs_idempotency_key=True)
+        for part in parts:
+            self.extend(name, part)
+
+    def extend(self, board: str, rest: OriginRest) -> None:
+        """Add a part of the origin of an unfinished copy."""
+        self._write("POST", board_path(board, "copy", "origin"), encode_json(rest))
 
     def put(self, board: str, pieces: Sequence[Piece]) -> None:
         """Write pieces of an unfinished copy, in one commit."""

@@ -12,6 +12,7 @@ from laurels.core.contents import (
     ChangedPiece,
     CopyClock,
     Origin,
+    OriginRest,
     Piece,
     PieceT,
     Renewed,
@@ -135,6 +136,11 @@ class LocalCopies:
 
         season_pieces.begin(self._store, origin.uid)
         self._store.commit(Single(propose, exclusive=True))
+
+    def extend(self, board: str, rest: OriginRest) -> None:
+        """Add a part of the origin of an unfinished copy."""
+        piece = encode(rest)
+        self._write(board, lambda number, now_ms: records.Content(number, 1, now_ms, piece))
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Those of the index are written in one commit."""

@@ -21,6 +21,7 @@ from laurels.core.contents import (
     ChangedPiece,
     CopyClock,
     Origin,
+    OriginRest,
     Piece,
     UnfinishedCopy,
     decode_origin,
@@ -127,6 +128,10 @@ class ServerCopies:
     def begin(self, origin: Origin) -> None:
         """Begin an unfinished copy of a board in this store."""
         self._run(self._begin(origin))
+
+    def extend(self, board: str, rest: OriginRest) -> None:
+        """Add a part of the origin of an unfinished copy."""
+        self._run(self._extend(board, rest))
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy. Sealed periods and payouts are written to the
@@ -328,6 +333,12 @@ class ServerCopies:
             for piece in pieces:
                 await self._contents.restore(unfinished.opened, piece, unfinished.origin.now_ms)
             return unfinished
+
+    async def _extend(self, board: str, rest: OriginRest) -> None:
+        with ends_in(inf, anew=True):
+            unfinished = await self._require_unfinished(board)
+            note = _note(unfinished.number, unfinished.origin.with_rest(rest))
+            await self._catalog.registry.set_note(copy_note(board), note)
 
     async def _renew(self, origin: Origin) -> None:
         with ends_in(inf, anew=True):

@@ -2,7 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from laurels.core.contents import ChangedPiece, CopyClock, Origin, Piece, UnfinishedCopy
+from laurels.core.contents import (
+    ChangedPiece,
+    CopyClock,
+    Origin,
+    OriginRest,
+    Piece,
+    UnfinishedCopy,
+)
 from laurels.core.season_pieces import PayoutRows
 from laurels.stores.board_copies import MovableCopies, TrackedBoard
 
@@ -40,6 +47,10 @@ class RoutedCopies:
     def begin(self, origin: Origin) -> None:
         """Begin to copy a board into its store."""
         self._copies_of(origin.board_name).begin(origin)
+
+    def extend(self, board: str, rest: OriginRest) -> None:
+        """Add a part of the origin of an unfinished copy."""
+        self._copies_of(board).extend(board, rest)
 
     def put(self, board: str, pieces: Sequence[ChangedPiece]) -> None:
         """Write pieces of an unfinished copy."""
