@@ -16,9 +16,12 @@ from laurels.flows.copying.copying import copy_board
 def main(source: str, target: str, now_ms: int, board: str) -> None:
     """Copy a board, and print a line for each step."""
     clock = laurels.ManualClock(now_ms)
+    of_source, of_target = (
+        None if url.startswith("http") else clock for url in (source, target)
+    )  # a service has its own clock
     with (
-        closing(portable(source, clock, create=False)) as own,
-        closing(portable(target, clock, create=True)) as other,
+        closing(portable(source, of_source, create=False)) as own,
+        closing(portable(target, of_target, create=True)) as other,
     ):
         print("opened", flush=True)
         copy_board(

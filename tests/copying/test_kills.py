@@ -18,7 +18,9 @@ from tests.internals import copies_of
 from .seasons import SEASONS, START_MS, play_seasons, seasons
 
 
-def copy_until_killed(source: Path, target: Path, now_ms: int, lines: int, seconds: float) -> bool:
+def copy_until_killed(
+    source: Path | str, target: Path | str, now_ms: int, lines: int, seconds: float
+) -> bool:
     """Copy the board in a process. Kill the process some seconds after it has printed a number of
     lines, or its last line. Return whether the copy was done before."""
     arguments = [sys.executable, "-m", "tests.copying.killed_copy", str(source), str(target)]
