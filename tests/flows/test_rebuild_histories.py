@@ -1,4 +1,4 @@
-"""Long histories are rebuilt exactly from a ledger, also by the command."""
+"""Long histories are rebuilt exactly from a ledger, both by functions and by the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocols for copying whole boards from store to store, also while they are written."""
+"""The protocols for copying whole boards from store to store, even while they are written."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol

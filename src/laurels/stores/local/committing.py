@@ -191,10 +191,10 @@ class LocalCommits(LocalReads):
         return sum(share.counts.values())
 
     def _end_hidings(self) -> None:
-        """Write the ends of hidings that are due, as a separate entry of the log before that of a
-        commit. Periods that are due are closed first, so that members who were hidden at the end of
-        a period stay hidden in it. The end of a hiding on all boards waits until the due periods of
-        all boards are closed."""
+        """Write the ends of hidings that are due, as a separate entry of the log. It comes before
+        the entry of the commit that follows. Periods that are due are closed first, so that members
+        who were hidden at the end of a period stay hidden in it. The end of a hiding on all boards
+        waits until the due periods of all boards are closed."""
         with self._lock:
             waits = self._fold.closings.has_ready(self._fold.clock_ms)
             ended = [each for each in self._fold.ended_hidings() if each[0] or not waits]

@@ -82,8 +82,8 @@ class MoveTakeover:
     def _end_move(
         self, board: str, number: int, target: int | None, owner: str, having: Mapping[int, str]
     ) -> None:
-        """End the move of a board from a store to `target`. `having` are the stores that had the
-        board at the beginning, with its unique ids."""
+        """End the move of a board from a store to `target`. `having` has the stores that had the
+        board at the beginning, each with the unique id of its board."""
         source, uid = self._stores[number].store, having[number]
         own = owner_of(self._token(), owner.partition(" ")[2])
         source.copies.seize(board, own)
