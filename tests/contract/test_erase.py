@@ -13,13 +13,18 @@ import pytest
 
 import laurels
 from laurels.errors import MemberEmpty
-from laurels.errors.index_server import NotOnIndexServer
 from laurels.errors.payouts import InvalidReference, PayoutsOpen
 from laurels.stores.local.sealing_thread import SealingThread
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import IMPLEMENTATIONS, STORES, Deployment, Implementation
+from tests.contract.deployments import (
+    ARCHIVING,
+    IMPLEMENTATIONS,
+    STORES,
+    Deployment,
+    Implementation,
+)
 from tests.counts import rare
 from tests.stateful import rules
 from tests.stateful.choices import COMBINATIONS
@@ -58,7 +63,7 @@ STEPS: tuple[rules.Rule, ...] = (
 )
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
@@ -81,7 +86,11 @@ def season(lb: laurels.Leaderboards, clock: laurels.ManualClock, *members: str) 
     day = {"type": "day", "prizes": PRIZES}
     lb.create(
         laurels.Board(
-            "b", windows=["all", day, "rolling:7d/1d"], changes="30d", scopes=[[], ["room"]]
+            "b",
+            windows=["all", day, "rolling:7d/1d"],
+            changes="30d",
+            scopes=[[], ["room"]],
+            ledger="main",
         )
     )
     events = [
@@ -138,7 +147,7 @@ def test_an_erased_member_leaves_its_places_and_nothing_else(
 
 
 def test_an_erased_member_may_come_back(lb: laurels.Leaderboards) -> None:
-    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"]))
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], ledger="main"))
     lb.submit("b", "zoe", 5, id="x")
     assert lb.submit("b", "zoe", 5, id="x").status == "duplicate"
     first = lb.erase("zoe", "asked for it")
@@ -156,7 +165,7 @@ def test_a_member_with_open_payouts_is_paid_first(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     day = {"type": "day", "prizes": PRIZES}
-    lb.create(laurels.Board("b", windows=[day]))
+    lb.create(laurels.Board("b", windows=[day], ledger="main"))
     lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
     clock.advance(DAY)
     lb.seal()
@@ -178,7 +187,7 @@ def test_periods_that_are_due_are_closed_with_the_member(
 ) -> None:
     """The period was final before the member was erased, so the places of the other members
     stay."""
-    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"]))
+    lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], ledger="main"))
     lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
     label = lb.periods("b", "day")[0].label
     clock.advance(DAY)
@@ -270,7 +279,9 @@ def test_a_reason_is_required(lb: laurels.Leaderboards, reason: Any) -> None:
 def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    ends = laurels.Board("b", windows=["all:archive=forever"], ends="2026-11-21", rank="dense")
+    ends = laurels.Board(
+        "b", windows=["all:archive=forever"], ends="2026-11-21", rank="dense", ledger="main"
+    )
     lb.create(ends)
     lb.submit_many("b", [("zoe", 3), ("ann", 2), ("cid", 1)])
     clock.advance(DAY)
@@ -287,7 +298,11 @@ def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, *rare(*range(4, 200))])
 def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
-    implementation = STORES[seed % 2]
+    stores = [
+        *STORES[:2],
+        *(each for each in ARCHIVING if each.name in ("redis", "cluster-shards")),
+    ]
+    implementation = stores[seed % len(stores)]
     clock = laurels.ManualClock(NOW_MS)
     with (
         patch.object(SealingThread, "start"),
@@ -302,16 +317,14 @@ def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -
         world.lb.check()
 
 
-@pytest.mark.parametrize("name", ["redis", "routed"])
-def test_an_index_server_refuses_before_anything_is_erased(
-    tmp_path: Path, clock: laurels.ManualClock, name: str
+def test_a_service_with_several_stores_erases_from_each(
+    tmp_path: Path, clock: laurels.ManualClock
 ) -> None:
-    [implementation] = [each for each in IMPLEMENTATIONS if each.name == name]
-    with Deployment(implementation, tmp_path, clock) as deployment:
+    [routed] = [each for each in IMPLEMENTATIONS if each.name == "routed"]
+    with Deployment(routed, tmp_path, clock) as deployment:
         lb = deployment.lb
-        for board in ("a", "e", "z"):  # these boards are in different stores of a routed service
+        for board in ("a", "e", "z"):  # these boards are in different stores
             lb.create(laurels.Board(board))
-            lb.submit(board, "zoe", 1)
-        with pytest.raises(NotOnIndexServer):
-            lb.erase("zoe", "asked for it")
-        assert [listed(lb, board) for board in ("a", "e", "z")] == [["zoe"]] * 3
+            lb.submit_many(board, [("zoe", 1), ("ann", 1)])
+        assert lb.erase("zoe", "asked for it").boards == 3
+        assert [listed(lb, board) for board in ("a", "e", "z")] == [["ann"]] * 3

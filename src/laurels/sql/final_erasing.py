@@ -46,12 +46,31 @@ class FinalEraser:
         self._name = FinalTables(dialect, prefix).name
         self._connection = connection
 
+    def has(self, uid: str, member: str) -> bool:
+        """Return whether a member is ranked in a sealed period of a board. O(rankings)."""
+        numbers = self._rows(
+            f"SELECT number FROM {self._name('final_periods')} WHERE uid = %s", uid
+        )
+        return any(next(self._entries(number, member), None) for (number,) in numbers)
+
+    def open_payouts(self, uid: str, member: str, kept: Collection[PeriodName]) -> int:
+        """Return how many payouts of a member on a board are neither confirmed nor superseded,
+        without those of the periods in `kept`."""
+        return len([each for each in self._payouts(uid, member, kept) if _is_open(each)])
+
     def erase(
-        self, uid: str, member: str, token: str, kept: Collection[PeriodName] = ()
+        self,
+        uid: str,
+        member: str,
+        token: str,
+        kept: Collection[PeriodName] = (),
+        *,
+        is_listed: bool = False,
     ) -> ErasedFinals:
         """Erase a member from the sealed periods of a board, in all revisions, and from its
-        payouts. The periods in `kept` and their payouts are not changed. A second call changes
-        nothing. O(rankings + payouts of all boards)."""
+        payouts. The periods in `kept` and their payouts are not changed. With `is_listed` the
+        payouts are also in the table `payout_list`. A second call changes nothing. O(rankings +
+        payouts of all boards)."""
         periods = 0
         for number, window, period, seal in self._rows(
             f"SELECT number, window_name, period, seal FROM {self._name('final_periods')} "
@@ -69,7 +88,13 @@ class FinalEraser:
             for ranking, position, words in found:
                 self._erase_entry(ranking, position, words, member, token)
             periods += bool(found)
-        return ErasedFinals(periods, self._erase_payouts(uid, member, token, kept))
+        new_ids = self._erase_payouts(uid, member, token, kept)
+        for old, new in new_ids.items() if is_listed else ():
+            self._execute(
+                f"UPDATE {self._name('payout_list')} SET payout = %s WHERE payout = %s",
+                *(payout_key(new), payout_key(old)),
+            )
+        return ErasedFinals(periods, len(new_ids))
 
     def _entries(self, number: int, member: str) -> Iterator[tuple[int, int, list[int]]]:
         """Yield the entries of a member in a period: the ranking, the position (counted from 1) and
@@ -113,19 +138,12 @@ class FinalEraser:
 
     def _erase_payouts(
         self, uid: str, member: str, token: str, kept: Collection[PeriodName]
-    ) -> int:
+    ) -> dict[str, str]:
         """Put a token in the place of a member in payouts and their ids. If the ledger already has
         the payout with the token, since it was written after the erasure, the payout with the
-        member is removed."""
+        member is removed. Return the new ids by the old ones."""
         table = self._name("payouts")
-        payouts = [
-            payout
-            for row in self._rows(
-                f"SELECT {SELECTED} FROM {table} WHERE uid = %s AND member = %s",
-                *(uid, escape(member)),
-            )
-            if ((payout := payout_of_row(row)).window, payout.period) not in kept
-        ]
+        payouts = self._payouts(uid, member, kept)
         new_ids = {payout.id: _id_with(payout, token) for payout in payouts}
         for payout in payouts:
             old, new = payout_key(payout.id), payout_key(new_ids[payout.id])
@@ -139,13 +157,26 @@ class FinalEraser:
                 *(new, escape(new_ids[payout.id]), token),
                 *(corrects and escape(corrects), old),
             )
-        return len(payouts)
+        return new_ids
+
+    def _payouts(self, uid: str, member: str, kept: Collection[PeriodName]) -> list[PayoutRow]:
+        """Return the payouts of a member on a board, without those of the periods in `kept`."""
+        rows = self._rows(
+            f"SELECT {SELECTED} FROM {self._name('payouts')} WHERE uid = %s AND member = %s",
+            *(uid, escape(member)),
+        )
+        payouts = map(payout_of_row, rows)
+        return [each for each in payouts if (each.window, each.period) not in kept]
 
     def _rows(self, statement: str, *row: Any) -> list[Row]:
         return list(self._execute(statement, *row).fetchall())
 
     def _execute(self, statement: str, *row: Any) -> Any:
         return self._dialect.execute(self._connection, statement, row)
+
+
+def _is_open(payout: PayoutRow) -> bool:
+    return payout.reference is None and payout.superseded is None
 
 
 def _id_with(payout: PayoutRow, member: str) -> str:

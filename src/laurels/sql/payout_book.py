@@ -106,6 +106,12 @@ class LedgerPayouts:
         statement = f"SELECT count(*) FROM {self._joined} WHERE {self._own} AND p.member = %s"
         return int(self._select(f"{statement} AND {_OPEN}", (self._store, escape(member)))[0][0])
 
+    def boards(self) -> list[str]:
+        """Return the unique ids of the boards that have or had payouts. O(payouts)."""
+        name = self._tables.name("payout_list")
+        statement = f"SELECT DISTINCT uid FROM {name} l WHERE {self._own} ORDER BY uid"
+        return [str(uid) for (uid,) in self._select(statement, (self._store,))]
+
     def knows(self, board: str, window: str | None = None) -> bool:
         """Return whether a board of that name has or had payouts. With a `window`, only payouts of
         this window count."""

@@ -284,6 +284,27 @@ def first_closings(state: BoardState) -> dict[str, WindowClosing]:
     }
 
 
+def archived_only(state: BoardState) -> dict[str, int]:
+    """Return, by window, the newest instance up to which only the archive has the standings."""
+    return {
+        name: closing.cleared
+        for name, closing in state.closing.items()
+        if closing.cleared is not None
+    }
+
+
+def answering_from_archive(state: BoardState) -> BoardRecord:
+    """Return the definition of a board with the next version. Of the sealed periods before the
+    first one that is not sealed, only the archive has the standings from then on."""
+    closing = first_closings(state)
+    for name, each in state.closing.items():
+        first = min(each.closed, default=MAX_MS)
+        newest = max([instance for instance in each.sealed if instance < first], default=None)
+        if newest is not None:
+            closing[name] = replace(closing[name], cleared=max(newest, each.cleared or newest))
+    return record_of(replace(state, version=state.version + 1, closing=closing))
+
+
 def renewed(state: BoardState) -> BoardRecord:
     """Return the definition of a board with the next version, and no other change."""
     return record_of(replace(state, version=state.version + 1, closing=first_closings(state)))

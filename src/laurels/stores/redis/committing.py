@@ -6,7 +6,7 @@ a call carries it out. If the server refuses the plan as outdated, the write is 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from typing import Any, TypeVar, Unpack
 
@@ -16,7 +16,9 @@ from laurels.core.commands import (
     Command,
     ConfirmPayout,
     DefinitionCommand,
+    DeleteBoard,
     DisqualifyMember,
+    EraseMember,
     HideMember,
     Mend,
     ModeratingCommand,
@@ -35,10 +37,14 @@ from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.redis.connection.deadline import ends_in
 
-from .accepting import KnownBoards, ensure_possible, is_newer
+from .accepting import KnownBoards, is_newer
+from .erasing import ServerErasing
 from .reading import RedisReads
 
 T = TypeVar("T")
+
+
+_CommandApart = ConfirmPayout | DisqualifyMember | EraseMember
 
 
 class RedisCommits(RedisReads):
@@ -46,13 +52,14 @@ class RedisCommits(RedisReads):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
-        ensure_possible(command)
-        if (change := _season_change(command)) is not None:
+        if (change := _apart(command)) is not None:
             with self.answers.recording(command):
-                changed: T = self.run(self._change_season(change))
+                changed: T = self.run(self._carry_out_apart(change))
             return changed
         if isinstance(command, ModeratingCommand):
             self.run(self._prepare_hiding(command))
+        elif isinstance(command, DeleteBoard):
+            self.run(self._erasing.complete())
         if (move := sink_move(command)) is not None:
             receipts: T = self.run(self._move_position(move, command))
             return receipts
@@ -82,9 +89,9 @@ class RedisCommits(RedisReads):
     async def write_async(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
         self.ensure_usable()
-        if (change := _season_change(command)) is not None:
+        if (change := _apart(command)) is not None:
             with self.answers.recording(command):
-                changed: Any = await self._change_season(change)
+                changed: Any = await self._carry_out_apart(change)
             answer: T = changed
             return answer
         if (move := sink_move(command)) is not None:
@@ -97,13 +104,36 @@ class RedisCommits(RedisReads):
             committed = (await self.newest_async(command.defines)).board
         return result_of(command, committed)
 
-    async def _change_season(self, command: ConfirmPayout | DisqualifyMember) -> Any:
-        """Carry out a command that changes payouts or the standings of a sealed period, which are
-        in a ledger."""
+    async def _carry_out_apart(self, command: _CommandApart) -> Any:
+        """Carry out a command that changes a ledger."""
+        if isinstance(command, EraseMember):
+            return await self._erasing.erase(command)
         with ends_in(inf, anew=True):
             if isinstance(command, ConfirmPayout):
                 return await self._payouts.confirm(command)
+            await self._erasing.complete()
             return await self._corrections.disqualify(command)
+
+    @cached_property
+    def _erasing(self) -> ServerErasing:
+        return ServerErasing(
+            self._catalog,
+            self._ledgers,
+            self._payouts,
+            self._sealing_tasks,
+            self.write_async,
+            self._erase_from_audit,
+            self._elapsed_ns,
+        )
+
+    async def _finish(self) -> None:
+        await self._erasing.stop()
+        await super()._finish()
+
+    async def _erase_from_audit(self, member: str, token: str) -> int:
+        if self._audit is None:
+            return self._memory_audit.erase(member, token)
+        return await self._audit.erase(member, token)
 
     async def _move_position(self, move: SinkMove, command: Command[Any]) -> Any:
         """Move the position of a sink in the changes of a board, or of a deleted board."""
@@ -146,9 +176,10 @@ class RedisCommits(RedisReads):
         """Return the write that carries out a command, validated as far as possible. If the command
         names something that is missing in this process's copy of the board, read the definition
         again first."""
-        ensure_possible(command)
         if isinstance(command, ModeratingCommand):
             await self._prepare_hiding(command)
+        elif isinstance(command, DeleteBoard):
+            await self._erasing.complete()
         elif isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
@@ -182,6 +213,6 @@ class RedisCommits(RedisReads):
             await self.newest_async(board)
 
 
-def _season_change(command: Command[Any]) -> ConfirmPayout | DisqualifyMember | None:
-    """Return a command that is carried out in a ledger; None for other commands."""
-    return command if isinstance(command, ConfirmPayout | DisqualifyMember) else None
+def _apart(command: Command[Any]) -> _CommandApart | None:
+    """Return a command that is carried out in a ledger as well; None for other commands."""
+    return command if isinstance(command, _CommandApart) else None

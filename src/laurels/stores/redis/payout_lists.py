@@ -55,6 +55,13 @@ class PayoutPlaces(Protocol):
         """Return the names of the ledgers that may have payouts of boards of this name; None stands
         for all boards."""
 
+    async def add_archive(self, uid: str, ledger: str) -> None:
+        """Store which ledger has sealed periods of a board that is deleted."""
+
+    async def archives(self) -> dict[str, str]:
+        """Return the ledgers that have sealed periods of deleted boards, by the unique ids of the
+        boards."""
+
     async def positions(self) -> dict[str, str]:
         """Return the positions of all readers of the due payouts, by their names."""
 
@@ -202,6 +209,26 @@ class PayoutLists:
             self._ledgers.named(ledger), store, lambda book: book.open_on(uid)
         )
         return found
+
+    async def open_of(self, store: str, member: str) -> int:
+        """Return how many payouts of a member are neither confirmed nor superseded, in all
+        ledgers. Raises LedgerUnavailable."""
+        return sum(
+            [
+                await self._read(
+                    self._ledgers.named(name), store, lambda book: book.open_of(member)
+                )
+                for name in await self._places.ledgers()
+            ]
+        )
+
+    async def boards(self, store: str) -> dict[str, list[str]]:
+        """Return, by ledger, the unique ids of the boards that have or had payouts. Raises
+        LedgerUnavailable."""
+        return {
+            name: await self._read(self._ledgers.named(name), store, LedgerPayouts.boards)
+            for name in await self._places.ledgers()
+        }
 
     async def _read(self, ledger: Ledger, store: str, work: Any) -> Any:
         """Return the result of a function that reads the payouts of this store in a ledger."""

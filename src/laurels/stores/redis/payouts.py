@@ -141,6 +141,25 @@ class ServerPayouts:
                 f"the board {quoted(state.board.name)} has payouts that are not confirmed: {count}"
             )
 
+    async def open_of(self, member: str) -> int:
+        """Return how many payouts of a member are neither confirmed nor superseded. Raises
+        LedgerUnavailable."""
+        return await self._lists.open_of(await self.store(), member)
+
+    async def boards(self) -> dict[str, list[str]]:
+        """Return, by ledger, the unique ids of the boards that have or had payouts."""
+        return await self._lists.boards(await self.store())
+
+    async def keep_archive(self, state: BoardState) -> None:
+        """Store that a board which is about to be deleted has sealed periods in its ledger."""
+        if state.board.ledger and any(each.sealed for each in state.closing.values()):
+            await self._places.add_archive(state.uid, state.board.ledger)
+
+    async def archives(self) -> dict[str, str]:
+        """Return the ledgers that have sealed periods of deleted boards, by the unique ids of the
+        boards."""
+        return await self._places.archives()
+
     # Confirming
 
     async def confirm(self, command: ConfirmPayout) -> Payout:

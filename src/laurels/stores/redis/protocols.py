@@ -102,11 +102,29 @@ class RemoteIndex(Protocol):
         there are so many members. No effect on a ranking without a head."""
 
     async def remove(
-        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+        self,
+        board: Opened,
+        member: bytes,
+        due: Due,
+        recorded: WriteBlock | None = None,
+        *,
+        archived: Mapping[str, int] | None = None,
+        forced: bool = False,
     ) -> bool:
         """Remove a member and its data from every ranking except those by a label. Return whether
         the member was in any ranking. On a board with scopes the removal takes several steps. Other
-        callers may see a part of the removal, and after an error the caller has to repeat it."""
+        callers may see a part of the removal, and after an error the caller has to repeat it.
+
+        The rankings of closed periods stay as they are, except up to the instances in `archived`,
+        by window, for which only the archive answers. With `archived` a member with data counts as
+        ranked. With `forced` the removal is recorded, and the result is True, even if the member
+        was in no ranking."""
+
+    async def forget_ids(self, board: Opened, member: bytes) -> int:
+        """Remove the event ids of a member. Return how many there were. O(event ids)."""
+
+    async def forget_names(self, board: Opened, member: bytes) -> None:
+        """Remove the member from the lists of what has changed in the shards lately."""
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking. Return how many were replaced. Repeating the call has no
@@ -160,7 +178,7 @@ class RemoteIndex(Protocol):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: Block,
+        recorded: Block | None,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period by the record of its seal or of a new revision. Remove the

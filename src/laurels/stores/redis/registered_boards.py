@@ -10,7 +10,7 @@ from laurels.stores.intake.tags import new_tag
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .closing import ServerClosings, renewed
+from .closing import ServerClosings, answering_from_archive, renewed
 from .deletions import ServerDeletions, StoredDeletions
 from .hidings import BoardHidings
 from .outdated import DefinitionOutdated
@@ -127,6 +127,16 @@ class RegisteredBoards:
             current = self.boards.find_by_number(state.number)
             if current is not None:
                 await self.index.open(opened_as(current))
+
+    async def answer_from_archive(self, state: BoardState) -> None:
+        """Let only the archive answer for the sealed periods of a board. Raises DefinitionOutdated
+        if the definition has changed meanwhile."""
+        if not await self.registry.change(state, answering_from_archive(state)):
+            raise DefinitionOutdated
+        current = self.boards.find_by_number(state.number)
+        if current is not None:
+            await self.index.open(opened_as(current))
+            await self.closings.load(current)
 
     async def load_closings(self, state: BoardState) -> None:
         """Read again which periods are closed and sealed. If the definition of the board has

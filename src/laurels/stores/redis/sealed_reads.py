@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from laurels.core.archived import VerifiedPeriod
+from laurels.core.archived import ErasedPlace, VerifiedPeriod
 from laurels.core.board_state import BoardState
 from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.named_windows import readable, window_named
@@ -18,7 +18,9 @@ from laurels.core.sealed_contents import (
     SealedRows,
     sealed_rows,
 )
+from laurels.core.standing import FIRST
 from laurels.errors import ArchiveDamaged
+from laurels.model.labels import labels_of
 from laurels.model.validation import quoted
 from laurels.sql.final_periods import FinalPeriod
 from laurels.sql.final_reading import CHUNK, FinalReader
@@ -115,7 +117,10 @@ async def verify_sealed(
     sealed = ensure_sealed(state, chosen, instance)
     ledger = ledgers.named(state.board.ledger)
 
+    erased: list[ErasedPlace] = []
+
     def compute(connection: Any) -> bytes:
+        erased.clear()
         reader = ledger.reader(connection)
         stored = reader.period(state.uid, chosen.name, instance, sealed.revision)
         if stored is None:
@@ -126,6 +131,8 @@ async def verify_sealed(
         digest = DigestOfPieces()
         for piece in reader.pieces(stored):
             digest.add(piece)
+            if isinstance(piece, SealedRanking):
+                erased.extend(erased_places(piece))
         return digest.digest()
 
     digest, computed = sealed.digest.hex(), (await ledger.compute(compute)).hex()
@@ -138,4 +145,11 @@ async def verify_sealed(
         computed,
         None,
         computed == digest,
+        erased,
     )
+
+
+def erased_places(ranking: SealedRanking) -> list[ErasedPlace]:
+    """Return the places of a ranking whose members were erased."""
+    labels = labels_of(ranking.scope)
+    return [ErasedPlace(each.token, each.position + FIRST, labels) for each in ranking.erased]

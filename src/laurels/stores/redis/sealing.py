@@ -145,6 +145,7 @@ class ServerSealing:
             except PlanExpired as error:
                 self._catalog.note_time(state, error.now_ms)
             else:
+                await self.payouts.keep_archive(state)
                 return sealed
         raise NotReady(f"the board {quoted(state.board.name)} kept changing before its removal")
 
@@ -154,6 +155,7 @@ class ServerSealing:
         await self._catalog.retry_outdated(state.board.name, self.close)
         await self.seal_board(state.board.name)
         await self.payouts.ensure_confirmed(state)
+        await self.payouts.keep_archive(state)
 
     async def _seal_next(self, state: BoardState) -> int | None:
         """Seal the next closed period of a board. Return None if there is none, otherwise whether

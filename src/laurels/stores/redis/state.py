@@ -74,8 +74,11 @@ class RedisState(Paced):
         payout_places: PayoutPlaces,
         moment: Callable[[], int] | None = None,
     ) -> None:
+        self._audit = audit
+        self._elapsed_ns = elapsed_ns
+        self._memory_audit = MemoryAudit()
         self.audit_log: AuditStore = (
-            MemoryAudit() if audit is None else ServerAudit(audit, self.run)
+            self._memory_audit if audit is None else ServerAudit(audit, self.run)
         )
         self.keys = keys
         self.risks = risks

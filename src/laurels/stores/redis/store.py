@@ -58,6 +58,7 @@ class RedisStore(RedisCommits):
 
     async def _work(self, limit: int) -> tuple[int, int]:
         done = await self._catalog.work(limit)
+        self._erasing.start()
         self._sealing_tasks.start()
         self._payouts.start()
         return done

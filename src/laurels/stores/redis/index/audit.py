@@ -3,16 +3,22 @@
 Every process appends to it; the server numbers the entries and drops the oldest ones.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from laurels.stores.redis.connection.connection import Connection
-from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
+from laurels.stores.redis.sources import script_of
+from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry, without_member
+
+from .coding import as_text
 
 _FIELD = b"e"
+_PAGE = 500
+"""The number of entries that one call reads or writes when a member is erased."""
+_REWRITE = script_of("audit_rewrite")
 
 
 class RedisAudit:
@@ -27,6 +33,50 @@ class RedisAudit:
         for entry in entries:
             body = msgspec.json.encode(entry)
             await self._call(b"XADD", b"MAXLEN", b"~", self._most, b"*", _FIELD, body)
+
+    async def erase(self, member: str, token: str) -> int:
+        """Put a token in the place of a member in all entries, and return how many named the
+        member. The entries are written to a new stream, which then takes the place of this one.
+        O(entries)."""
+        rewritten = [entry async for entry in self._rewritten(member, token)]
+        changed = sum([is_changed for _, _, is_changed in rewritten])
+        if not changed:
+            return 0
+        target = self._key.decode() + ":" + token
+        await self._connection.command(b"UNLINK", target.encode(), key=self._key)
+        last = rewritten[-1][0].decode()
+        for first in range(0, len(rewritten), _PAGE):
+            some = rewritten[first : first + _PAGE]
+            flat = [as_text(text) for number, body, _ in some for text in (number, body)]
+            await self._rewrite(target, flat, None)
+        if not await self._rewrite(target, [], last):
+            return await self.erase(member, token)  # so many entries were added meanwhile
+        return changed
+
+    async def _rewritten(self, member: str, token: str) -> AsyncIterator[tuple[bytes, bytes, bool]]:
+        """Yield the number and the body of each entry, with a token in place of a member, and
+        whether that is a change."""
+        start = b"-"
+        while True:
+            answer: Any = await self._call(b"XRANGE", start, b"+", b"COUNT", b"%d" % _PAGE)
+            rows = list(answer.items() if isinstance(answer, dict) else answer or ())
+            for number, fields in rows:
+                ((_, body),) = fields.items() if isinstance(fields, dict) else fields
+                entry = msgspec.json.decode(bytes(body), type=AuditEntry)
+                erased = without_member(entry, member, token)
+                is_changed = erased is not entry
+                yield (
+                    bytes(number),
+                    msgspec.json.encode(erased) if is_changed else bytes(body),
+                    is_changed,
+                )
+            if len(rows) < _PAGE:
+                return
+            start = b"(" + bytes(rows[-1][0])
+
+    async def _rewrite(self, target: str, entries: list[msgspec.Raw], last: str | None) -> bool:
+        argument = msgspec.msgpack.encode([target, entries, last])
+        return bool(await self._connection.script(_REWRITE, self._key, argument))
 
     async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         end = b"+" if before is None else f"({before}".encode()

@@ -1,7 +1,7 @@
 """The writes to a board that are not events: removing members, replacing entries, and setting
 member data and the positions of sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -25,18 +25,28 @@ class BoardWrites(Upkeep):
     changes."""
 
     async def remove(
-        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+        self,
+        board: Opened,
+        member: bytes,
+        due: Due,
+        recorded: WriteBlock | None = None,
+        *,
+        archived: Mapping[str, int] | None = None,
+        forced: bool = False,
     ) -> bool:
         """Remove a member and its data from every ranking except those by a label. Remove it first
-        in scopes, then in the rankings of all events. Return whether it was in any ranking."""
-        removed, cursor = 0, BEGIN if board.rules.scoped else END
+        in scopes, then in the rankings of all events. Return whether it was in any ranking, or
+        `forced`."""
+        removed, cursor = int(forced), BEGIN if board.rules.scoped else END
+        of_archive = {} if archived is None else {"archived": dict(archived)}
         arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
+        arguments |= of_archive
         while cursor != END:
             more, cursor = await self._operate(
                 "remove_from_scopes", board, cursor=cursor, **arguments
             )
             removed += more
-        more = self._recording(board, recorded)
+        more = self._recording(board, recorded) | of_archive
         in_all = await self._operate(
             "remove_member", board, member=member.decode(), removed=removed, **more
         )

@@ -55,6 +55,7 @@ _OPERATE = script_of(
     "restore",
     "tracked",
     "clearing",
+    "erasing",
 )
 BEGIN, END = "0:", "0"
 """The cursors at the beginning and at the end of a scan in shares; see share.lua."""

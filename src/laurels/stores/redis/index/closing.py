@@ -72,7 +72,7 @@ class PeriodClosing(BoardWrites):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: Block,
+        recorded: Block | None,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period by the record of its seal or of a new revision. Remove the

@@ -15,6 +15,7 @@ from laurels.stores.redis.sharding.feed import FeedPlace
 
 from .batch_counting import BatchCounting
 from .closing import PeriodClosing
+from .erasing import ErasingWrites
 from .hidings import HidingWrites
 from .layout import describe, is_alike, layout_of, unverified
 from .names import entry_id, feed_place
@@ -28,6 +29,7 @@ class RedisIndex(
     BatchCounting,
     RequestReading,
     HidingWrites,
+    ErasingWrites,
     PeriodClosing,
     PeriodExpiry,
     RankingAudit,

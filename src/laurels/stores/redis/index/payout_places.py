@@ -14,7 +14,8 @@ _MOVE = script_of("payout_position")
 class RedisPayoutPlaces:
     """Implementation of `PayoutPlaces`. Keys: `pl`, the set of the ledgers with payouts of this
     store; `pl:<board>`, the set of the ledgers with payouts of boards of this name; `pp`, a hash
-    with the positions of readers."""
+    with the positions of readers; `pa`, a hash with the ledgers of the sealed periods of deleted
+    boards, by the unique ids of the boards."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection
@@ -27,6 +28,13 @@ class RedisPayoutPlaces:
     async def ledgers(self, board: str | None = None) -> list[str]:
         name = b"pl" if board is None else b"pl:" + board.encode()
         return sorted([bytes(each).decode() for each in await self._call(b"SMEMBERS", name)])
+
+    async def add_archive(self, uid: str, ledger: str) -> None:
+        await self._call(b"HSET", b"pa", uid.encode(), ledger.encode())
+
+    async def archives(self) -> dict[str, str]:
+        archives: Any = await self._call(b"HGETALL", b"pa")
+        return {bytes(uid).decode(): bytes(ledger).decode() for uid, ledger in archives.items()}
 
     async def positions(self) -> dict[str, str]:
         positions: Any = await self._call(b"HGETALL", b"pp")

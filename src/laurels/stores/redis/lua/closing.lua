@@ -50,6 +50,13 @@ function closing.is_frozen(ranked)
   return gate and ranked.instance <= gate
 end
 
+-- Returns whether only the archive answers for a frozen ranking, so that a member may be erased from it.
+-- A.archived has, by window, the newest instance of which this is true.
+function closing.is_archived(ranked)
+  local newest = A.archived and A.archived[window_of(ranked.window)]
+  return newest and ranked.instance <= newest
+end
+
 -- Returns the reply that refuses a batch with events in a frozen period, else nil. A label replica
 -- refuses none, since its shards have already accepted the events.
 function closing.refusal_reply(stores)

@@ -4,7 +4,8 @@
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op:
 --   open (cleared: see clearing.lua); end_changes ('until', expires); close; rotate_step (window, limit);
---   advance_pass (window, limit); remove_member (member);
+--   advance_pass (window, limit); remove_member (member, removed: how many rankings had it in scopes,
+--   archived: see closing.lua; its result counts the data of the member as well);
 --   advance_head (limit); extend_head (name, wanted); walk (name, cursor, limit);
 --   set_data (member, text or false, follows: {text or false} or nil); set_position (position, follows: as
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
@@ -13,7 +14,7 @@
 --   hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
 --   that other shards record); record_hidden (id); hidings; restore_hidings (first, hidings);
 --   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua,
---   closing.lua and clearing.lua
+--   closing.lua, clearing.lua and erasing.lua
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
@@ -105,7 +106,7 @@ function ops.remove_member()
   note_list_change(append_change('removed', A.member))
   tracking.note('', {A.member})
   if A.changes and removed + carried + A.removed > 0 then record(1, A.time, '') end
-  return {'done', removed}
+  return {'done', removed + (A.archived and carried or 0)}
 end
 
 function ops.set_data()
@@ -329,4 +330,4 @@ if tracking.is_write[op] then
   local reply = tracking.refusal_reply()
   if reply then return cmsgpack.pack(reply) end
 end
-return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op] or clearing.ops[op])())
+return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op] or clearing.ops[op] or erasing.ops[op])())

@@ -176,7 +176,7 @@ end
 -- Removing a member
 
 local function remove_from(ranked)
-  if closing.is_frozen(ranked) then return 0 end
+  if closing.is_frozen(ranked) and not closing.is_archived(ranked) then return 0 end
   local form = form_of(ranked, A.member)
   if form then replace_forms(ranked, {A.member}, {form}, {false}) end
   return form and 1 or 0

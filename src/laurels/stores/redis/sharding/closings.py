@@ -59,7 +59,7 @@ class ShardedClosings(ShardedPositions):
         instance: int,
         before: ClosedPeriod | SealedPeriod,
         sealed: SealedPeriod,
-        recorded: Block,
+        recorded: Block | None,
         trimmed: Collection[int] = (),
     ) -> bool:
         """Replace the record of a period; see `RemoteIndex`."""

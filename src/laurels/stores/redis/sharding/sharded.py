@@ -6,7 +6,7 @@ on. A call that changes several shards calls each shard, concurrently. Batches f
 `counting`; repeating any other change has no effect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import UNSET, UnsetType
@@ -111,12 +111,30 @@ class ShardedIndex(ShardedClosings):
         return await counting.apply(read_ranks, due_ms)
 
     async def remove(
-        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+        self,
+        board: Opened,
+        member: bytes,
+        due: Due,
+        recorded: WriteBlock | None = None,
+        *,
+        archived: Mapping[str, int] | None = None,
+        forced: bool = False,
     ) -> bool:
         """Remove a member and its data from every ranking except those by a label."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
-        return await self._index.remove(home(board, member), member, due, recorded)
+        shard = home(board, member)
+        return await self._index.remove(
+            shard, member, due, recorded, archived=archived, forced=forced
+        )
+
+    async def forget_ids(self, board: Opened, member: bytes) -> int:
+        """Remove the event ids of a member, which are in its shard."""
+        return await self._index.forget_ids(home(board, member), member)
+
+    async def forget_names(self, board: Opened, member: bytes) -> None:
+        """Remove the member from the lists of what has changed in the shards lately."""
+        await gather(self._index.forget_names(part, member) for part in parts_of(board))
 
     async def hide(
         self, board: Opened, member: bytes, hiding: Hiding | None, recorded: WriteBlock

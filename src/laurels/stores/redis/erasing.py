@@ -1,0 +1,323 @@
+"""Erases a member from a store on an index server: from all boards, and then from the ledgers and
+the audit log.
+
+A note beside the definitions says that an erasure is not complete. It is stored first, and removed
+last; all steps in between may be repeated. So any process can complete the erasure of a process
+that has ended. There is one such note: the next erasure first completes the one before.
+
+In a ledger a token takes the place of the member, in each period that was sealed before the member
+was removed from the boards. What the same id wins later belongs to a new member.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from math import inf
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.core import record as records
+from laurels.core.board_state import BoardState
+from laurels.core.changes.answers import SINK_PREFIX
+from laurels.core.changes.record_blocks import erase_block
+from laurels.core.closing import SealedPeriod
+from laurels.core.commands import Command, EraseMember, ShowEverywhere, ShowMember
+from laurels.core.erasing import Erasure, Remaining
+from laurels.core.hiding import EVERYWHERE
+from laurels.errors import Closed, LaurelsError, UnknownBoard
+from laurels.errors.payouts import PayoutsOpen
+from laurels.model.event import member_bytes
+from laurels.model.validation import quoted
+from laurels.sql.final_erasing import ErasedFinals, FinalEraser
+from laurels.sql.final_periods import FinalPeriod
+from laurels.stores.intake.confirming import ensure_short_text
+from laurels.stores.intake.tags import new_tag
+from laurels.stores.redis.connection.deadline import ends_in
+
+from .catalog import BoardCatalog
+from .closing import archived_only
+from .ledgers import Ledger, Ledgers
+from .payouts import ServerPayouts
+from .remote import opened_as
+from .sealing_tasks import SealingTasks
+
+RETRY_NS = 10_000_000_000
+"""The interval at which the process looks for an erasure that is not complete, in nanoseconds."""
+NOTE = "erasing"
+"""The note of the erasure that is not complete."""
+
+
+_log = logging.getLogger("laurels")
+
+
+class NotedErasure(Struct, frozen=True):
+    """An erasure that is not complete. `removed_ms` is the time at which the member was removed
+    from all boards; None before. `boards` are the names of those that had it."""
+
+    member: str
+    token: str
+    reason: str
+    began_ms: int
+    removed_ms: int | None = None
+    boards: list[str] = []
+
+
+class ServerErasing:
+    """Erases members. `write` carries out a command. `erase_audit` puts a token in the place of a
+    member in the audit log, and returns how many entries named the member."""
+
+    def __init__(
+        self,
+        catalog: BoardCatalog,
+        ledgers: Ledgers,
+        payouts: ServerPayouts,
+        sealing_tasks: SealingTasks,
+        write: Callable[[Command[bool]], Awaitable[object]],
+        erase_audit: Callable[[str, str], Awaitable[int]],
+        elapsed_ns: Callable[[], int],
+    ) -> None:
+        self._catalog = catalog
+        self._ledgers = ledgers
+        self._payouts = payouts
+        self._sealing_tasks = sealing_tasks
+        self._write = write
+        self._erase_audit = erase_audit
+        self._elapsed_ns = elapsed_ns
+        self._next_ns = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def erase(self, command: EraseMember) -> Erasure:
+        """Erase a member. Raises PayoutsOpen, LedgerUnavailable; after the latter, the next call
+        completes the erasure."""
+        ensure_short_text(command.reason, "reason")
+        member = member_bytes(command.member).decode()
+        with ends_in(inf, anew=True):
+            await self._sealing_tasks.seal()
+            if count := await self._payouts.open_of(member):
+                raise _payouts_open(member, count)
+            noted = NotedErasure(member, command.token, command.reason, self._catalog.now())
+            text = msgspec.json.encode(noted).decode()
+            while (stored := await self._catalog.registry.first_note(NOTE, text)) != text:
+                done = await self._carry_out(msgspec.json.decode(stored, type=NotedErasure))
+                if done.token == command.token:
+                    return done
+            return await self._carry_out(noted)
+
+    async def complete(self) -> None:
+        """Complete the erasure of a process that has failed or ended. One call if there is none."""
+        stored = await self._catalog.registry.note(NOTE)
+        if stored is not None:
+            with ends_in(inf, anew=True):
+                await self._carry_out(msgspec.json.decode(stored, type=NotedErasure))
+
+    def start(self) -> None:
+        """Do in the background what `complete` does, unless that was tried a short time ago."""
+        if self._elapsed_ns() < self._next_ns or (self._task and not self._task.done()):
+            return
+        self._next_ns = self._elapsed_ns() + RETRY_NS
+        self._task = asyncio.get_running_loop().create_task(self._complete_in_background())
+
+    async def stop(self) -> None:
+        """End the work in the background."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _complete_in_background(self) -> None:
+        try:
+            await self.complete()
+        except Closed:
+            return
+        except LaurelsError as error:
+            _log.warning("an erasure is not complete, which is tried again: %s", error)
+
+    async def _carry_out(self, noted: NotedErasure) -> Erasure:
+        """Erase a member, as far as that was not done before."""
+        await self._catalog.load()
+        if noted.removed_ms is None:
+            boards = await self._remove_from_boards(noted)
+            await self._sealing_tasks.seal()  # a period may have been closed with the member
+            noted = replace(noted, removed_ms=self._catalog.now(), boards=boards)
+            text = msgspec.json.encode(noted).decode()
+            await self._catalog.registry.set_note(NOTE, text)
+        periods, payouts = await self._erase_from_ledgers(noted)
+        entries = await self._erase_audit(noted.member, noted.token)
+        remains = [place async for place in self._remaining(noted, payouts)]
+        await self._catalog.registry.clear_note(NOTE, msgspec.json.encode(noted).decode())
+        at_ms, count = self._catalog.now(), len(noted.boards)
+        return Erasure(noted.token, at_ms, count, periods, payouts, entries, remains)
+
+    # Boards
+
+    async def _remove_from_boards(self, noted: NotedErasure) -> list[str]:
+        """Remove a member from all boards. Return the names of those that had it."""
+        member, names = noted.member.encode(), list[str]()
+        if await self._catalog.registry.load_pending() is not None:
+            await self._catalog.hidings.spread()
+        if self._catalog.boards.everywhere.stored(member) is not None:
+            await self._write(ShowEverywhere(noted.member))
+        for name in sorted(self._catalog.boards.boards):
+            try:
+                had = await self._catalog.retry_outdated(name, partial(self._remove_from, noted))
+            except UnknownBoard:  # the board was deleted meanwhile
+                continue
+            if had:
+                names.append(name)
+        return names
+
+    async def _remove_from(self, noted: NotedErasure, state: BoardState) -> bool:
+        """Remove a member from a board. Return whether the board had it."""
+        catalog, member = self._catalog, noted.member.encode()
+        await catalog.hidings.update(state)
+        was_hidden = state.hidden.stored(member) is not None
+        if was_hidden:
+            await self._write(ShowMember(state.board.name, noted.member))
+            state = catalog.boards.current(state)
+        await catalog.closings.close_due(state, catalog.time_of(state))
+        is_archived = await self._forget_archived(state, member)
+        state = catalog.boards.current(state)
+        await catalog.pass_boundary(state, catalog.time_of(state))
+        now_ms = catalog.time_of(state)
+        opened, due = opened_as(state), catalog.due_work(state, now_ms)
+        record = records.Erase(
+            EVERYWHERE, 0, now_ms, member, noted.token, noted.reason, [], new_tag()
+        )
+        had_ids = await catalog.index.forget_ids(opened, member) > 0
+        had = await catalog.index.remove(
+            opened,
+            member,
+            due,
+            erase_block(record),
+            archived=archived_only(state),
+            forced=was_hidden or is_archived or had_ids,
+        )
+        await catalog.index.forget_names(opened, member)
+        if state.rules.head:
+            catalog.note_passes_due(state)
+        return had
+
+    async def _forget_archived(self, state: BoardState, member: bytes) -> bool:
+        """If sealed periods of a board have a member, let only the archive answer for them, so that
+        the member can be removed from their rankings on the index server. Return whether they have
+        it."""
+        if not state.closing or not state.board.ledger:
+            return False
+        catalog = self._catalog
+        await catalog.closings.load(state)
+        is_named = await self._show_in_sealed(state, member)
+        ledger, uid = self._ledgers.named(state.board.ledger), state.uid
+        is_archived: bool = await ledger.read(
+            lambda connection: _eraser(ledger, connection).has(uid, member.decode())
+        )
+        has_sealed = any(each.sealed for each in state.closing.values())
+        if is_archived or (state.rules.head and has_sealed):
+            await catalog.answer_from_archive(state)
+        return is_archived or is_named
+
+    async def _show_in_sealed(self, state: BoardState, member: bytes) -> bool:
+        """Remove a member from the lists of those that were hidden when a period was closed. Return
+        whether it was in any."""
+        found: list[tuple[str, int, SealedPeriod]] = [
+            (window, instance, sealed)
+            for window, closing in state.closing.items()
+            for instance, sealed in closing.sealed.items()
+            if member in sealed.hidden
+        ]
+        for window, instance, sealed in found:
+            hidden = [each for each in sealed.hidden if each != member]
+            await self._catalog.index.record_seal(
+                opened_as(state), window, instance, sealed, replace(sealed, hidden=hidden), None
+            )
+        if found:
+            await self._catalog.closings.load(state)
+        return bool(found)
+
+    # Ledgers
+
+    async def _erase_from_ledgers(self, noted: NotedErasure) -> tuple[int, int]:
+        """Put the token in the places of the member in all ledgers of the store. Return the numbers
+        of sealed periods and payouts that have it."""
+        uids: dict[str, set[str]] = {}
+        for state in self._catalog.boards.boards.values():
+            if state.board.ledger and state.closing:
+                uids.setdefault(state.board.ledger, set()).add(state.uid)
+        for uid, name in (await self._payouts.archives()).items():
+            uids.setdefault(name, set()).add(uid)
+        for name, paid in (await self._payouts.boards()).items():
+            uids.setdefault(name, set()).update(paid)
+        periods = payouts = 0
+        for name in sorted(uids):
+            ledger = self._ledgers.named(name)
+            for uid in sorted(uids[name]):
+                erased = await ledger.write(partial(_erase, ledger, uid, noted))
+                periods, payouts = periods + erased.periods, payouts + erased.payouts
+        return periods, payouts
+
+    # What remains
+
+    async def _remaining(self, noted: NotedErasure, payouts: int) -> AsyncIterator[Remaining]:
+        """Yield the places that may still name the member."""
+        yield Remaining("memory", "the processes of the store end")
+        saved = "the index server has saved its data anew, by BGSAVE or BGREWRITEAOF"
+        yield Remaining("snapshots", saved)
+        boards = self._catalog.boards.boards
+        states = [boards[name] for name in noted.boards if name in boards]
+        deleted = [each.state for each in await self._catalog.deletions.all()]
+        for place in _remaining_changes([*states, *deleted], self._catalog.now()):
+            yield place
+        sources = set[str]()
+        for state in states:
+            sources.update(await self._catalog.index.positions(opened_as(state)))
+        if payouts:
+            sources.update(name.partition(" ")[0] for name in await self._payouts.positions())
+        sinks = sorted(
+            source.removeprefix(SINK_PREFIX) for source in sources if source.startswith(SINK_PREFIX)
+        )
+        if sinks:
+            until = "their targets have carried out the change `erase`"
+            yield Remaining("sinks", until, None, sinks)
+        yield Remaining("backups", "they are removed")
+
+
+def _remaining_changes(states: list[BoardState], now_ms: int) -> Iterator[Remaining]:
+    """Yield the boards whose changes may still name the member."""
+    keeping = [state for state in states if state.rules.changes_ms]
+    if keeping:
+        until_ms = now_ms + max([state.rules.changes_ms for state in keeping])
+        names = sorted({state.board.name for state in keeping})
+        yield Remaining("changes", "the boards no longer keep them", until_ms, names)
+
+
+def _eraser(ledger: Ledger, connection: Any) -> FinalEraser:
+    return FinalEraser(ledger.dialect, ledger.prefix, connection)
+
+
+def _erase(ledger: Ledger, uid: str, noted: NotedErasure, connection: Any) -> ErasedFinals:
+    """Erase a member from the sealed periods and payouts of a board, in a transaction of its
+    own."""
+    ledger.locked_writer(connection)
+    kept = {
+        (period.revision.window, _label(period))
+        for period in ledger.reader(connection).periods(uid)
+        if noted.removed_ms is not None and period.revision.seal.sealed_ms > noted.removed_ms
+    }
+    eraser = _eraser(ledger, connection)
+    if count := eraser.open_payouts(uid, noted.member, kept):
+        raise _payouts_open(noted.member, count)
+    return eraser.erase(uid, noted.member, noted.token, kept, is_listed=True)
+
+
+def _payouts_open(member: str, count: int) -> PayoutsOpen:
+    return PayoutsOpen(
+        f"{quoted(member)} has payouts that are not confirmed: {count}; to waive one, confirm it "
+        "with a reference that says so"
+    )
+
+
+def _label(period: FinalPeriod) -> str:
+    revision = period.revision
+    return period.rules().windows[revision.window].period_of(revision.instance).label

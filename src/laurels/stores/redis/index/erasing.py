@@ -1,0 +1,25 @@
+"""Erases a member from what a shard has beside its rankings."""
+
+from laurels.stores.redis.remote import Opened
+
+from .board_writes import BoardWrites
+
+
+class ErasingWrites(BoardWrites):
+    """The calls of the index that erase a member."""
+
+    async def forget_ids(self, board: Opened, member: bytes) -> int:
+        """Remove the event ids of a member, in shares. Return how many there were. O(event ids of
+        the shard)."""
+        removed, cursor = 0, "0"
+        while True:
+            more, cursor = await self._operate(
+                "forget_ids", board, member=member.decode(), cursor=cursor
+            )
+            removed += int(more)
+            if cursor == "0":
+                return removed
+
+    async def forget_names(self, board: Opened, member: bytes) -> None:
+        """Remove the member from the list of what has changed in the shard lately."""
+        await self._operate("forget_names", board, member=member.decode())
