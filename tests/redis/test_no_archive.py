@@ -58,15 +58,3 @@ def test_boundaries_of_a_rolling_window_are_refused(tmp_path: Path) -> None:
         with pytest.raises(NotOnIndexServer, match="'7d'"):
             lb.change("b", windows=[window])
     place.close()
-
-
-def test_prizes_on_a_board_with_retain_are_refused(tmp_path: Path) -> None:
-    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
-    fields = {"ends": "2026-12-01T00:00Z", "retain": "1d", "ledger": "main"}
-    with laurels.open(place.url, clock=place.clock) as lb:
-        with pytest.raises(NotOnIndexServer, match="prizes and retain"):
-            lb.create({"name": "b", "windows": [PRIZES], **fields})
-        lb.create({"name": "b", "windows": ["day:archive=forever"], **fields})
-        with pytest.raises(NotOnIndexServer, match="prizes and retain"):
-            lb.change("b", windows=[PRIZES])
-    place.close()

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from laurels.core.commands import (
     Command,
     ConfirmPayout,
+    CreateBoard,
     DefinitionCommand,
     DeleteBoard,
     DisqualifyMember,
@@ -60,6 +61,8 @@ class RedisCommits(RedisReads):
             self.run(self._prepare_hiding(command))
         elif isinstance(command, DeleteBoard):
             self.run(self._erasing.complete())
+        elif isinstance(command, CreateBoard):
+            self.run(self._sealing_tasks.remove_paid())
         if (move := sink_move(command)) is not None:
             receipts: T = self.run(self._move_position(move, command))
             return receipts
@@ -110,9 +113,12 @@ class RedisCommits(RedisReads):
             return await self._erasing.erase(command)
         with ends_in(inf, anew=True):
             if isinstance(command, ConfirmPayout):
-                return await self._payouts.confirm(command)
-            await self._erasing.complete()
-            return await self._corrections.disqualify(command)
+                changed: Any = await self._payouts.confirm(command)
+            else:
+                await self._erasing.complete()
+                changed = await self._corrections.disqualify(command)
+            await self._sealing_tasks.remove_paid()  # a board may have waited for this
+            return changed
 
     @cached_property
     def _erasing(self) -> ServerErasing:
@@ -180,6 +186,8 @@ class RedisCommits(RedisReads):
             await self._prepare_hiding(command)
         elif isinstance(command, DeleteBoard):
             await self._erasing.complete()
+        elif isinstance(command, CreateBoard):
+            await self._sealing_tasks.remove_paid()
         elif isinstance(command, Submit):
             await self._find_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):

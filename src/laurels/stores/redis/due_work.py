@@ -137,6 +137,8 @@ class DueWork(RegisteredBoards):
         which the board will be removed."""
         if not state.rules.has_ended(now_ms) or state.rules.gone_ms == MAX_MS:
             return
+        if state.board.prizes():  # it may have to stay for longer
+            return
         if state.closing:
             await self.closings.find_open(state)
             if not is_settled(state, now_ms):

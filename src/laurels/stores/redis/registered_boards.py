@@ -78,6 +78,11 @@ class RegisteredBoards:
                 await self._remove(state)
         await self.remove_deleted()
 
+    async def remove_paid(self, state: BoardState) -> None:
+        """Remove a board whose `retain` is over and whose payouts are all confirmed."""
+        if await self.deletions.delete(state, self.now(), new_tag()):
+            await self.remove_deleted()
+
     async def remove_settled(self, state: BoardState) -> None:
         """Remove the data of a board that is no longer retained and whose periods are sealed."""
         await self._remove(state)

@@ -91,6 +91,9 @@ class Registry:
         self.boards.closes_by_record = True
         self.gone: dict[str, BoardState] = {}
         """The boards that are no longer retained and still have to be removed, by name."""
+        self.unpaid: dict[int, str] = {}
+        """The names of boards with prizes whose `retain` is over, by number. They stay until all
+        their payouts are confirmed, which only their ledgers know."""
         self.refreshing = Refreshing()
         self.pending: EverywhereChange | None = None
         """The change of the members hidden on all boards that not all boards have taken up, as of
@@ -131,8 +134,12 @@ class Registry:
 
     def set_gone(self, now_ms: int) -> None:
         """Move the boards that are no longer retained at `now_ms` from this process's copy to
-        `gone`, so that no call finds them. O(1) if there are no such boards."""
+        `gone`, so that no call finds them. Boards with prizes are added to `unpaid`, and are found
+        until a process has removed them. O(1) if there are no such boards."""
         for state in self.boards.take_unretained(now_ms):
+            if state.board.prizes():
+                self.unpaid[state.number] = state.board.name
+                continue
             self.boards.forget(state.number)
             self.refreshing.forget(state.number)
             self.gone[state.board.name] = state

@@ -116,10 +116,6 @@ class ServerSealing:
                     f"the window {quoted(window)} has archive or prizes, and the board has no "
                     "ranking of all events"
                 )
-        if board.prizes() and board.retain:
-            raise NotOnIndexServer(
-                "the board has prizes and retain, and would have to stay until all are paid"
-            )
         if board.ledger:
             self._ledgers.named(board.ledger)
 

@@ -9,11 +9,15 @@ about to be removed.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from math import inf
 
 from laurels.core.board_state import BoardState
 from laurels.core.stats import Sealed
-from laurels.errors import Closed, LaurelsError
+from laurels.errors import Closed, LaurelsError, UnknownBoard
+from laurels.errors.index_server import LedgerUnavailable
+from laurels.errors.payouts import PayoutsOpen
+from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 
@@ -40,12 +44,18 @@ class SealingTasks:
         self._failed: dict[str, tuple[int, int]] = {}
         """For each ledger with a failure: its time by `elapsed_ns`, and the number of the board."""
         self._is_sealing = False
+        self._removal: asyncio.Task[None] | None = None
+        self._next_removal_ns = 0
 
     def start(self) -> None:
         """Seal the closed periods in the background. Leave out ledgers into which periods are being
-        sealed already, or into which sealing failed a short time ago. O(ledgers)."""
+        sealed already, or into which sealing failed a short time ago. Remove the boards with prizes
+        whose `retain` is over and whose payouts are confirmed. O(ledgers)."""
         if self._is_sealing:
             return
+        if self._catalog.registry.unpaid and self._elapsed_ns() >= self._next_removal_ns:
+            self._next_removal_ns = self._elapsed_ns() + RETRY_NS
+            self._removal = asyncio.get_running_loop().create_task(self._remove_in_background())
         for ledger in self._catalog.closings.unsealed:
             task = self._tasks.get(ledger)
             if (task is None or task.done()) and not self._has_failed(ledger):
@@ -54,9 +64,10 @@ class SealingTasks:
 
     async def stop(self) -> None:
         """End the sealing in the background. Periods that are not sealed by then stay closed."""
-        for task in self._tasks.values():
+        tasks = [*self._tasks.values(), *([self._removal] if self._removal else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def seal(self) -> Sealed:
         """Close all periods that are due, and seal all that are closed. Wait for periods that
@@ -68,9 +79,26 @@ class SealingTasks:
                 if self._tasks:
                     await asyncio.wait(self._tasks.values())
                 await self._catalog.remove_gone()
-                return await self._seal_all()
+                sealed = await self._seal_all()
+                await self.remove_paid()
+                return sealed
             finally:
                 self._is_sealing = False
+
+    async def remove_paid(self) -> None:
+        """Remove the boards with prizes whose `retain` is over and whose payouts are all confirmed.
+        A board whose ledger does not answer stays. O(1) if there are no such boards."""
+        self._catalog.set_gone()
+        for number in list(self._catalog.registry.unpaid):
+            state = self._catalog.boards.find_by_number(number)
+            if state is None or not state.rules.is_gone(self._catalog.now()):
+                self._catalog.registry.unpaid.pop(number, None)
+                continue
+            with suppress(PayoutsOpen, UnknownBoard, LedgerUnavailable, BoardMoving):
+                await self._sealing.settle(state)
+                current = self._catalog.boards.find_current(state)
+                if current is not None and current.rules.is_gone(self._catalog.now()):
+                    await self._catalog.remove_paid(current)
 
     async def wait_for_removal(self, state: BoardState) -> None:
         """Wait for some seconds until the periods of a board that is no longer retained are sealed
@@ -117,6 +145,10 @@ class SealingTasks:
             except LaurelsError as error:
                 failures.append(error)
         return sealed
+
+    async def _remove_in_background(self) -> None:
+        with ends_in(inf, anew=True), suppress(LaurelsError):  # it is tried again
+            await self.remove_paid()
 
     async def _seal_in_background(self, ledger: str) -> None:
         _, last = self._failed.pop(ledger, (0, -1))

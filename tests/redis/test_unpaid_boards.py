@@ -1,0 +1,129 @@
+"""Boards on an index server whose `retain` is over stay until their payouts are confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import laurels
+from laurels.errors import BoardExists, UnknownBoard
+from laurels.errors.index_server import LedgerUnavailable
+from laurels.errors.payouts import PayoutsOpen
+from laurels.stores.redis.ledgers import Ledger
+from tests.contract.deployments import Divided, OnRedis
+from tests.redis.writing import patient
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
+ENDS = NOW_MS + 8 * DAY
+GONE = ENDS + 2 * DAY
+PRIZES: dict[str, Any] = {"list": [{"name": "gold", "ranks": [1, 2]}], "pay_after": "1h"}
+
+Open = Callable[[], laurels.Leaderboards]
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW_MS)
+
+
+@pytest.fixture(params=[OnRedis, Divided], ids=["one shard", "three shards"])
+def opened(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Open]:
+    """Return a function that opens the same boards as one more process would."""
+    place = request.param(tmp_path / "laurels-data", clock)
+    with ExitStack() as stack, patient():
+        stack.callback(place.close)
+        yield lambda: stack.enter_context(laurels.open(place.url, clock=clock))
+
+
+def board(**fields: Any) -> laurels.Board:
+    month = {"name": "month", "type": "month", "prizes": PRIZES}
+    more = {"ends": ENDS, "retain": "2d", "changes": "9d", "windows": ["all", month]}
+    return laurels.Board("b", **{**more, "ledger": "main", **fields})
+
+
+def names(lb: laurels.Leaderboards) -> list[str]:
+    return [each.name for each in lb.boards()]
+
+
+def test_it_stays_until_the_last_payout_is_confirmed(
+    opened: Open, clock: laurels.ManualClock
+) -> None:
+    one, two = opened(), opened()
+    one.create(board())
+    one.submit_many("b", [("ann", 9), ("bob", 8), ("cid", 7)])
+    cursor = one.changes("b").cursor
+    clock.set(GONE)
+    one.seal()
+    clock.advance(2 * HOUR)
+    for lb in (one, two, opened()):
+        assert names(lb) == ["b"]
+        assert [entry.member for entry in lb.top("b")] == ["ann", "bob", "cid"]
+        with pytest.raises(BoardExists):
+            lb.create(board())
+        with pytest.raises(PayoutsOpen):
+            lb.delete("b")
+    first, last = two.payouts("b", state="due")
+    two.confirm("b", first.id, "paid")
+    one.seal()
+    assert names(one) == ["b"]
+    two.confirm("b", last.id, "paid")
+    for lb in (two, one, opened()):
+        assert names(lb) == []
+        with pytest.raises(UnknownBoard):
+            lb.top("b")
+    assert {each.state for each in one.payouts("b")} == {"confirmed"}
+    kinds = [change.kind for change in one.changes("b", after=cursor)]
+    assert kinds[-3:] == ["confirm", "confirm", "delete"]
+    one.create(laurels.Board("b"))
+    assert two.top("b").total == 0
+
+
+def test_a_ledger_that_does_not_answer_delays_the_removal(
+    opened: Open, clock: laurels.ManualClock
+) -> None:
+    one = opened()
+    one.create(board())
+    one.submit("b", "ann", 9)
+    clock.set(ENDS + DAY)
+    one.seal()
+    clock.advance(2 * HOUR)
+    [payout] = one.payouts("b", state="due")
+    one.confirm("b", payout.id, "paid")
+    assert names(one) == ["b"]
+    clock.set(GONE)
+
+    async def unavailable(_: Ledger, __: Any) -> Any:
+        raise LedgerUnavailable("the test stops the ledger")
+
+    with patch.object(Ledger, "read", unavailable):
+        for lb in (one, opened()):
+            lb.create(laurels.Board(f"other{id(lb)}"))
+            assert "b" in names(lb)
+    two = opened()
+    two.seal()
+    assert "b" not in names(one)
+
+
+def test_boards_without_winners_and_corrections(opened: Open, clock: laurels.ManualClock) -> None:
+    one = opened()
+    one.create(board())
+    one.submit("b", "ann", 9)
+    clock.set(GONE)
+    one.seal()
+    assert names(one) == ["b"]
+    one.disqualify("b", "ann", "a bot", window="month", period="2026-11")
+    assert names(one) == []
+    one.create(board(ends=clock.now_ms() + DAY, retain="1d"))
+    clock.advance(3 * DAY)
+    one.create(laurels.Board("b"))
+    assert names(one) == ["b"]
+    assert not one.get("b").retain
