@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import laurels
-from laurels.errors.copies import CopyRefused
 from laurels.errors.index_server import LedgerRequired, NotOnIndexServer, UnknownLedger
 from tests.contract.deployments import OnRedis
 from tests.internals import local, remote
@@ -34,16 +33,6 @@ def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
             remote(lb).copies.begin(origin)
         with pytest.raises(UnknownLedger):
             lb.create({"name": "d", "windows": [window], "ledger": "unknown"})
-    place.close()
-
-
-def test_a_copy_of_a_board_with_prizes_is_refused(tmp_path: Path) -> None:
-    place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
-    with laurels.open(place.url, clock=place.clock) as lb, laurels.open("memory:") as here:
-        here.create({"name": "c", "windows": [PRIZES], "ledger": "main"})
-        with pytest.raises(CopyRefused, match="prizes"):
-            remote(lb).copies.begin(local(here).copies.origin("c"))
-        assert remote(lb).copies.unfinished("c") is None
     place.close()
 
 
