@@ -7,12 +7,14 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from laurels.config import folders
 from laurels.errors import StorageFailed
 from laurels.errors.payouts import PayoutsDiverged
+from laurels.stores.local.payouts.file import PayoutFile
 from laurels.stores.local.recovery.backup import back_up, restore
 from tests.archive.test_payout_recovery import (
     DAY,
@@ -38,6 +40,30 @@ def test_a_payout_that_is_made_later_comes_later_whatever_the_clock_shows(tmp_pa
         assert [each.member for each in lb.due_payouts(after=seen.cursor)] == [
             *("bob", "cid", "ann", "bob")
         ]
+
+
+def test_no_page_of_due_payouts_needs_all_of_them_to_be_sorted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All payouts of a seal are due at the same time. A page is read from the index in its order,
+    before and after a payout of this time, and with other times."""
+    plans: list[str] = []
+    original = PayoutFile.rows
+
+    def rows(self: PayoutFile, statement: str, arguments: Any = ()) -> list[Any]:
+        plan = original(self, f"EXPLAIN QUERY PLAN {statement}", arguments)
+        plans.extend([detail for *_, detail in plan if "ORDER BY" in statement])
+        return original(self, statement, arguments)
+
+    monkeypatch.setattr(PayoutFile, "rows", rows)
+    lb, clock = sealed(tmp_path / "data")
+    with lb:
+        clock.advance(HOUR_MS)
+        first = lb.due_payouts(limit=1)
+        assert [each.member for each in lb.due_payouts(after=first.cursor)] == ["bob"]
+    assert any("in_list (<expr>=? AND serial>?)" in plan for plan in plans)
+    assert any("in_list (<expr>>? AND <expr><?)" in plan for plan in plans)
+    assert [plan for plan in plans if "TEMP B-TREE" in plan] == []
 
 
 def test_a_rewound_store_refuses_the_cursors_of_readers(tmp_path: Path) -> None:

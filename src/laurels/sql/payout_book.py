@@ -132,11 +132,11 @@ class LedgerPayouts:
         """Return the number of payouts that `between` would return, and the earliest due time among
         them, by board. O(payouts between the places)."""
         found: dict[str, tuple[int, int]] = {}
-        for condition, bounds in place_ranges(after, until, "l.list_at", "l.serial"):
+        for each in place_ranges(after, until, "l.list_at", "l.serial"):
             rows = self._select(
                 f"SELECT l.board, count(*), min(l.due_at) FROM {self._joined} "
-                f"WHERE {self._own} AND {condition} AND {_LISTED} GROUP BY l.board",
-                (self._store, *bounds),
+                f"WHERE {self._own} AND {each.condition} AND {_LISTED} GROUP BY l.board",
+                (self._store, *each.arguments),
             )
             for board, count, oldest_ms in rows:
                 before, first_ms = found.get(board, (0, int(oldest_ms)))
@@ -210,12 +210,12 @@ class LedgerPayouts:
     ) -> list[ListedPayout]:
         """Return payouts in the order of `time`, a column with a time, and of their numbers."""
         found: list[ListedPayout] = []
-        for condition, bounds in place_ranges(after, until, time, "l.serial"):
+        for each in place_ranges(after, until, time, "l.serial"):
             if len(found) < limit:
                 found += self._rows(
-                    f"{condition} AND {where}",
-                    [*bounds, *arguments],
-                    f"ORDER BY {time}, l.serial LIMIT %s",
+                    f"{each.condition} AND {where}",
+                    [*each.arguments, *arguments],
+                    f"ORDER BY {each.order} LIMIT %s",
                     [limit - len(found)],
                 )
         return found

@@ -3,25 +3,37 @@
 All payouts of one seal are due at the same time, so the number has to be a bound of the index as
 well. Not every database uses more than the first column of a comparison of rows as a bound. So the
 payouts between two places are read as up to three ranges of the index, one after another.
+
+In a range with only one due time, the order is that of the numbers alone. SQLite does not see that
+an index on an expression has this order if the expression is in ORDER BY as well: it would sort all
+payouts of the range for each page.
 """
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from laurels.core.payouts import DuePlace
 
 
-def place_ranges(
-    after: DuePlace, until: DuePlace, due: str, serial: str
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield, in order, the conditions of the ranges between two places, with their arguments. The
-    first place is excluded, the second included. `due` and `serial` are the columns of the due time
-    and the number."""
+class PlaceRange(Struct, frozen=True):
+    """A range of payouts: its condition with the arguments, and the columns to order by."""
+
+    condition: str
+    arguments: tuple[int, ...]
+    order: str
+
+
+def place_ranges(after: DuePlace, until: DuePlace, due: str, serial: str) -> Iterator[PlaceRange]:
+    """Yield, in order, the ranges between two places. The first place is excluded, the second
+    included. `due` and `serial` are the columns of the due time and the number."""
     if after >= until:
         return
     if after.due_ms == until.due_ms:
         bounds = (after.due_ms, after.serial, until.serial)
-        yield f"{due} = %s AND {serial} > %s AND {serial} <= %s", bounds
+        yield PlaceRange(f"{due} = %s AND {serial} > %s AND {serial} <= %s", bounds, serial)
         return
-    yield f"{due} = %s AND {serial} > %s", after.parts
-    yield f"{due} > %s AND {due} < %s", (after.due_ms, until.due_ms)
-    yield f"{due} = %s AND {serial} <= %s", until.parts
+    between = (after.due_ms, until.due_ms)
+    yield PlaceRange(f"{due} = %s AND {serial} > %s", after.parts, serial)
+    yield PlaceRange(f"{due} > %s AND {due} < %s", between, f"{due}, {serial}")
+    yield PlaceRange(f"{due} = %s AND {serial} <= %s", until.parts, serial)

@@ -4,11 +4,10 @@ The list is in the order of due times and numbers. A payout of a copied board th
 the copy may get a later place, so that it comes after all payouts that are already in the list.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from laurels.core.payouts import DuePlace
-from laurels.sql.payout_places import place_ranges
+from laurels.sql.payout_places import PlaceRange, place_ranges
 
 from .file import PayoutFile
 
@@ -28,12 +27,12 @@ def rows_between(
     """Return up to `limit` payouts after one place up to another, in order. O(log n + limit) if
     there is no further condition `where`."""
     found: list[Any] = []
-    for condition, arguments in _ranges(after, until):
+    for each in place_ranges(after, until, PLACE, "serial"):
         if len(found) < limit:
             found += file.rows(
-                f"SELECT {columns} FROM payout WHERE {VALID} AND {condition}{where} "
-                f"ORDER BY {PLACE}, serial LIMIT ?",
-                (*arguments, limit - len(found)),
+                f"SELECT {columns} FROM payout WHERE {VALID} AND {_condition(each)}{where} "
+                f"ORDER BY {each.order} LIMIT ?",
+                (*each.arguments, limit - len(found)),
             )
     return found
 
@@ -44,16 +43,14 @@ def groups_between(
     """Return the rows of a grouped query for each range between two places; a group may occur in
     several ranges. `where` is a further condition. O(log n + payouts between the places)."""
     found: list[Any] = []
-    for condition, arguments in _ranges(after, until):
+    for each in place_ranges(after, until, PLACE, "serial"):
         found += file.rows(
             f"SELECT {columns} FROM payout INDEXED BY in_list "
-            f"WHERE {VALID} AND {condition}{where} GROUP BY {group}",
-            arguments,
+            f"WHERE {VALID} AND {_condition(each)}{where} GROUP BY {group}",
+            each.arguments,
         )
     return found
 
 
-def _ranges(after: DuePlace, until: DuePlace) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the conditions of the ranges between two places, with their arguments, in order."""
-    for condition, arguments in place_ranges(after, until, PLACE, "serial"):
-        yield condition.replace("%s", "?"), arguments
+def _condition(range: PlaceRange) -> str:
+    return range.condition.replace("%s", "?")
