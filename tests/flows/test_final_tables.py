@@ -79,7 +79,7 @@ def opened(url: str) -> Iterator[Ledger]:
 
 def revision_of(period: ArchivedPeriod, revision: int = 0) -> SealedRevision:
     record = period.record
-    seal = SealedPeriod(9, record.entries, record.digest, revision, True, [b"h\0"], '{"list":[]}')
+    seal = SealedPeriod(9, record.entries, record.digest, revision, True, (b"h\0",), '{"list":[]}')
     return SealedRevision("uid", "day", DAY_MS, revision, seal)
 
 

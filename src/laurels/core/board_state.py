@@ -4,7 +4,7 @@ The fold fills them from the log. The store on an index server fills them from t
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -117,7 +117,7 @@ class BoardState(Struct):
             now_ms = min(now_ms, final_ms_of(window, window.period_of(key.instance)))
         return self.hidden_at(now_ms)
 
-    def _excluded(self, key: RankingKey, members: list[bytes]) -> Exclusion | None:
+    def _excluded(self, key: RankingKey, members: Sequence[bytes]) -> Exclusion | None:
         """Return the members that were hidden when a period was closed; None if there were none."""
         if not members:
             return None

@@ -40,7 +40,7 @@ class ClosedPeriod(Struct, frozen=True, array_like=True, gc=False):
 
     closed_ms: int
     hide_zero: bool = False
-    hidden: list[bytes] = []
+    hidden: tuple[bytes, ...] = ()
     definition: bytes = b""
 
 
@@ -56,7 +56,7 @@ class SealedPeriod(Struct, frozen=True, array_like=True, gc=False):
     digest: bytes
     revision: int = 0
     hide_zero: bool = False
-    hidden: list[bytes] = []
+    hidden: tuple[bytes, ...] = ()
     prizes: str = ""
     archive_only: bool = False
     entry: int = 0

@@ -74,7 +74,7 @@ def period_of_row(row: Row) -> FinalPeriod:
         bytes.fromhex(digest),
         int(revision),
         closed.hide_zero,
-        [member.encode() for member in closed.hidden],
+        tuple([member.encode() for member in closed.hidden]),
         closed.prizes,
     )
     return FinalPeriod(

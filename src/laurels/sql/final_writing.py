@@ -162,8 +162,9 @@ class FinalWriter:
     def note_hidden(self, period: FinalPeriod, seal: SealedPeriod) -> None:
         """Remove hidden members of a complete period that another seal of it does not have, since
         they were erased."""
-        kept = [member for member in period.revision.seal.hidden if member in seal.hidden]
-        if kept != period.revision.seal.hidden:
+        own = period.revision.seal.hidden
+        kept = tuple([member for member in own if member in seal.hidden])
+        if kept != own:
             self.execute(
                 f"UPDATE {self._tables.name('final_periods')} SET seal = %s WHERE number = %s",
                 *(seal_text(replace(seal, hidden=kept)), period.number),

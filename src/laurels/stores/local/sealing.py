@@ -143,12 +143,12 @@ class LocalSealing(LocalUpkeep):
         """Return the next closed periods to seal together."""
         chosen: list[FrozenPeriod] = []
         entries = 0
-        for number, window, instance in self._fold.closings.unsealed:
-            if board is not None and number != board:
+        for unsealed in self._fold.closings.unsealed:
+            if board is not None and unsealed.number != board:
                 continue
-            state = self._fold.by_number(number)
+            state = self._fold.by_number(unsealed.number)
             self._fold.advance(state)
-            each = frozen_period(state, window, instance)
+            each = frozen_period(state, unsealed.window, unsealed.instance)
             entries += self._fold.index.size(each.ranking_key(ALL))
             if chosen and entries > ENTRIES:
                 break

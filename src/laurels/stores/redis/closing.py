@@ -195,7 +195,7 @@ class ServerClosings:
                 for member, hiding, _ in state.hidden.hidings(each.final_ms)
                 if hiding.since_ms <= each.final_ms
             ]
-            period = ClosedPeriod(now_ms, state.rules.hide_zero, hidden, definition)
+            period = ClosedPeriod(now_ms, state.rules.hide_zero, tuple(hidden), definition)
             block = close_block(state.rules, record)
             closed += await self._index.record_close(
                 opened, each.window, each.instance, period, block

@@ -58,9 +58,10 @@ _COPIED = 1 << 20
 T = TypeVar("T")
 
 
-class PeriodKey(Struct, frozen=True, array_like=True, order=True):
+class PeriodKey(Struct, frozen=True, array_like=True, order=True, gc=False):
     """A revision of a period of a board's window. `uid` is the unique id of the board; `instance`
-    is the start of the period in milliseconds, or the number of a step."""
+    is the start of the period in milliseconds, or the number of a step. The garbage collector does
+    not visit dicts with these keys, which may have a hundred thousand of them."""
 
     uid: str
     window: str
@@ -75,14 +76,14 @@ class WrittenPeriod(Struct, frozen=True):
     digest: bytes
 
 
-class Place(Struct, frozen=True, array_like=True):
+class Place(Struct, frozen=True, array_like=True, gc=False):
     """The place of stored bytes in a period, counted from the beginning of the period."""
 
     start: int
     length: int
 
 
-class RankingRecord(Struct, frozen=True, array_like=True):
+class RankingRecord(Struct, frozen=True, array_like=True, gc=False):
     """A ranking of a period: its scope, its number of entries, its directory, and the secrets of
     its salts, each with the level and the number of its node in the tree of salts. `erased` are the
     entries whose members were erased, in ascending order of their positions."""
@@ -97,7 +98,7 @@ class RankingRecord(Struct, frozen=True, array_like=True):
         return Salts({(level, number): secret for level, number, secret in self.secrets})
 
 
-class PeriodRecord(Struct, frozen=True, array_like=True):
+class PeriodRecord(Struct, frozen=True, array_like=True, gc=False):
     """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
     with the checksum `crc`; `hash_key` is the key of its member indexes. The records of its
     rankings are in `rankings`. If they are many or have erased entries, they are in lists instead,
