@@ -23,6 +23,7 @@ from laurels.core.hot_report import HotBoard, HotMember, HotReport
 from laurels.core.payouts import Payout, PayoutPage, Revision
 from laurels.core.rank import Estimate
 from laurels.core.receipt import Receipt, Receipts
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.settling import Award, Settlement
 from laurels.core.standing import AsOf, Entry, Gap, Needed, Neighbour, Page, PeriodInfo, Standing
 from laurels.core.stats import (
@@ -78,6 +79,7 @@ __all__ = [
     "Receipt",
     "Receipts",
     "Remaining",
+    "RestorableBoard",
     "Revision",
     "Sealed",
     "SealedInfo",

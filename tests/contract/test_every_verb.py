@@ -74,6 +74,8 @@ CALLS: dict[str, Call] = {
     "rebuild": lambda lb: lb.rebuild(),
     "clear": lambda lb: lb.clear("sums"),
     "delete": lambda lb: lb.delete("new"),
+    "undelete": lambda lb: lb.undelete("new"),
+    "restorable_boards": lambda lb: lb.restorable_boards(),
     "deleted_boards": lambda lb: lb.deleted_boards(),
     "snapshot": lambda lb: lb.snapshot(),
     "hot": lambda lb: lb.hot(),

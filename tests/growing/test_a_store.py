@@ -22,7 +22,7 @@ from laurels.core.mending import RankingEntries
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
-from laurels.errors import InvalidClock, NoPrizes, NothingToBackUp, NotSealed
+from laurels.errors import InvalidClock, NoPrizes, NothingToBackUp, NotRestorable, NotSealed
 from laurels.errors.payouts import UnknownPayout
 from laurels.model.board import Board
 from laurels.stores.base import Store
@@ -75,6 +75,9 @@ class CountingStore:
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         return self._store.deleted_boards(source)
+
+    def restorable_boards(self) -> list[laurels.RestorableBoard]:
+        return self._store.restorable_boards()
 
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
@@ -208,6 +211,7 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert [change.kind for change in lb.changes("b")] == ["change", "data"]
     assert len(next(lb.watch_changes("b"))) == 2
     assert lb.deleted_boards() == []
+    assert lb.restorable_boards() == []
 
     assert [window.members for window in lb.stats("b").windows] == [3, 3]
     assert lb.stats().boards == 1
@@ -236,6 +240,8 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
     assert lb.hot().boards == []
     lb.clear("b")
     lb.delete("b")
+    with pytest.raises(NotRestorable):
+        lb.undelete("b")
     lb.close()
 
     assert called == set(VERBS)
@@ -258,4 +264,5 @@ def test_every_verb_works_over_a_new_kind_of_store(called: set[str]) -> None:
         "DisqualifyMember": 1,
         "ClearBoard": 1,
         "DeleteBoard": 1,
+        "UndeleteBoard": 1,
     }

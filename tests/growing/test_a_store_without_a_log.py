@@ -176,6 +176,9 @@ class UnloggedStore:
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         return []
 
+    def restorable_boards(self) -> list[laurels.RestorableBoard]:
+        return []
+
     def rebuild(self) -> None:
         """Do nothing: the rankings are derived from no other data."""
 
@@ -235,6 +238,7 @@ def test_verbs_that_need_a_log_answer_or_say_why_not(lb: laurels.Leaderboards) -
     assert list(lb.audit()) == []
     assert lb.changed_boards().boards == []
     assert lb.deleted_boards() == []
+    assert lb.restorable_boards() == []
     assert lb.hot().members == []
 
 

@@ -72,6 +72,9 @@ class _Awaited:
     def deleted_boards(self, source: str | None) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.deleted_boards(source))
 
+    def restorable_boards(self) -> Awaitable[Any]:
+        return asyncio.to_thread(self._store.restorable_boards)
+
     def position(self, board: str, source: str) -> Awaitable[Any]:
         return self._store.read_async(lambda _: self._store.position(board, source))
 
@@ -182,6 +185,7 @@ class AsyncLeaderboards:
     boards = _awaited(Leaderboards.boards)
     clear = _awaited(Leaderboards.clear)
     delete = _awaited(Leaderboards.delete)
+    undelete = _awaited(Leaderboards.undelete)
 
     submit = _awaited(Leaderboards.submit)
     set = _awaited(Leaderboards.set)
@@ -221,6 +225,7 @@ class AsyncLeaderboards:
     changes = _awaited(Leaderboards.changes)
     changed_boards = _awaited(Leaderboards.changed_boards)
     deleted_boards = _awaited(Leaderboards.deleted_boards)
+    restorable_boards = _awaited(Leaderboards.restorable_boards)
     stats = _awaited(Leaderboards.stats)
 
     check = _awaited(Leaderboards.check)

@@ -32,6 +32,7 @@ from laurels.core.commands import (
     SourcePosition,
     Submit,
     SubmitMany,
+    UndeleteBoard,
 )
 from laurels.core.due_payouts import BoardSelection, WaitingPayouts
 from laurels.core.erasing import Erasure
@@ -54,6 +55,7 @@ from laurels.core.queries import AtRank, Count, Range, ScoreAtPercentile, Top
 from laurels.core.query_members import checked_members, ensure_member
 from laurels.core.rank import Rank
 from laurels.core.receipt import Receipt, Receipts
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.settling import Settle, Settlement
 from laurels.core.standing import FIRST, Entry, Needed, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
@@ -138,8 +140,34 @@ class Leaderboards:
         return self._administration.write(ClearBoard(name))
 
     def delete(self, name: str) -> None:
-        """Delete a board and all it contains."""
+        """Delete a board and all it contains. Its sealed periods and its payouts stay, and
+        `undelete` restores a board that has some.
+
+        Closed periods are sealed first. Raises PayoutsOpen if the board has payouts that are not
+        confirmed, PeriodsUnsealed.
+        """
         return self._administration.write(DeleteBoard(name))
+
+    def undelete(self, board: str, *, name: str | None = None, uid: str | None = None) -> Board:
+        """Restore a board that was deleted, or removed by its `retain`, and return its definition.
+
+        It has its uid, definition, sealed periods, payouts, hidden members and positions of sources
+        again. Its members and event ids are gone, so its running rankings begin empty. If its
+        `retain` is over, it has none any more. With a `name` it has this name from now on. Of
+        several boards that had the name `board`, the one that was removed last is restored, or the
+        one with the given `uid`.
+
+        Raises NotRestorable if there is no such board with sealed periods, BoardExists if the name
+        is taken, BoardInvalid, NotOnIndexServer. O(sealed periods).
+        """
+        return self._administration.write(UndeleteBoard(board, name, uid))
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return the removed boards that `undelete` can restore, in the order of their removal.
+
+        Each has the number of its sealed periods and payouts. O(removed boards + payouts).
+        """
+        return self._store.restorable_boards()
 
     # Writes
 

@@ -31,6 +31,7 @@ from laurels.core.commands import (
     ShowEverywhere,
     ShowMember,
     Submit,
+    UndeleteBoard,
 )
 from laurels.errors import Closed, Forked, LaurelsError, NotInAuditLog
 from laurels.model.board import Board
@@ -92,6 +93,8 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
             return AdministrativeCall("change", name, request=changes)
         case ClearBoard(name):
             return AdministrativeCall("clear", name)
+        case UndeleteBoard(name, new_name, uid):
+            return AdministrativeCall("undelete", name, request={"name": new_name, "uid": uid})
         case DeleteBoard(name):
             return AdministrativeCall("delete", name)
     return None

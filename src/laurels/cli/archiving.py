@@ -1,5 +1,6 @@
-"""`archive list | export` and `verify`: the standings of sealed periods."""
+"""`archive list | removed | export` and `verify`: the standings of sealed periods."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from .option_groups import command
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
 from .ranking_options import RankingOptions
 from .show import complain_of, put_json, put_line, put_table
+from .texts import escaped
 
 NEGATIVE = 1
 _SHOWN = 16
@@ -79,6 +81,42 @@ def list_(
     return 0
 
 
+@command(app, "removed")
+def removed(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """List the boards that were deleted, or removed by their `retain`, and that can be restored
+    with `laurels undelete`.
+
+    \b
+    Example:
+      laurels archive removed
+    """
+    with laurels.open(at, create=False) as lb:
+        boards = lb.restorable_boards()
+    if json:
+        put_json(boards)
+        return 0
+    put_table(
+        [
+            ("board", "left"),
+            ("uid", "left"),
+            ("removed", "left"),
+            ("periods", "right"),
+            ("payouts", "right"),
+        ],
+        [
+            [
+                escaped(each.name),
+                each.uid,
+                _time_text(each.removed_ms),
+                f"{each.periods:,}",
+                f"{each.payouts:,}",
+            ]
+            for each in boards
+        ],
+    )
+    return 0
+
+
 @command(app, "export")
 def export(
     board: BoardName,
@@ -97,6 +135,10 @@ def export(
     if ranking.period is None:
         raise Usage("expected --period with the label of a period, as `archive list` shows it")
     return export_ranking(board, ranking, target, at, json)
+
+
+def _time_text(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms // 1_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def verify(

@@ -61,6 +61,7 @@ COMMANDS = {
     "show": "moderating",
     "hidden": "moderating",
     "erase": "erasing",
+    "undelete": "undeleting",
     "audit": "auditing",
     "hot": "hot",
     "reconcile": "flows.reconcile",

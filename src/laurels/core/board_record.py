@@ -56,10 +56,22 @@ class DeletionRecord(Struct, frozen=True, array_like=True):
     until_ms: int
 
 
+class RemovedRecord(Struct, frozen=True, array_like=True, gc=False):
+    """A board that was deleted, or removed by its `retain`, and that can be restored. `state` is
+    its `BoardRecord`, encoded. `periods` is the number of its periods in the archive."""
+
+    name: str
+    uid: str
+    removed_ms: int
+    periods: int
+    state: bytes
+
+
 class Head(Struct, frozen=True, array_like=True):
     """The offset and time of a snapshot. `hidden` has the members that are hidden on all boards,
     with their hidings. `deleted` has the deleted boards whose changes are kept, in the order of
-    their deletion. `erasing` has the erasures that are not complete."""
+    their deletion. `erasing` has the erasures that are not complete. `removed` has the boards that
+    can be restored, in the order of their removal."""
 
     offset: int
     now_ms: int
@@ -67,6 +79,7 @@ class Head(Struct, frozen=True, array_like=True):
     hidden: list[tuple[bytes, Hiding]] = []
     deleted: list[DeletionRecord] = []
     erasing: list[PendingErasure] = []
+    removed: list[RemovedRecord] = []
 
 
 HEAD = b"F"

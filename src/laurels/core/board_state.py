@@ -168,6 +168,7 @@ class Boards:
         self.next_number = 1
         self.offset = 0
         self._by_number: dict[int, BoardState] = {}
+        self._by_uid: dict[str, BoardState] = {}
         self._removals: list[tuple[int, int]] = []
 
     def named(self, name: str) -> BoardState:
@@ -180,6 +181,10 @@ class Boards:
     def find_by_number(self, number: int) -> BoardState | None:
         """Return the board of that number, None if it was deleted."""
         return self._by_number.get(number)
+
+    def find_by_uid(self, uid: str) -> BoardState | None:
+        """Return the board with a unique id, None if there is none."""
+        return self._by_uid.get(uid)
 
     def find_current(self, state: BoardState) -> BoardState | None:
         """Return the current state of a board, None if it was deleted since. If an index server was
@@ -261,6 +266,7 @@ class Boards:
     def register(self, state: BoardState) -> None:
         """Make a board known by its name and number."""
         self.boards[state.board.name] = self._by_number[state.number] = state
+        self._by_uid[state.uid] = state
         state.hidden.share(self.everywhere)
         state.everywhere_seen = self.everywhere_changes
         self.watch_removal(state)
@@ -287,7 +293,9 @@ class Boards:
 
     def forget(self, number: int) -> None:
         """Remove a board from the registered ones."""
-        del self.boards[self._by_number.pop(number).board.name]
+        state = self._by_number.pop(number)
+        del self.boards[state.board.name]
+        self._by_uid.pop(state.uid, None)
 
 
 def unknown_board(name: str) -> UnknownBoard:

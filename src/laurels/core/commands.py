@@ -185,7 +185,21 @@ class ChangeBoard(Command[Board], frozen=True):
         return self.name
 
 
-DefinitionCommand = CreateBoard | ChangeBoard
+class UndeleteBoard(Command[Board], frozen=True):
+    """Restores the board that was removed under a name, or of several that with the unique id
+    `uid`. With `new_name` it has another name from here on."""
+
+    name: str
+    new_name: str | None = None
+    uid: str | None = None
+
+    @property
+    def defines(self) -> str:
+        """The name that the board has from here on."""
+        return self.name if self.new_name is None else self.new_name
+
+
+DefinitionCommand = CreateBoard | ChangeBoard | UndeleteBoard
 """A write whose result is the definition of a board."""
 
 
@@ -206,7 +220,7 @@ class ClearBoard(Command[None], frozen=True):
 def board_of(command: Command[Any]) -> str:
     """Return the name of the board that a command other than a `StoreCommand` writes to."""
     match command:
-        case CreateBoard() | ChangeBoard():
+        case CreateBoard() | ChangeBoard() | UndeleteBoard():
             return command.defines
         case DeleteBoard(name) | ClearBoard(name):
             return name

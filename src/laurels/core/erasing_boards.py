@@ -31,6 +31,7 @@ class ErasingBoards(HidingBoards):
         numbers = sorted({*found, *archived})
         for number in numbers:
             self._erase_from(self._by_number[number], record, found.get(number, Traces([], [])))
+        self.removed.erase(record.member)
         self.erasing[record.member] = PendingErasure(
             record.member, record.token, record.now_ms, self.entry
         )

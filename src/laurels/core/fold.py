@@ -78,6 +78,9 @@ class Fold(WholeBoards):
         if isinstance(record, records.COPIES) or record.board in self.unfinished.states:
             self._copy(record)
             return True
+        if isinstance(record, records.Undelete):
+            self._undelete(record)
+            return True
         if isinstance(record, records.DeletedPosition):
             self._move_deleted_position(record)
             return True

@@ -236,6 +236,9 @@ class PayoutBook(PayoutReads, Protocol):
         """Remove the payouts of a board that continues in another store. Those that came with later
         copies of the board, which have greater numbers, stay."""
 
+    def rename(self, uid: str, board: str) -> None:
+        """Store the name under which a board was restored. A second call changes nothing."""
+
     def emit(self, until: DuePlace) -> None:
         """Enter the payouts up to a place in the list of due payouts. A second call changes
         nothing."""

@@ -14,8 +14,8 @@ from laurels.model.labels import Values
 
 FORMAT = 4
 """The format of an entry with records that hide members, show or erase them, that close or seal a
-period, or that move the position of a sink in the changes of a deleted board. Versions that know
-the formats up to 3 do not know these records."""
+period, that restore a deleted board, or that move the position of a sink in its changes. Versions
+that know the formats up to 3 do not know these records."""
 _MENDED = 3
 """The format of an entry with records that replace entries of rankings (`MendRanking`), that belong
 to a board that is copied from another store, or that have events whose lateness is judged as of an
@@ -102,6 +102,14 @@ class Clear(_Header, frozen=True, array_like=True, tag="clear"):
     """All members of a board are removed. `version` is increased, so that plans and copies made
     before are outdated."""
 
+    tag: int = 0
+
+
+class Undelete(_Header, frozen=True, array_like=True, tag="undelete"):
+    """A removed board is there again, without members. `restored` is its state (`BoardRecord`) with
+    the definition that it has from here on. Its number and uid are the earlier ones."""
+
+    restored: bytes
     tag: int = 0
 
 
@@ -307,6 +315,7 @@ Record = (
     | Erase
     | Erased
     | Clear
+    | Undelete
 )
 COPIES = (Adopt, Content, Adopted)
 _MENDED_TAGS = (b"\xa6judged", b"\xa4mend", b"\xa5adopt", b"\xa7content", b"\xa7adopted")
@@ -324,6 +333,7 @@ _NEW_TAGS = (
     b"\xa5erase",
     b"\xa6erased",
     b"\xa5clear",
+    b"\xa8undelet",
 )
 
 

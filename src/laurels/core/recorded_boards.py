@@ -1,4 +1,5 @@
-"""Boards whose changes are recorded, and the deleted boards whose changes are still kept."""
+"""Boards whose changes are recorded, the deleted boards whose changes are still kept, and the
+removed boards that can be restored."""
 
 import heapq
 
@@ -14,6 +15,7 @@ from . import record as records
 from .advancing import AdvancedBoards
 from .board_state import BoardState
 from .index import Index
+from .removed_boards import RemovedBoards, is_restorable, removed_record
 
 
 class RecordedBoards(AdvancedBoards):
@@ -28,6 +30,9 @@ class RecordedBoards(AdvancedBoards):
         self.recorder = recorder
         self.entry = 0
         self.deletions = Deletions()
+        self.removed = RemovedBoards()
+        self._removed_changes = 0
+        """The greatest number of changes of any board when it was removed."""
 
     def _record(self, state: BoardState, block: WriteBlock | MendBlock | PayoutBlock) -> None:
         """Record the changes of a write other than events, if the board keeps changes."""
@@ -64,8 +69,10 @@ class RecordedBoards(AdvancedBoards):
             self.payouts.forget(state.number, state.uid)
         if not record.tag or not state.rules.changes_ms:
             self.remove_board(state.number)
-            return
-        self._end(state, write_block(record, "delete"))
+        else:
+            self._end(state, write_block(record, "delete"))
+        if record.tag:
+            self._keep_removed(state, record.now_ms)
 
     def remove_board(self, number: int) -> None:
         """Remove a board with all its data and its changes."""
@@ -75,13 +82,19 @@ class RecordedBoards(AdvancedBoards):
 
     def remove_unretained(self, state: BoardState) -> None:
         """Remove a board that is no longer retained. Nothing is logged for its removal."""
-        rules = state.rules
-        if not rules.changes_ms:
-            self.remove_board(state.number)
-            return
         # the time of removal is later if the board waited for its payouts
-        removed_ms = max(rules.gone_ms, state.now_ms)
-        self._end(state, WriteBlock(0, removal_tag(state), removed_ms, "delete"))
+        removed_ms = max(state.rules.gone_ms, state.now_ms)
+        if state.rules.changes_ms:
+            self._end(state, WriteBlock(0, removal_tag(state), removed_ms, "delete"))
+        else:
+            self.remove_board(state.number)
+        self._keep_removed(state, removed_ms)
+
+    def _keep_removed(self, state: BoardState, removed_ms: int) -> None:
+        """Keep the state of a removed board that can be restored."""
+        if is_restorable(state):
+            self.removed.add([removed_record(state, removed_ms)])
+            self._removed_changes = max(self._removed_changes, state.changes)
 
     def _end(self, state: BoardState, block: WriteBlock) -> None:
         """Record the last change of a board, and remove everything else of the board."""
@@ -91,8 +104,14 @@ class RecordedBoards(AdvancedBoards):
         self._keep(Deletion(state, block.now_ms, block.now_ms + state.rules.changes_ms))
         self.forget_expired()
 
-    def _undelete(self, uid: str) -> None:
-        """Remove the changes of a deleted board that was copied into this store again."""
+    def names_by_uid(self) -> dict[str, str]:
+        """Return the names of all boards and of the removed boards that can be restored."""
+        names = {each.uid: each.name for each in self.removed}
+        return names | {state.uid: state.board.name for state in self.boards.values()}
+
+    def _copied_again(self, uid: str) -> None:
+        """Remove what is kept of a deleted board that was copied into this store again."""
+        self.removed.forget(uid)
         deletion = self.deletions.forget(uid)
         if deletion is not None and self.recorder is not None:
             self.recorder.forget(deletion.state.number)

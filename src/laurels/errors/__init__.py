@@ -126,6 +126,16 @@ class BoardDeleted(UnknownBoard):
     advice = "stop reading with this cursor; a new board of the same name has cursors of its own"
 
 
+class NotRestorable(UnknownBoard):
+    """No removed board of this name can be restored."""
+
+    code = "not_restorable"
+    advice = (
+        "only boards with sealed periods can be restored, and those that were moved to another "
+        "store cannot: list them with restorable_boards"
+    )
+
+
 class BoardExists(Conflict):
     """A board of this name exists already."""
 

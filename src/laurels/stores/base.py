@@ -18,6 +18,7 @@ from laurels.core.index import Index, Offset
 from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats, StoreFigures
 from laurels.model.board import Board
 from laurels.stores.answers.answer import AnswerObserver, EncodedAnswer
@@ -74,6 +75,10 @@ class Store(Protocol):
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         """Return the deleted boards whose changes are kept, in the order of their deletion. Each
         has the position of `source` in its changes."""
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return the removed boards that can be restored, in the order of their removal. An index
+        server has none."""
 
     def positions(self, board: str) -> dict[str, str]:
         """Return the last committed positions of all sources of a board."""

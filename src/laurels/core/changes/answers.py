@@ -33,6 +33,7 @@ ChangeKind = Literal[
     "confirm",
     "erase",
     "clear",
+    "undelete",
     "initial",
     "initial_end",
 ]
@@ -70,12 +71,12 @@ class Change(Answer, frozen=True, gc=False):
     `rankings` has the entries in `all` and calendar windows in which the event counted; for `mend`
     it has the new entry. Rankings of other windows change with time and are not listed. `data`
     depends on `kind`: for `data` it is the member's new data, for `position` the position of a
-    source, for `create` and `change` the definition of the board, for `hide` the `reason`,
-    `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for `seal` the
-    revision, the number of entries and the digest. For `disqualify` it has the same fields as for
-    `seal`, and the reason; for `payout` the payout that is due; for `confirm` the payout's id and
-    the reference; for `erase` the reason, and the token that replaces the member. The last change
-    of a board is `delete`.
+    source, for `create`, `change` and `undelete` the definition of the board, for `hide` the
+    `reason`, `since_ms` and `until_ms`, for `close` and `seal` the window and the period, and for
+    `seal` the revision, the number of entries and the digest. For `disqualify` it has the same
+    fields as for `seal`, and the reason; for `payout` the payout that is due; for `confirm` the
+    payout's id and the reference; for `erase` the reason, and the token that replaces the member.
+    The last change of a board is `delete`, unless `undelete` follows.
     """
 
     id: str
@@ -105,8 +106,8 @@ class ChangePage(Answer, frozen=True):
     @property
     def is_end(self) -> bool:
         """Whether the last change of the page is the deletion of the board, so that no change
-        follows."""
-        return bool(self.changes) and self.changes[-1].kind == "delete"
+        follows. If the board was restored, `undelete` follows its deletion."""
+        return bool(self.changes) and self.changes[-1].kind == "delete" and not self.more
 
     def __len__(self) -> int:
         return len(self.changes)

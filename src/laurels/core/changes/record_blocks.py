@@ -1,9 +1,11 @@
 """The blocks of log records other than batches of events. Pure."""
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
 
+from laurels.core.board_state import BoardState
 from laurels.core.hiding import Hiding
 from laurels.core.record import (
     Close,
@@ -15,11 +17,12 @@ from laurels.core.record import (
     Position,
     Seal,
     Show,
+    Undelete,
 )
 from laurels.model.labels import labels_of
 from laurels.model.rules import Rules
 
-from .answers import ChangeKind
+from .answers import SINK_PREFIX, ChangeKind
 from .blocks import MendBlock, WriteBlock
 
 
@@ -45,9 +48,11 @@ def write_block(
 
 def position_block(record: Position, sequence: int = 0) -> WriteBlock:
     """Return the block of a position that was committed without events."""
-    source, position = record.position
-    noted = msgspec.json.encode({"source": source, "position": position})
-    return write_block(record, "position", None, noted, sequence)
+    return write_block(record, "position", None, _encode_position(*record.position), sequence)
+
+
+def _encode_position(source: str, position: str) -> bytes:
+    return msgspec.json.encode({"source": source, "position": position})
 
 
 def hiding_block(record: Hide | Show, hiding: Hiding | None) -> WriteBlock:
@@ -61,6 +66,18 @@ def hiding_block(record: Hide | Show, hiding: Hiding | None) -> WriteBlock:
 def encode_hiding(hiding: Hiding) -> bytes:
     """Return a hiding as the data of a change."""
     return msgspec.json.encode(hiding.described())
+
+
+def undelete_blocks(state: BoardState, record: Undelete) -> Iterator[WriteBlock]:
+    """Yield the blocks of a record that restores a board: its definition, the members that it
+    hides, and the positions of its sources. Readers have dropped them when the board was
+    deleted."""
+    yield write_block(record, "undelete", None, state.board.to_json())
+    for member, hiding, _ in state.hidden.hidings(record.now_ms):
+        yield write_block(record, "hide", member, encode_hiding(hiding))
+    for source, position in state.positions.items():
+        if position and not source.startswith(SINK_PREFIX):
+            yield write_block(record, "position", None, _encode_position(source, position))
 
 
 def close_block(rules: Rules, record: Close) -> WriteBlock:

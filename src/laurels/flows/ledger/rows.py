@@ -133,7 +133,7 @@ def flush_of(
 def _add_board_change(flush: Flush, change: Change) -> None:
     """Add a change that concerns no member: a new definition, a new position of a source, or the
     end of the initial load."""
-    if change.kind in ("create", "change"):
+    if change.kind in ("create", "change", "undelete"):
         flush.defines = True
     elif change.kind == "clear":
         flush.clears = True

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
@@ -88,7 +89,7 @@ class LedgerTarget:
             if board_state is None or board_state.definition != page.definition:
                 board_state = self._boards[page.board] = WrittenBoard(page.definition)
         elif board_state is None or any(
-            change.kind in ("create", "change") for change in page.changes
+            change.kind in ("create", "change", "undelete") for change in page.changes
         ):
             board_state = await self._load_definition(page.board)
         try:
@@ -237,13 +238,11 @@ class LedgerTarget:
         if page.changes[-1].kind == "delete":
             self._delete_board(page.board, generation)
             return
-        for flush in self._flushes(page.changes, generation, board_state):
-            self._write(page.board, flush, generation)
-            if flush.defines or not board_state.is_written:
-                self._write_definition(page.board, board_state, generation)
-            if flush.ends_initial:
-                self._delete_older(page.board, generation)
-            board_state.is_written = True
+        lives = _lives(page.changes)
+        for changes in lives:
+            self._write_changes(page.board, changes, generation, board_state)
+            if changes is not lives[-1]:  # the board was deleted, and then restored
+                self._delete_board(page.board, generation)
         if staged is not None:
             prefix, rules = self._tables.prefix, board_state.rules
             complete(staged, self._dialect, prefix, self._connection, rules)
@@ -254,6 +253,18 @@ class LedgerTarget:
             board_state.latest_ms, *[change.at_ms for change in page.changes]
         )
         self._season_rows.delete_expired(page.board, board_state, unsealed)
+
+    def _write_changes(
+        self, board: str, changes: Sequence[Change], generation: int, board_state: WrittenBoard
+    ) -> None:
+        """Write the changes of a board up to its deletion or the end of the page."""
+        for flush in self._flushes(changes, generation, board_state):
+            self._write(board, flush, generation)
+            if flush.defines or not board_state.is_written:
+                self._write_definition(board, board_state, generation)
+            if flush.ends_initial:
+                self._delete_older(board, generation)
+            board_state.is_written = True
 
     def _erase_members(self, changes: Sequence[Change]) -> None:
         """Replace erased members by their tokens in the periods that were sealed before the
@@ -404,3 +415,11 @@ class LedgerTarget:
             f"UPDATE {self._tables.name('sinks')} SET position = %s WHERE board = %s AND sink = %s",
             *(position, board, self._sink),
         )
+
+
+def _lives(changes: Sequence[Change]) -> list[Sequence[Change]]:
+    """Return the changes in parts: each part but the last one ends with a deletion of the board,
+    and the next one begins with its restoration."""
+    ends = [at + 1 for at, change in enumerate(changes) if change.kind == "delete"]
+    bounds = [0, *ends, len(changes)]
+    return [changes[start:end] for start, end in pairwise(bounds) if start < end]

@@ -3,12 +3,13 @@ target."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from laurels.core.changes.answers import Change, ChangePage, DeletedBoard, is_left_out
 from laurels.core.changes.beginning import is_initial, uid_of
 from laurels.core.changes.cursor import is_end
-from laurels.errors import ChangesExpired, CursorDiverged, LaurelsError
+from laurels.errors import BoardDeleted, ChangesExpired, CursorDiverged, LaurelsError
 from laurels.errors.sinks import SinkBehind
 
 from .context import SinkContext
@@ -76,9 +77,19 @@ class BoardReader:
         self._restarts = False
         if self._stored == START_OVER:
             self._after, self._restarts = None, True
-        elif self._stored is None or is_end(self._stored):
+        elif self._stored is None or not await self._call(self._goes_on):
             self._after = None
             self._restarts = self._target.holds_state or self._options.initial
+
+    async def _goes_on(self) -> bool:
+        """Return whether changes may follow the stored position. None follow the end of a deleted
+        board, unless the board was restored."""
+        if not is_end(self._stored):
+            return True
+        with suppress(BoardDeleted):
+            await self._context.boards.changes(self.board, after=self._stored, limit=1)
+            return True
+        return False
 
     async def _begin_deleted(self, deleted: DeletedBoard) -> bool:
         """Find the position from which the changes of a deleted board are sent. Return whether

@@ -6,10 +6,12 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from laurels.core.removed_boards import RestorableBoard
 from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import quoted, safe_repr
+from laurels.server.auth.caller import LEVEL
 from laurels.server.requests.context import RequestContext, Response
 from laurels.server.routing.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
@@ -157,6 +159,42 @@ async def clear(context: RequestContext, _: NoQuery) -> None:
     """Remove all members of a board, and keep its definition, its sealed periods and payouts, its
     hidden members, the ids of its events and the positions of its sources."""
     await context.lb.clear(context.board)
+
+
+class UndeleteFields(Struct, forbid_unknown_fields=True):
+    """The name that the restored board gets, by default the one in the path, and the unique id of
+    the removed board, by default that of the board that was removed last."""
+
+    name: str | None = None
+    uid: str | None = None
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/boards/{board}/undelete",
+    "admin",
+    body=UndeleteFields,
+    returns=BoardFields,
+    audited=True,
+)
+async def undelete(context: RequestContext, _: NoQuery) -> object:
+    """Restore a board that was deleted, or removed by its `retain`, with its sealed periods and
+    payouts and without its members: `{"name": …, "uid": …}`, both optional. A key that is limited
+    to some boards needs both names."""
+    document = requests.document(context.raw, context.media_type)
+    fields = requests.typed(document, UndeleteFields)
+    if fields.name is not None:
+        context.caller.ensure(LEVEL["admin"], fields.name)
+    board = await context.lb.undelete(context.board, name=fields.name, uid=fields.uid)
+    return _definition(board)
+
+
+@ROUTES.query("GET", "/v1/archive/removed", returns=list[RestorableBoard], scope="admin")
+async def restorable_boards(context: RequestContext, _: NoQuery) -> object:
+    """The removed boards that can be restored and that the key may see, in the order of their
+    removal."""
+    removed = await context.lb.restorable_boards()
+    return [each for each in removed if context.caller.sees(each.name)]
 
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)

@@ -33,6 +33,7 @@ from laurels.core.commands import (
     ShowMember,
     Submit,
     SubmitMany,
+    UndeleteBoard,
 )
 from laurels.core.due_payouts import WaitingPayouts
 from laurels.core.erasing import Erasure
@@ -41,6 +42,7 @@ from laurels.core.hot_report import HotReport
 from laurels.core.payouts import Payout, PayoutPage, Revision
 from laurels.core.query import Query
 from laurels.core.receipt import Receipt, Receipts
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import BatchRefused
 from laurels.errors.service import InvalidBody
@@ -75,6 +77,7 @@ _position = mapped(decoder(dict[str, str | None]), lambda payload: payload["posi
 _positions = mapped(decoder(dict[str, dict[str, str]]), lambda payload: payload["positions"])
 _changes = decoder(ChangePage)
 _deleted_boards = decoder(list[DeletedBoard])
+_restorable_boards = decoder(list[RestorableBoard])
 _changed_boards = decoder(ChangedBoards)
 _audit = decoder(AuditPage)
 _hot = decoder(HotReport)
@@ -185,6 +188,10 @@ def command_call(command: Command[Any]) -> Call[Any]:
             return Call("PATCH", board_path(name), Board.from_json, body=_changed_fields(changes))
         case ClearBoard(name):
             return Call("POST", board_path(name, "clear"), nothing, needs_idempotency_key=True)
+        case UndeleteBoard(name, new_name, uid):
+            path = board_path(name, "undelete")
+            body = to_json.encode({"name": new_name, "uid": uid})
+            return Call("POST", path, Board.from_json, body=body, needs_idempotency_key=True)
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, needs_idempotency_key=True)
     raise TypeError(f"expected a command that takes one request, got {command!r}")
@@ -293,6 +300,11 @@ def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call
         board_path(board, "changes"), after=after, limit=limit, initial=True if initial else None
     )
     return Call("GET", path, _changes)
+
+
+def restorable_boards() -> Call[list[RestorableBoard]]:
+    """Return the request for the removed boards that can be restored."""
+    return Call("GET", "/v1/archive/removed", _restorable_boards)
 
 
 def deleted_boards(source: str | None) -> Call[list[DeletedBoard]]:

@@ -11,6 +11,7 @@ from laurels.core.commands import Command, SubmitMany
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
 from laurels.core.query import Query
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, CheckReport, Sealed, Stats
 from laurels.errors import LaurelsError
 from laurels.errors.service import NoSuchPath, ServiceOutdated
@@ -86,6 +87,9 @@ class RemoteStore:
             raise ServiceOutdated(
                 "the service has no GET /v1/changes/deleted, which lists the deleted boards"
             ) from error
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        return self.wire.answer(calls.restorable_boards())
 
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))

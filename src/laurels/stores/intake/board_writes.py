@@ -1,17 +1,28 @@
-"""The writes that create, change and delete a board."""
+"""The writes that create, change, delete and restore a board."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from laurels.core import record
+from laurels.core.board_record import board_record, encode
 from laurels.core.board_state import Boards, BoardState
+from laurels.core.commands import UndeleteBoard
 from laurels.core.fold import Fold
-from laurels.errors import BoardExists, BoardInvalid, PeriodsUnsealed, UnsafeChange
+from laurels.errors import (
+    BoardExists,
+    BoardInvalid,
+    NotRestorable,
+    PeriodsUnsealed,
+    UnsafeChange,
+)
 from laurels.errors.payouts import PayoutsOpen
 from laurels.model.board import Board
 from laurels.model.board_change import ensure_end_to_come, named_as, safe_change
 from laurels.model.board_times import instant_text
-from laurels.model.validation import quoted
+from laurels.model.validation import quoted, safe_repr
+from laurels.timeline.instants import MIN_MS
 
 from .copies import unfinished_copy
 from .tags import new_tag, new_uid
@@ -117,3 +128,44 @@ def deletion(name: str, *, is_moved: bool = False) -> Single:
         return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms), tag)
 
     return Single(propose, exclusive=True)
+
+
+def undeletion(command: UndeleteBoard) -> Single:
+    """Return a write that restores a removed board. If its `retain` would remove it at once, it has
+    none any more."""
+
+    def propose(boards: Boards, now_ms: int) -> record.Record:
+        assert isinstance(boards, Fold)
+        removed = boards.removed.find(command.name, command.uid)
+        if removed is None:
+            which = "" if command.uid is None else f" with the uid {safe_repr(command.uid)}"
+            raise NotRestorable(
+                f"there is no removed board {safe_repr(command.name)}{which} with sealed periods"
+            )
+        ensure_free(boards, command.defines, removed.uid)
+        state = board_record(removed.state)
+        board = _restored(Board.from_json(state.definition), command.defines)
+        if not boards.event_time and board.rules().is_gone(now_ms):
+            board = replace(board, retain="")
+        deletion = boards.deletions.find(removed.uid)
+        positions = state.positions if deletion is None else deletion.state.positions
+        state = replace(state, definition=board.to_json(), positions=positions)
+        at_ms = max(state.now_ms or now_ms, MIN_MS if boards.event_time else now_ms)
+        return record.Undelete(state.number, state.version + 1, at_ms, encode(state), new_tag())
+
+    return Single(propose, exclusive=True)
+
+
+def _restored(board: Board, name: str) -> Board:
+    """Return the definition of a restored board, which may have another name."""
+    return named_as(Board.from_json({**asdict(board), "name": name}), board)
+
+
+def ensure_free(boards: Fold, name: str, uid: str) -> None:
+    """Raise BoardExists if a board has a name, or if it is being copied from another store, or if
+    the removed board with this unique id is being copied."""
+    if name in boards.boards:
+        raise BoardExists(f"there is a board {quoted(name)} already")
+    for state in boards.unfinished.states.values():
+        if state.board.name == name or state.uid == uid:
+            raise BoardExists(f"a copy of the board {quoted(state.board.name)} is not finished")

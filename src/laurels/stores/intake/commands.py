@@ -23,6 +23,7 @@ from laurels.core.commands import (
     ShowMember,
     Submit,
     SubmitMany,
+    UndeleteBoard,
 )
 from laurels.core.receipt import receipt_at
 from laurels.errors import NotSealed
@@ -30,7 +31,7 @@ from laurels.model.event import member_bytes
 from laurels.model.validation import quoted
 
 from .accept import SubmitOptions, data_bytes
-from .board_writes import change, clearing, creation, deletion
+from .board_writes import change, clearing, creation, deletion, undeletion
 from .confirming import confirmation
 from .hiding import hiding, hiding_everywhere, showing, showing_everywhere
 from .member_writes import DataChange, removal
@@ -101,6 +102,8 @@ def to_write(store: SubmissionStore, command: Command[Any]) -> FoldedWrite:
             return change(name, changes)
         case ClearBoard(name):
             return clearing(name)
+        case UndeleteBoard():
+            return undeletion(command)
         case DeleteBoard(name, is_moved):
             return deletion(name, is_moved=is_moved)
     raise TypeError(f"expected a command, got {command!r}")

@@ -22,7 +22,7 @@ from laurels.core.contents import (
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.season_pieces import PayoutRows, SealedShare
-from laurels.errors.copies import BoardChanging, CopyLost
+from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import ensure_copyable, ensure_sealed, name_taken, origin_of
@@ -131,6 +131,7 @@ class LocalCopies:
             assert isinstance(boards, Fold)
             if name in boards.boards or boards.unfinished.named(name) is not None:
                 raise name_taken(name)
+            ensure_absent(boards, origin)
             ensure_copyable(origin, now_ms, event_time=boards.event_time)
             return records.Adopt(boards.next_number, origin.version, now_ms, encode(origin))
 
@@ -191,6 +192,16 @@ class LocalCopies:
             return make(_number_of(boards, board), now_ms)
 
         self._store.commit(Single(propose, exclusive=True))
+
+
+def ensure_absent(boards: Fold, origin: Origin) -> None:
+    """Raise NameTaken if the store has the board under another name, with which it was restored
+    after its deletion."""
+    if (state := boards.find_by_uid(origin.uid)) is not None:
+        raise NameTaken(
+            f"the board {quoted(origin.board_name)} is in the target already, as "
+            f"{quoted(state.board.name)}"
+        )
 
 
 def _number_of(boards: Boards, name: str) -> int:

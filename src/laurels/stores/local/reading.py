@@ -17,6 +17,7 @@ from laurels.core.changes.cursor import NOW, decode_latest, ensure_not_ended
 from laurels.core.changes.deleted import Deletion
 from laurels.core.hiding import HiddenMember
 from laurels.core.payouts import Payout, payout_of
+from laurels.core.removed_boards import RestorableBoard, restorable
 from laurels.core.stats import (
     BoardStats,
     Stats,
@@ -110,8 +111,10 @@ class LocalReads(LocalQueries):
                 state = self.named(board)
                 hidden = state.hidden.hidings(self._fold.time_of(state))
                 return beginning.completed(page, state.positions, hidden)
-        ensure_not_ended(board, after)
         with self.reading():
+            current = self._fold.boards.get(board)
+            if current is None or current.uid != beginning.uid_of(after):
+                ensure_not_ended(board, after)  # otherwise the board was restored
             state, deletion = self._followed(board, after)
             if deletion is None:
                 self._fold.take_up(state)
@@ -144,6 +147,13 @@ class LocalReads(LocalQueries):
                 each.answer(None if source is None else each.state.positions.get(source))
                 for each in fold.deletions
             ]
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return the removed boards that can be restored, in the order of their removal."""
+        with self.reading():
+            removed = list(self.advanced_fold().removed)
+        payouts = self.payouts.counts() if removed else {}
+        return [restorable(each, payouts.get(each.uid, 0)) for each in removed]
 
     def changed_boards(self, after: str | None) -> ChangedBoards:
         """Return the boards that have changes after a cursor, which is an offset of the log."""

@@ -114,6 +114,7 @@ class LocalState(Paced):
         boards = self._fold.boards.values()
         self.archive.drop(unwanted(self.archive.periods(), boards))
         self.payouts.undo_after(newest_revision(boards), self._fold.now_ms, new_tag)
+        self.payouts.restore_names(self._fold.names_by_uid)
         self._snapshot_scheduler = SnapshotScheduler(recovered)
         for snapshot in recovered.damaged:
             snapshot.set_aside()

@@ -26,6 +26,7 @@ from laurels.core.commands import (
     HidingCommand,
     Submit,
     SubmitMany,
+    UndeleteBoard,
     board_of,
 )
 from laurels.core.index import Index
@@ -64,6 +65,10 @@ from .payouts.table import PayoutTable
 MIN_SHARE = 256
 SETTLING_ATTEMPTS = 3
 """How often the periods of a board that is deleted are sealed, until none is closed meanwhile."""
+
+BoardCommand = CreateBoard | ClearBoard | DeleteBoard | UndeleteBoard
+SettledCommand = BoardCommand | HidingCommand
+"""A write before which periods that are due are closed or sealed."""
 
 T = TypeVar("T")
 
@@ -146,7 +151,7 @@ class Service(LocalErasing):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raise an error if it is refused."""
-        if isinstance(command, DeleteBoard | ClearBoard | CreateBoard | HidingCommand):
+        if isinstance(command, SettledCommand):
             committed = self._write_settled(command)
         elif isinstance(command, DisqualifyMember):
             committed = self.disqualify(command)
@@ -169,7 +174,7 @@ class Service(LocalErasing):
             committed, place = await self.submit_one(
                 command.board, copy_event(command.event), command.window, command.scope
             )
-        elif isinstance(command, DeleteBoard | ClearBoard | CreateBoard | HidingCommand):
+        elif isinstance(command, SettledCommand):
             committed = await asyncio.to_thread(self._write_settled, command)
         elif isinstance(command, DisqualifyMember):
             committed = await asyncio.to_thread(self.disqualify, command)
@@ -185,14 +190,12 @@ class Service(LocalErasing):
             committed = self.payout(command.payout)
         return result_of(command, committed, place)
 
-    def _write_settled(
-        self, command: DeleteBoard | ClearBoard | CreateBoard | HidingCommand
-    ) -> Any:
+    def _write_settled(self, command: SettledCommand) -> Any:
         """Carry out a command that needs closed or sealed periods. Before a board is deleted or
-        cleared, its closed periods are sealed. Before a board is created, those of an earlier board
-        of the name that is no longer retained are sealed. Before a member is hidden or shown on all
-        boards, the due periods of all boards are closed; then return when all boards have recorded
-        the change."""
+        cleared, its closed periods are sealed. Before a board is created or restored, those of an
+        earlier board of the name that is no longer retained are sealed. Before a member is hidden
+        or shown on all boards, the due periods of all boards are closed; then return when all
+        boards have recorded the change."""
         if isinstance(command, HidingCommand):
             self.close_due()
             committed = self.commit(to_write(self, command))
@@ -205,8 +208,10 @@ class Service(LocalErasing):
             # after the deletion the periods of the board are not known any more
             with self._sealing.exclusive():
                 self.complete_erasures()
-        if isinstance(command, CreateBoard) and not self.is_gone(name):
-            return self.commit(to_write(self, command))
+        if isinstance(command, UndeleteBoard) and command.name != name:
+            self.settle_board(command.name)  # it may wait for this to be removed by its `retain`
+        if isinstance(command, CreateBoard | UndeleteBoard) and not self.is_gone(name):
+            return self._commit_settled(command)
         for _ in range(SETTLING_ATTEMPTS):
             self.settle_board(name)
             with suppress(PeriodsUnsealed):  # another period was closed meanwhile
@@ -220,10 +225,11 @@ class Service(LocalErasing):
         self.archive.drop(self.archive.of_board(uid))
         return committed
 
-    def _commit_settled(self, command: DeleteBoard | ClearBoard | CreateBoard) -> Any:
-        """Carry out a command on a board whose closed periods are sealed. A board is not cleared
-        while a snapshot is taken, since a copy in progress may have its members already."""
-        if not isinstance(command, ClearBoard):
+    def _commit_settled(self, command: BoardCommand) -> Any:
+        """Carry out a command on a board whose closed periods are sealed. No board is cleared or
+        restored while a snapshot is taken, since the snapshot may already have earlier members of
+        the board."""
+        if not isinstance(command, ClearBoard | UndeleteBoard):
             return self.commit(to_write(self, command))
         with self._snapshot_scheduler.exclusive():
             return self.commit(to_write(self, command))

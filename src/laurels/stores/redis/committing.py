@@ -38,7 +38,7 @@ from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.redis.connection.deadline import ends_in
 
-from .accepting import KnownBoards, is_newer
+from .accepting import KnownBoards, ensure_possible, is_newer
 from .erasing import ServerErasing
 from .reading import RedisReads
 
@@ -53,6 +53,7 @@ class RedisCommits(RedisReads):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
+        ensure_possible(command)
         if (change := _apart(command)) is not None:
             with self.answers.recording(command):
                 changed: T = self.run(self._carry_out_apart(change))
@@ -182,6 +183,7 @@ class RedisCommits(RedisReads):
         """Return the write that carries out a command, validated as far as possible. If the command
         names something that is missing in this process's copy of the board, read the definition
         again first."""
+        ensure_possible(command)
         if isinstance(command, ModeratingCommand):
             await self._prepare_hiding(command)
         elif isinstance(command, DeleteBoard):

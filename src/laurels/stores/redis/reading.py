@@ -16,6 +16,7 @@ from laurels.core.due_payouts import DuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.query import Query
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, Stats
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
@@ -67,6 +68,10 @@ class RedisReads(RedisState):
         """Return the deleted boards whose changes are kept, each with the position of `source`."""
         deleted: list[DeletedBoard] = self.run(self._changes.deleted_boards(source))
         return deleted
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return no boards, since boards on an index server cannot be restored."""
+        return []
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source."""

@@ -10,6 +10,7 @@ from laurels.core.changes.answers import ChangedBoards, DeletedBoard
 from laurels.core.clock_status import ClockStatus
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
+from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import CheckReport, Sealed, Stats, StoreFigures
 from laurels.errors import InvalidClock, LaurelsError, NothingToBackUp, Unavailable
 from laurels.model.board import Board
@@ -77,6 +78,12 @@ class AllBoards(PlacedStores):
         """Return the deleted boards of all stores that answer, in the order of their deletion."""
         self._ensure_open()
         return deleted_boards(self._stores, self._store_of, source)
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return the removed boards of all stores that can be restored, in the order of their
+        removal. A board can only be restored under a name that points to its store."""
+        removed = [each for store in self._all() for each in store.restorable_boards()]
+        return sorted(removed, key=lambda each: each.removed_ms)
 
     def stats(self) -> Stats:
         """Return the statistics of all boards. Raises IndexUnavailable if a store does not

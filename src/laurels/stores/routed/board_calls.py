@@ -14,6 +14,7 @@ from laurels.core.commands import (
     DeleteBoard,
     EraseMember,
     StoreCommand,
+    UndeleteBoard,
     board_of,
 )
 from laurels.core.erasing import merged_erasure
@@ -82,8 +83,8 @@ class BoardCalls(AllBoards):
         if isinstance(command, StoreCommand):
             everywhere = self._write_everywhere(command)
             return everywhere
-        if isinstance(command, CreateBoard):
-            self._misplaced.ensure_creatable(command.board.name)
+        if isinstance(command, CreateBoard | UndeleteBoard):
+            self._misplaced.ensure_creatable(command.defines)
         board = board_of(command)
         with self._gate.writing(board):
             result = self._store_for(board, command).write(command)
@@ -98,8 +99,8 @@ class BoardCalls(AllBoards):
         if isinstance(command, StoreCommand):
             everywhere = await self._in_thread(lambda: self._write_everywhere(command))
             return everywhere
-        if isinstance(command, CreateBoard) and self._misplaced:
-            await self._in_thread(lambda: self._misplaced.ensure_creatable(command.board.name))
+        if isinstance(command, CreateBoard | UndeleteBoard) and self._misplaced:
+            await self._in_thread(lambda: self._misplaced.ensure_creatable(command.defines))
         board = board_of(command)
         async with self._gate.writing_async(board):
             store = await self._store_for_async(board, command)

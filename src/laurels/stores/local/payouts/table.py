@@ -231,6 +231,35 @@ class PayoutTable:
             )
         return len(rows)
 
+    def rename(self, uid: str, board: str) -> None:
+        if self._is_named_otherwise(uid, board):
+            with self._file.transaction() as connection:
+                connection.execute("UPDATE payout SET board = ? WHERE uid = ?", (board, uid))
+
+    def _is_named_otherwise(self, uid: str, board: str) -> bool:
+        """Return whether the payouts of a board have another name of it. All of them have the same
+        one, so one is enough to tell."""
+        if not self._file.exists:
+            return False
+        rows = self._file.rows("SELECT board FROM payout WHERE uid = ? LIMIT 1", (uid,))
+        return bool(rows) and rows[0][0] != board
+
+    def restore_names(self, names: Callable[[], Mapping[str, str]]) -> None:
+        """Give the payouts of each board the name that `names` returns for its unique id. They have
+        another one if the log was rewound to a time before the board was restored under that
+        name."""
+        if self._file.exists:
+            known = names()
+            for [uid] in self._file.rows("SELECT DISTINCT uid FROM payout"):
+                if uid in known:
+                    self.rename(uid, known[uid])
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of payouts of each board, by its unique id. O(payouts)."""
+        if not self._file.exists:
+            return {}
+        return dict(self._file.rows("SELECT uid, count(*) FROM payout GROUP BY uid", ()))
+
     def emit(self, until: DuePlace) -> None:
         self.emission.emit(until)
 
