@@ -114,6 +114,7 @@ def _ensure_seal(sealed: SealedPeriod) -> None:
     _ensure(0 <= sealed.entries < _MOST, "a number of entries")
     _ensure(len(sealed.digest) == HASH_BYTES, f"a digest of {HASH_BYTES} bytes")
     _ensure(0 <= sealed.revision < _MOST_REVISIONS, "a revision from 0")
+    _ensure(0 <= sealed.entry < _MOST, "the offset of an entry of the log")
     _ensure_members(sealed.hidden)
 
 
