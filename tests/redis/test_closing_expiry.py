@@ -28,6 +28,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "scopes": {"scopes": [[], ["room"]]},
     "by label": {"shards": 3, "scopes": [[], ["room"]], "rank_by": ["room"]},
 }
+HEAD: dict[str, Any] = {"head": 100, "rank": "competition", "tie": "member"}
 layouts = pytest.mark.parametrize("fields", LAYOUTS.values(), ids=LAYOUTS)
 ARCHIVED = ["all", "hour=hour:keep=2,archive=forever"]
 ENOUGH = (2 * HOUR_MS + DAY_MS - HOUR_MS) // 1_000
@@ -57,7 +58,8 @@ def fill(lb: laurels.Leaderboards, fields: dict[str, Any]) -> None:
 def of_period(server: Server, start_ms: int) -> dict[str, int]:
     """Return the seconds after which each key of a period expires."""
     ttls = {name: ttl for name, ttl in lives(server).items() if name.endswith(f":{start_ms}")}
-    return {name: ttl for name, ttl in ttls.items() if "}:r:hour" in name or "}:k:hour" in name}
+    kinds = ("}:r:hour", "}:k:hour", "}:g:hour")
+    return {name: ttl for name, ttl in ttls.items() if any(kind in name for kind in kinds)}
 
 
 def work(lb: laurels.Leaderboards) -> None:
@@ -130,7 +132,7 @@ def test_keys_of_a_period_that_is_sealed_late_stay_for_a_day(
         assert all(DAY_MS // 1_000 - 7_200 < ttl <= DAY_MS // 1_000 for ttl in ttls.values())
 
 
-@layouts
+@pytest.mark.parametrize("fields", [*LAYOUTS.values(), HEAD], ids=[*LAYOUTS, "head"])
 def test_unsealed_periods_of_a_window_without_its_archive_stay(
     server: Server, now: list[int], ledger: Path, fields: dict[str, Any]
 ) -> None:

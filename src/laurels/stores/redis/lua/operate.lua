@@ -160,7 +160,7 @@ function ops.expire()
   for i, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
     local stays = not A.sealed and closing.is_frozen(ranked)
-    if has_head(ranked) and A.dated then stays = call('TTL', ranked.g) < 0 end
+    if has_head(ranked) and A.dated then stays = call('TTL', P .. 'g:' .. ranked.name) < 0 end
     if not stays and has_head(ranked) and not head.expire(ranked, A.lives) then return {'done', i - 1} end
   end
   return {'done', #A.names}
