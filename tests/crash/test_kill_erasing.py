@@ -24,6 +24,7 @@ from laurels.stores.local.payouts.table import PayoutTable
 from laurels.stores.local.recovery.backup import back_up, restore
 from laurels.stores.local.recovery.sealed_files import SegmentFiles
 from tests.conftest import Scaled
+from tests.internals import local
 
 START_MS = 1_795_000_000_000
 DAY_MS = 86_400_000
@@ -204,6 +205,36 @@ def test_a_snapshot_between_the_record_and_the_files_completes_it(tmp_path: Path
             lb.snapshot()
     with laurels.open(tmp_path, clock=laurels.ManualClock(now_ms)) as lb:
         assert assert_all_or_nothing(lb)
+
+
+@pytest.mark.parametrize("changes", ["", "1d"])
+def test_a_board_that_is_removed_during_an_erasure_keeps_its_later_places(
+    tmp_path: Path, changes: str
+) -> None:
+    """Somebody uses the id again before the erasure is complete. The board, which is no longer
+    retained, cannot tell which of its periods was sealed later."""
+    clock = laurels.ManualClock(START_MS)
+    with laurels.open(tmp_path, clock=clock) as lb:
+        limits: dict[str, Any] = {"ends": START_MS + 3 * DAY_MS, "retain": "1d", "changes": changes}
+        lb.create(laurels.Board("b", windows=["day:archive=forever"], grace=0, **limits))
+        full = patch.object(Archive, "erase", side_effect=StorageFailed("the disk is full"))
+        with full:
+            lb.submit("b", MEMBER, 1)
+            clock.advance(DAY_MS)
+            lb.seal()
+            with pytest.raises(StorageFailed):
+                lb.erase(MEMBER, "asked for it")
+            lb.submit("b", MEMBER, 2)
+            later = lb.periods("b")[0].start_ms
+            clock.advance(DAY_MS)
+            lb.seal()
+            clock.advance(10 * DAY_MS)
+            lb.create(laurels.Board("other"))
+            assert [board.name for board in lb.boards()] == ["other"]
+            lb.snapshot()
+    with laurels.open(tmp_path, clock=clock) as lb:
+        lb.seal()
+        assert [key.instance for key in local(lb).archive.find(MEMBER.encode())] == [later]
 
 
 def test_erasures_while_others_write(tmp_path: Path) -> None:

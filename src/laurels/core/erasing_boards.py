@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from laurels.core.changes.blocks import WriteBlock
 from laurels.core.changes.record_blocks import erase_block
 from laurels.core.changes.recorder import ChangeRecorder
 
@@ -36,6 +37,21 @@ class ErasingBoards(HidingBoards):
             record.member, record.token, record.now_ms, self.entry
         )
         return numbers
+
+    def remove_board(self, number: int) -> None:
+        """Remove a board with all its data and its changes."""
+        self._spare(self.by_number(number))
+        super().remove_board(number)
+
+    def _end(self, state: BoardState, block: WriteBlock) -> None:
+        self._spare(state)
+        super()._end(state, block)
+
+    def _spare(self, state: BoardState) -> None:
+        """Note which sealed periods of a board that is about to be removed are later than the
+        erasures that are not complete."""
+        if self.erasing:
+            self.erasing = {name: each.sparing(state) for name, each in self.erasing.items()}
 
     def _apply_erasure(self, record: records.Erase | records.Erased) -> None:
         """Erase a member, or record that its erasure is complete."""
