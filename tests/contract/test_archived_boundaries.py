@@ -4,6 +4,7 @@ write changes it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -11,10 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import laurels
-from laurels.errors import BoardInvalid, PeriodExpired, PeriodFuture
+from laurels.errors import BoardInvalid, NothingToBackUp, PeriodExpired, PeriodFuture
+from laurels.errors.index_server import NotOnIndexServer
 from tests.conftest import Scaled
 from tests.contract import reading
-from tests.contract.deployments import LASTING, STORES, Deployment
+from tests.contract.deployments import ARCHIVING, Deployment
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -37,7 +39,7 @@ def clock() -> AnyClock:
     return AnyClock(NOW_MS)
 
 
-@pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
+@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
 def deployment(
     request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock
 ) -> Iterator[Deployment]:
@@ -52,7 +54,11 @@ def lb(deployment: Deployment) -> laurels.Leaderboards:
 
 
 def create(lb: laurels.Leaderboards, *windows: str, **fields: Any) -> None:
-    lb.create(laurels.Board("b", windows=windows, **{"changes": "90d", "grace": "2h", **fields}))
+    lb.create(
+        laurels.Board(
+            "b", windows=windows, **{"changes": "90d", "grace": "2h", "ledger": "main", **fields}
+        )
+    )
 
 
 def scores(lb: laurels.Leaderboards, **ranking: Any) -> dict[str, object]:
@@ -202,7 +208,7 @@ def test_each_boundary_is_archived_as_it_was_shown(
 
 
 @pytest.fixture(
-    params=[each for each in STORES if each in LASTING],
+    params=[each for each in ARCHIVING if each.lasting],
     ids=lambda implementation: implementation.name,
 )
 def lasting(
@@ -230,7 +236,8 @@ def test_after_downtime_each_boundary_is_closed_once_and_in_order(
     lasting.lb.submit("b", "ann", 3)
     clock.advance(2 * DAY)
     lasting.lb.submit("b", "ben", 5)
-    lasting.lb.snapshot()
+    with suppress(NothingToBackUp):  # an index server stores its data itself
+        lasting.lb.snapshot()
     clock.advance(40 * DAY)
     lb = lasting.reopen()
     assert lb.submit("b", "cid", 1).rank == 1
@@ -320,7 +327,10 @@ def test_only_the_newest_boundaries_are_kept(lb: laurels.Leaderboards, clock: An
 
 
 def test_a_board_with_scopes_only_archives_them(lb: laurels.Leaderboards, clock: AnyClock) -> None:
-    create(lb, WEEK, scopes=[["room"]], rank_by="room")
+    try:
+        create(lb, WEEK, scopes=[["room"]], rank_by="room")
+    except NotOnIndexServer:  # some stores need a ranking of all events
+        return
     lb.submit_many(
         "b", [("ann", 3, None, None, {"room": "1"}), ("ben", 5, None, None, {"room": "2"})]
     )
@@ -389,7 +399,7 @@ def test_the_end_of_a_board_is_archived_with_late_events(
 def test_prizes_are_awarded_for_boundaries(lb: laurels.Leaderboards, clock: AnyClock) -> None:
     prizes = {"list": [{"name": "gold", "ranks": [1, 1], "amount": 7}]}
     window = {"name": "7d", "type": "rolling", "span": "7d", "step": "1h", "archive_every": "1d"}
-    lb.create(laurels.Board("b", windows=[{**window, "prizes": prizes}]))
+    lb.create(laurels.Board("b", windows=[{**window, "prizes": prizes}], ledger="main"))
     lb.submit_many("b", [("ann", 3), ("ben", 2)])
     assert not lb.settle("b").final
     clock.set(MIDNIGHT_MS)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import laurels
 from laurels.flows.copying.copying import copy_board
 from tests.internals import copies_of
+
+from .pairs import opened_pair
 
 DAY = 86_400_000
 NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
@@ -15,21 +19,32 @@ BOARD = laurels.Board(
     "b",
     windows=["7d=rolling:7d/1h,archive=forever,archive_every=1d"],
     scopes=[[], ["room"]],
+    ledger="main",
 )
 
 
-def test_a_copy_archives_later_boundaries_as_the_board_does(tmp_path: Path) -> None:
+PAIRS = [
+    ("memory", "folder"),
+    ("folder", "redis"),
+    ("cluster-shards", "folder"),
+    ("redis", "cluster-shards"),
+]
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-to-".join)
+def test_a_copy_archives_later_boundaries_as_the_board_does(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
     clock = laurels.ManualClock(NOW_MS)
-    with (
-        laurels.open("memory:", clock=clock) as source,
-        laurels.open(tmp_path / "boards", clock=clock) as target,
-    ):
+    with opened_pair(names, tmp_path, clock) as sides:
+        source, target = (each.lb for each in sides)
         source.create(BOARD)
         rooms = [{"room": "1"}, {"room": "2"}]
         for member, labels in zip(("ann", "ben"), rooms, strict=True):
             source.submit("b", member, 3, labels=labels)
         copy_board(copies_of(source), copies_of(target), "b")
         clock.advance(DAY)
+        target.seal()  # no event is counted between the copy and the boundary
         for lb in (source, target):
             lb.submit("b", "cid", 1, labels={"room": "1"})
             lb.seal()

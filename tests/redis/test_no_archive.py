@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,14 +37,15 @@ def test_an_archive_is_refused(tmp_path: Path, window: object) -> None:
     place.close()
 
 
-def test_boundaries_of_a_rolling_window_are_refused(tmp_path: Path) -> None:
+def test_boundaries_of_rankings_by_a_label_in_several_shards_are_refused(tmp_path: Path) -> None:
     place = OnRedis(tmp_path, laurels.ManualClock(1_795_188_600_000))
-    window = "7d=rolling:7d/1h,archive=forever,archive_every=1d"
+    windows = ["7d=rolling:7d/1h,archive=forever,archive_every=1d"]
+    fields: dict[str, Any] = {"scopes": [[], ["team"]], "rank_by": "team", "ledger": "main"}
     with laurels.open(place.url, clock=place.clock) as lb:
-        for ledger in ("", "unknown"):
-            with pytest.raises(NotOnIndexServer, match="'7d' is a rolling window with an archive"):
-                lb.create(laurels.Board("b", windows=[window], ledger=ledger))
-        lb.create(laurels.Board("b", windows=["7d=rolling:7d/1h"]))
-        with pytest.raises(NotOnIndexServer, match="'7d'"):
-            lb.change("b", windows=[window])
+        with pytest.raises(NotOnIndexServer, match="'7d' has archive_every"):
+            lb.create(laurels.Board("b", windows=windows, shards=2, **fields))
+        lb.create(laurels.Board("c", windows=["7d=rolling:7d/1h"], shards=2, **fields))
+        with pytest.raises(NotOnIndexServer, match="'7d' has archive_every"):
+            lb.change("c", windows=windows)
+        lb.create(laurels.Board("b", windows=windows, **fields))
     place.close()

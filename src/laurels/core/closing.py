@@ -203,11 +203,13 @@ def is_closed(
 
 
 def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
-    """Return whether the closing of a period is recorded, or needs no record any more."""
+    """Return whether the closing of a period is recorded, or needs no record any more. The steps of
+    a rolling window take events until the end of the board is closed."""
     closing = board.closing.get(window.name)
-    if closing is None:
+    if closing is None or (window.steps and board.rules.ends_ms == MAX_MS):
         return False
-    instance = window.instance_of(period)
+    decisive = window.period_at(board.rules.ends_ms) if window.steps else period
+    instance = window.instance_of(decisive)
     return closing.is_closed(instance) or (closing.floor is not None and instance <= closing.floor)
 
 

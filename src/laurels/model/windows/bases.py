@@ -50,9 +50,24 @@ class Unstepped(Struct, frozen=True):
         may be left out."""
         return (instance,)
 
+    def boundaries(self, first: int, past: int) -> tuple[int, ...] | None:
+        """Return None, since the window is not archived at boundaries."""
+        return None
+
+    def last_boundary(self, now_ms: int) -> int | None:
+        """Return None, since the window is not archived at boundaries."""
+        return None
+
+    def next_closing(self, now_ms: int) -> int:
+        """Return the next instant at which a period may be final, unless sources lag; MAX_MS if
+        there is none."""
+        return self.next_refusal(now_ms)[1]
+
     if TYPE_CHECKING:
 
         def taken_until(self, period: Period) -> int: ...
+
+        def next_refusal(self, now_ms: int) -> tuple[int, int]: ...
 
 
 class Endless(Unstepped, frozen=True, kw_only=True):

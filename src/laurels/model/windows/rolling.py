@@ -158,6 +158,38 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
             number = archived[-1] + 1
         return tuple(archived)
 
+    def boundaries(self, first: int, past: int) -> tuple[int, ...] | None:
+        """Return the archived steps from `first` up to, not including, `past`, without the last
+        step of a board with an end. None if the window is not archived at boundaries. O(steps
+        returned)."""
+        if not self.archive_ms:
+            return None
+        archived, number = list[int](), first
+        past = min(past, self._last_step)
+        while number < past:
+            boundary_ms = self._archive_times.around(self.step(number).start_ms)[1]
+            number = self.number_at(boundary_ms - 1) + 1
+            if number <= past:
+                archived.append(number - 1)
+        return tuple(archived)
+
+    def last_boundary(self, now_ms: int) -> int | None:
+        """Return the newest archived step that has ended at `now_ms`; None if the window is not
+        archived at boundaries."""
+        if not self.archive_ms:
+            return None
+        running = self.period_at(now_ms)
+        return self.number_at(self._archive_times.around(running.start_ms)[0] - 1)
+
+    def next_closing(self, now_ms: int) -> int:
+        """Return the next instant at which a step may be final; MAX_MS if there is none."""
+        running = self.number_at(now_ms)
+        if running >= self._last_step or not self.archive_ms:
+            refused_ms = self.ends_ms + self.grace_ms + 1
+            return refused_ms if now_ms < refused_ms < MAX_MS else MAX_MS
+        boundary_ms = self._archive_times.around(self.step(running).start_ms)[1]
+        return self.period_at(min(boundary_ms, self.ends_ms) - 1).end_ms
+
     @cached_property
     def _last_step(self) -> int:
         """The number of the last step of a board with an end."""

@@ -65,6 +65,8 @@ class ServerClosings:
         not known to expire."""
         self.update_hidden: Callable[[BoardState], Awaitable[None]] = _unchanged
         """Reads who is hidden on a board."""
+        self.rotate_steps: Callable[[BoardState, int], Awaitable[None]] = _unrotated
+        """Rotates the rolling windows of a board to their steps at an instant."""
 
     async def load(self, state: BoardState) -> None:
         """Read which periods are closed and sealed. One call."""
@@ -131,6 +133,11 @@ class ServerClosings:
         keys = await self._index.keys(self._opened_as(state), empty=empty)
         for name, closing in state.closing.items():
             instances = {key.instance for key in keys if key.window == name}
+            window = state.rules.windows[name]
+            if window.steps and instances:  # events count at later boundaries as well
+                newest = max(instances)
+                start_ms = window.period_of(newest).start_ms
+                instances.update(window.archived_with(newest, start_ms))
             closing.open = {
                 each for each in instances if _may_be_open(state, name, each, state.closing)
             }
@@ -160,6 +167,7 @@ class ServerClosings:
         floors = _final_instances(state, positions, now_ms)
         if floors:
             await self._index.freeze(self._opened_as(state), floors, now_ms)
+            await self.rotate_steps(state, now_ms)
         await self._find_open(state, empty=True)
         due = due_periods(state, positions, now_ms)
         if due:
@@ -206,7 +214,10 @@ class ServerClosings:
 
     async def _is_ranked_in_scopes(self, state: BoardState, due: DuePeriod, now_ms: int) -> bool:
         """Return whether any scope has an entry of a period in which the scope of all events has
-        none. O(scopes)."""
+        none. The result is False for the steps of a rolling window, since the scope of all events
+        has every entry that another scope has. O(scopes)."""
+        if state.rules.windows[due.window].steps:
+            return False
         opened, due_ms = self._opened_as(state), next_boundary(state.rules, now_ms)
         for form in dict.fromkeys(spec.name for spec in state.rules.specs if spec.name):
             scopes = await self._index.scopes(opened, form, "", LISTED)
@@ -232,6 +243,10 @@ async def _unchanged(_: BoardState) -> None:
     return None
 
 
+async def _unrotated(_: BoardState, __: int) -> None:
+    return None
+
+
 def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
     """Return, by window, the instance of the oldest period that must stay. `oldest` has the oldest
     period that each window keeps. A window that closes periods may have an older period that is not
@@ -240,6 +255,19 @@ def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, i
     for name in state.closing.keys() & kept.keys():
         kept[name] = min([kept[name], *_unsealed(state, name)])
     return kept
+
+
+def oldest_boundaries(state: BoardState, now_ms: int) -> dict[str, int]:
+    """Return, for each rolling window that closes periods, the oldest step that must stay: the
+    oldest one at whose end the window is archived and not sealed, or the running step."""
+    windows = [state.rules.windows[name] for name in state.closing if name in state.rules.windows]
+    return {
+        window.name: min(
+            [window.instance_of(window.period_at(now_ms)), *_unsealed(state, window.name)]
+        )
+        for window in windows
+        if window.steps
+    }
 
 
 def is_unsealed(state: BoardState, key: RankingKey) -> bool:
@@ -343,9 +371,12 @@ def _final_instances(
 ) -> dict[str, int]:
     """Return, for each window that closes periods, the newest instance that is final and may have
     no record yet. O(periods that wait for a source)."""
-    newest = {}
+    newest: dict[str, int] = {}
     for name in state.rules.closing:
         window, closing = state.rules.windows[name], state.closing[name]
+        if window.steps:
+            newest |= _final_step(state, name, positions, now_ms)
+            continue
         accepted_ms, _ = window.next_refusal(now_ms)
         period = window.period_at(now_ms if accepted_ms == MAX_MS else accepted_ms - 1)
         while final_ms_of(window, period) > closing.since_ms:
@@ -361,10 +392,30 @@ def _final_instances(
     return newest
 
 
+def _final_step(
+    state: BoardState, name: str, positions: Mapping[str, str], now_ms: int
+) -> dict[str, int]:
+    """Return the newest step of a rolling window that is final, is archived and may have no record
+    yet, by the name of the window. Return nothing if there is none."""
+    window, closing = state.rules.windows[name], state.closing[name]
+    last = window.period_at(now_ms)
+    steps: list[int | None] = [window.last_boundary(now_ms)]
+    if now_ms >= last.end_ms:  # the board has ended
+        steps.insert(0, window.instance_of(last))
+    for step in steps:
+        if step is None or (closing.floor is not None and step <= closing.floor):
+            continue
+        period = window.period_of(step)
+        is_new = final_ms_of(window, period) > closing.since_ms
+        if is_new and period_finality(state.rules, window, period, positions, now_ms).final:
+            return {name: step}
+    return {}
+
+
 def _next_final_ms(state: BoardState, now_ms: int) -> int:
     """Return the next instant at which a period of a board may be due to be closed."""
     windows = [state.rules.windows[name] for name in state.rules.closing]
-    times = [window.next_refusal(now_ms)[1] for window in windows]
+    times = [window.next_closing(now_ms) for window in windows]
     waiting = any(
         final_ms_of(state.rules.windows[name], state.rules.windows[name].period_of(each)) <= now_ms
         for name in state.rules.closing

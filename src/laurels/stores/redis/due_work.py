@@ -15,7 +15,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
-from .closing import is_settled, is_unsealed, oldest_unsealed
+from .closing import is_settled, is_unsealed, oldest_boundaries, oldest_unsealed
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
@@ -33,6 +33,7 @@ class DueWork(RegisteredBoards):
         super().__init__(index, registry, clock, stored)
         self._complete_passes: dict[tuple[int, str], int] = {}
         """The last step whose pass was found complete, by board number and window."""
+        self.closings.rotate_steps = self.rotate_step
         self._passes_due: dict[int, bool] = {}
         """Whether passes over the rankings of a board may be due, by board number, for boards that
         have or had a head. A missing board counts as due, since another process may have begun
@@ -81,9 +82,10 @@ class DueWork(RegisteredBoards):
     def due_work(self, state: BoardState, now_ms: int) -> Due:
         """Return the work that is due for the scopes of a board."""
         due = due_of(state.number, state.rules, state.floors, now_ms)
-        return (
-            replace(due, oldest_ms=oldest_unsealed(state, due.oldest_ms)) if state.closing else due
-        )
+        if not state.closing:
+            return due
+        oldest = oldest_unsealed(state, due.oldest_ms) | oldest_boundaries(state, now_ms)
+        return replace(due, oldest_ms=oldest)
 
     async def _advance_passes(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Continue the passes of a board, by one share of work for each window whose pass is not
@@ -151,6 +153,7 @@ class DueWork(RegisteredBoards):
             await self.rotate_step(state, now_ms)
             await self.closings.ensure_loaded(state)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
+            oldest_ms |= oldest_boundaries(state, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]
             if state.closing:

@@ -40,6 +40,15 @@ class StepNotReady(Exception):  # noqa: N818
         super().__init__(f"{len(self.scopes)} scopes are stale")
 
 
+class BoundariesNeeded(Exception):  # noqa: N818
+    """A rolling window that is archived at boundaries is at an earlier step than the call expects.
+    The caller has to repeat the call with the boundaries from `step` on."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"the boundaries from the step {step} on are needed")
+        self.step = step
+
+
 class ScopesNotReady(StepNotReady):
     """A list of scopes would contain stale scopes, which may be empty by now. The caller has to
     advance these scopes, and then to ask again."""

@@ -28,7 +28,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .catalog import ATTEMPTS, BoardCatalog
 from .clearing import ServerClearings
 from .closing import ensure_ledger_stays, first_closings
-from .outdated import DefinitionOutdated
+from .outdated import DefinitionOutdated, PlanExpired
 from .registry import copy_note
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
@@ -118,7 +118,12 @@ class RecordWrites:
                     current, max(record.now_ms, self._catalog.time_of(current))
                 )
                 block = write_block(record, "remove", record.member)
-                write.settle(await self._catalog.index.remove(opened, record.member, due, block))
+                try:
+                    found = await self._catalog.index.remove(opened, record.member, due, block)
+                except PlanExpired as error:  # the clock of this process is slower than others
+                    self._catalog.note_time(current, error.now_ms)
+                    return False
+                write.settle(found)
                 self._note_passes_due(current)
             case records.MemberData():
                 opened = opened_as(self._catalog.boards.by_number(record.board))

@@ -20,6 +20,7 @@ from laurels.core.close_schedule import prizes_in
 from laurels.core.closing import SealedPeriod, final_ms_of
 from laurels.core.lifecycle import oldest_stored
 from laurels.core.period_awards import SealedPlace, SealedStandings
+from laurels.core.ranking_key import RankingKey
 from laurels.core.record import Seal
 from laurels.core.sealed_contents import (
     DigestOfPieces,
@@ -31,6 +32,7 @@ from laurels.errors import LaurelsError, NotReady
 from laurels.errors.index_server import LedgerRequired, NotOnIndexServer
 from laurels.errors.ledger import FinalOvertaken
 from laurels.model.board import Board
+from laurels.model.labels import ALL
 from laurels.model.prizes import prizes_of
 from laurels.model.validation import quoted
 from laurels.sql.final_writing import PeriodWriter
@@ -96,20 +98,21 @@ class ServerSealing:
     def ensure_ledger(self, board: Board, before: Board | None = None) -> None:
         """Raise LedgerRequired if a board has windows with `archive` or `prizes` and names no
         ledger, UnknownLedger if this process does not know its ledger. Raise NotOnIndexServer for a
-        window that cannot be archived, such as a rolling window. Nothing is checked if the
-        definition `before` a change has the same windows, scopes and ledger."""
+        window that cannot be archived. Nothing is checked if the definition `before` a change has
+        the same windows, scopes and ledger."""
         if before is not None and _archived_as(before) == _archived_as(board):
             return
         rules = board.rules()
         for window in rules.closing:
-            if rules.windows[window].steps:
-                raise NotOnIndexServer(
-                    f"the window {quoted(window)} is a rolling window with an archive or prizes"
-                )
             if not board.ledger:
                 raise LedgerRequired(
                     f"the window {quoted(window)} has archive or prizes: on an index server they "
                     "need a ledger"
+                )
+            if rules.has_label_replica and rules.windows[window].boundaries(0, 0) is not None:
+                raise NotOnIndexServer(
+                    f"the window {quoted(window)} has archive_every, and the board has rank_by and "
+                    "several shards"
                 )
             if all(spec.name for spec in rules.specs):
                 raise NotOnIndexServer(
@@ -271,7 +274,13 @@ class ServerSealing:
         opened = opened_as(state)
         await self._catalog.index.expire_sealed(opened, window, instance, now_ms)
         oldest = oldest_stored(state.rules, state.floors, now_ms)
+        rule = state.rules.windows[window]
+        if rule.steps:  # what was shown at a boundary is not kept after its seal
+            oldest[window] = rule.instance_of(rule.period_at(now_ms))
         if instance < oldest.get(window, instance):
+            if rule.steps:
+                key = RankingKey(state.number, window, instance, ALL)
+                await self._catalog.index.drop(opened, [key])
             await self._catalog.set_scopes_stale(state, now_ms)
         await self._catalog.expire_ended(state, now_ms)
         await self._catalog.closings.record_expiry(state, window, instance)

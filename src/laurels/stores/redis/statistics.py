@@ -24,6 +24,7 @@ from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
 from .changes import ChangeReader
+from .index.names import without_boundaries
 from .remote import opened_as
 from .retry import read_only
 
@@ -203,7 +204,8 @@ class BoardStatistics:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
             await self._catalog.rotate_step(state, self._catalog.time_of(state))
-            for key in await self._catalog.index.keys(opened, empty=True):
+            keys = await self._catalog.index.keys(opened, empty=True)
+            for key in without_boundaries(state.rules, keys):
                 entries += await self._catalog.index.audit(opened, key, repair=repair)
                 rankings += 1
             if state.rules.scoped:

@@ -1,15 +1,19 @@
 """Calls scripts and commands on the keys of a shard, which are in one slot."""
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from laurels.errors import PositionMoved
 from laurels.errors.placement import BoardMoving
+from laurels.model.rules import Rules
 from laurels.model.validation import quoted
+from laurels.model.windows.kinds import Window
 from laurels.stores.intake.member_writes import data_moved
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.outdated import (
+    BoundariesNeeded,
     ClosingsMoved,
     DefinitionOutdated,
     FeedConflict,
@@ -103,8 +107,16 @@ class ShardCalls:
         windows = [
             {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
         ]
-        answer = await self._call(_OPERATE, board, {"op": op, "windows": windows, **more})
-        return answer[1] if len(answer) > 1 else None
+        arguments = {"op": op, "windows": windows, **more}
+        first: int | None = None
+        while True:
+            try:
+                arguments |= _with_boundaries(board.rules, arguments, first)
+                answer = await self._call(_OPERATE, board, arguments)
+            except BoundariesNeeded as error:
+                first = error.step
+            else:
+                return answer[1] if len(answer) > 1 else None
 
     async def _call(self, script: Script, board: Opened, arguments: dict[str, Any]) -> list[Any]:
         return decode_answer(await self._run(script, board, arguments))
@@ -134,6 +146,32 @@ class ShardCalls:
         return f"{self._prefix}{{{board.number}.{board.shard}}}:".encode() + name
 
 
+@lru_cache(maxsize=256)
+def _boundaries(window: Window, first: int, past: int) -> tuple[int, ...] | None:
+    return window.boundaries(first, past)
+
+
+def _with_boundaries(rules: Rules, arguments: dict[str, Any], first: int | None) -> dict[str, Any]:
+    """Return the items of arguments that name rolling windows with their running steps, with the
+    steps at whose ends these windows are archived: from `first` on, or from the step before which a
+    window that was rotated within its length cannot be."""
+
+    def described(window: dict[str, Any]) -> dict[str, Any]:
+        rule = rules.windows.get(window["name"])
+        if rule is None or "running" not in window or window["name"] not in rules.closing:
+            return window
+        earliest = window["running"] - 2 * rule.steps
+        since = earliest if first is None else min(first, earliest)
+        archived = _boundaries(rule, since, window["running"])
+        return window if archived is None else {**window, "first": since, "archived": archived}
+
+    more: dict[str, Any] = {"windows": [described(each) for each in arguments["windows"]]}
+    window = arguments.get("window")
+    if isinstance(window, dict):
+        more["window"] = described(window)
+    return more
+
+
 def decode_answer(packed: bytes) -> list[Any]:
     """Decode a script's answer, or raise the error that it reports."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
@@ -146,6 +184,8 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise PeriodClosed(int(answer[1]))
         case "closings_moved":
             raise ClosingsMoved
+        case "boundaries_needed":
+            raise BoundariesNeeded(int(answer[1]))
         case "step_not_ready":
             raise StepNotReady(answer[1])
         case "feed_conflict":

@@ -23,7 +23,7 @@ from laurels.stores.redis.remote import Opened
 from .calls import BEGIN, END, ShardCalls
 from .coding import as_text
 from .hidings import encode_stored
-from .names import key_of, name_of, scoped_name
+from .names import key_of, name_of, scoped_name, without_boundaries
 from .read_coding import unpack_rows, unpack_scores
 
 _WRITTEN = 1_000
@@ -62,14 +62,15 @@ class ShardContents(ShardCalls):
 
     async def _all_keys(self, board: Opened) -> list[RankingKey]:
         """Return the keys of all rankings. A rolling window has only the key of the running
-        step."""
+        step: what it has shown at boundaries is sealed before a board is copied."""
         all_names: dict[str, None] = {}
         for op in ("keys", "keys_of_scopes"):
             cursor = BEGIN
             while cursor != END:
                 names, cursor = await self._operate(op, board, empty=True, cursor=cursor)
                 all_names |= dict.fromkeys(names)
-        keys = [key_of(board.number, name) for name in all_names]
+        all_keys = [key_of(board.number, name) for name in all_names]
+        keys = without_boundaries(board.rules, all_keys)
         return sorted(keys, key=lambda key: (key.scope, key.window, key.instance))
 
     async def _ids(self, board: Opened) -> AsyncIterator[IndexPiece]:

@@ -1,7 +1,10 @@
 """The names of rankings on the server, and the ids of feed entries. The name of a ranking is
 `<window>:<instance>`; in a scope the name of the window includes the scope."""
 
+from collections.abc import Iterable
+
 from laurels.core.ranking_key import RankingKey
+from laurels.model.rules import Rules
 from laurels.stores.redis.sharding.feed import FeedPlace
 
 _SEPARATOR = "\x1f"
@@ -24,6 +27,21 @@ def key_of(board: int, name: str) -> RankingKey:
     scoped, _, instance = name.rpartition(":")
     window, _, scope = scoped.partition(_SEPARATOR)
     return RankingKey(board, window, int(instance), scope)
+
+
+def without_boundaries(rules: Rules, keys: Iterable[RankingKey]) -> list[RankingKey]:
+    """Return keys of rankings without those of what rolling windows have shown at boundaries: of
+    each rolling window in each scope, only the newest step."""
+    listed = list(keys)
+    newest: dict[tuple[str, str], int] = {}
+    for key in listed:
+        place = key.window, key.scope
+        newest[place] = max(key.instance, newest.get(place, key.instance))
+    return [
+        key
+        for key in listed
+        if not rules.windows[key.window].steps or key.instance == newest[key.window, key.scope]
+    ]
 
 
 def feed_place(id: str) -> FeedPlace:

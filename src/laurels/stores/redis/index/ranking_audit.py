@@ -8,7 +8,7 @@ from laurels.stores.redis.remote import Opened
 from laurels.stores.redis.sources import script_of
 
 from .calls import BEGIN, END, SCRIPT_PARTS, ShardCalls
-from .names import key_of, name_of, scoped_name
+from .names import key_of, name_of, scoped_name, without_boundaries
 
 _AUDIT = script_of("audit", *SCRIPT_PARTS)
 
@@ -52,7 +52,8 @@ class RankingAudit(ShardCalls):
         cursor = BEGIN
         while cursor != END:
             names, cursor = await self._operate("keys_of_scopes", board, cursor=cursor)
-            for key in dict.fromkeys(key_of(board.number, name) for name in names):
+            keys = dict.fromkeys(key_of(board.number, name) for name in names)
+            for key in without_boundaries(board.rules, keys):
                 rankings, entries = (
                     rankings + 1,
                     entries + await self.audit(board, key, repair=repair),

@@ -47,7 +47,7 @@ end
 function closing.is_frozen(ranked)
   if not B.closes then return false end
   local gate = closing.gate(window_of(ranked.window))
-  return gate and ranked.instance <= gate
+  return gate and (ranked.step or ranked.instance) <= gate
 end
 
 -- Returns whether only the archive answers for a frozen ranking, so that a member may be erased from it.
@@ -63,6 +63,10 @@ function closing.refusal_reply(stores)
   if not B.closes or A.spans then return nil end
   for _, store in ipairs(stores) do
     if store.ranked and closing.is_frozen(store) then return {'period_closed', A.now} end
+    local rolling = store.rolling
+    if rolling and closing.is_frozen({window = rolling.name, instance = rolling.running_step or rolling.running}) then
+      return {'period_closed', A.now}
+    end
   end
 end
 

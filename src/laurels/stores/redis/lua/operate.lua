@@ -2,7 +2,8 @@
 -- All operations on a board other than counting: opening, passes, removal, member data and so on.
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
---   arguments of the op:
+--   arguments of the op. Of a window that is archived at boundaries, also `first` and `archived`, the steps from
+--   `first` on at whose ends it is archived; 'boundaries_needed' is the reply if a window is at an earlier step:
 --   open (cleared: see clearing.lua); end_changes ('until', expires); close; rotate_step (window, limit);
 --   advance_pass (window, limit); remove_member (member, removed: how many rankings had it in scopes,
 --   archived: see closing.lua; its result counts the data of the member as well);
@@ -330,4 +331,5 @@ if tracking.is_write[op] then
   local reply = tracking.refusal_reply()
   if reply then return cmsgpack.pack(reply) end
 end
-return cmsgpack.pack((ops[op] or tracking.ops[op] or closing.ops[op] or clearing.ops[op] or erasing.ops[op])())
+A.answer = (ops[op] or tracking.ops[op] or closing.ops[op] or clearing.ops[op] or erasing.ops[op])()
+return cmsgpack.pack(closing.needed and {'boundaries_needed', closing.needed} or A.answer)

@@ -1,8 +1,10 @@
 -- The pass that prepares the next step of a rolling window.
 --
 -- It has two phases. The first goes through the members of the tally that left the window last, the
--- second through those of the tally that leaves next. Nothing changes for other members. The tally
--- that has left is not needed after the pass. If it is large, its members are deleted during the
+-- second through those of the tally that leaves next. Nothing changes for other members. If nothing is
+-- prepared, since the ranking was kept at a boundary, the field whole:<w> of P m is set, and the second
+-- phase goes through all members of the live ranking. The tally that has left is not needed after the
+-- pass. If it is large, its members are deleted during the
 -- pass, since deleting it at once, even with UNLINK, would block a server with one core; the rest
 -- is deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
 -- deletes the tally that left.
@@ -56,19 +58,22 @@ local EMPTY_STEP_COST = 0.5
 -- pass is complete, the rest of the limit, and whether both tallies were empty. A pass with a tally
 -- that is not empty costs at least as much as a few members.
 local function continue_pass(rolling, limit)
-  local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolling.name) or '0')
+  local fields = call('HMGET', KEYS[1], 'phase:' .. rolling.name, 'whole:' .. rolling.name)
+  local phase, whole = tonumber(fields[1] or '0'), fields[2]
   local last = tally(rolling.name, rolling.oldest_step - 1)
-  if phase == 0 and call('EXISTS', last, rolling.oldest_tally or last) == 0 then
+  if phase == 0 and not whole and call('EXISTS', last, rolling.oldest_tally or last) == 0 then
     return true, limit - EMPTY_STEP_COST, true
   end
   local process = phase < 2 and process_of()
   -- `each` is the mean weight of a member. With candidates it is unknown before the first share.
   local weigh, each = weight_function(rolling), rolling.candidates and limit or 1
   while phase < 2 and limit > 0 do
-    local from = tally(rolling.name, rolling.oldest_step - 1 + phase)
+    local command, from = 'HSCAN', tally(rolling.name, rolling.oldest_step - 1 + phase)
+    if whole and phase == 1 then
+      command, from = scored and 'ZSCAN' or 'HSCAN', scored and rolling.live.r or rolling.live.k
+    end
     local many = math.max(1, floor(limit / each))
-    local names, cursor, weight = scan_share('HSCAN', from, pass_cursor(rolling, process), limit, many,
-                                             weigh)
+    local names, cursor, weight = scan_share(command, from, pass_cursor(rolling, process), limit, many, weigh)
     local forms = not rolling.refreshed and forms_of(rolling.live, names)
     if forms then
       prepare(rolling, names, forms, newest_steps(rolling, names, forms),
@@ -82,6 +87,7 @@ local function continue_pass(rolling, limit)
     if cursor == '0' then
       phase = rolling.refreshed and 2 or phase + 1
       call('HSET', KEYS[1], 'phase:' .. rolling.name, text(phase))
+      if whole and phase == 2 then call('HDEL', KEYS[1], 'whole:' .. rolling.name) end
     end
     call('HSET', KEYS[1], 'place:' .. rolling.name, process .. ':' .. cursor)
   end
@@ -106,7 +112,7 @@ local function unlink_rankings(rolling)
 end
 
 local function forget_window(name)
-  call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name)
+  call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name, 'whole:' .. name)
 end
 
 -- Removes a share of the tallies of a window. Returns whether none are left.
@@ -156,20 +162,55 @@ local function reset_to_step(rolling, running)
   return true
 end
 
+-- Returns whether a window with an archive is archived at the end of its stored step.
+function closing.ends_at_boundary(w, rolling)
+  if not w.archived then return false end
+  if not w.boundaries then
+    w.boundaries = {}
+    for _, step in ipairs(w.archived) do w.boundaries[step] = true end
+  end
+  return w.boundaries[rolling.running_step] or false
+end
+
+-- Keeps the live ranking as what the window shows at the end of its stored step, registers it and freezes
+-- it: a removal by a caller with a slower clock must not change it. O(1). Nothing is prepared for the step
+-- after the next one then.
+function closing.keep_boundary(rolling)
+  local live, kept = rolling.live, ranking(rolling.name, rolling.running_step)
+  for _, kind in ipairs({'r', 'k', 'd', 'n'}) do
+    if live[kind] and call('EXISTS', live[kind]) == 1 then call('RENAME', live[kind], kept[kind]) end
+  end
+  local window = window_of(rolling.name)
+  call('SADD', P .. 'i', window .. ':' .. text(rolling.running_step))
+  if window ~= rolling.name then
+    call('HSET', P .. 'i:' .. sub(rolling.name, #window + 2), kept.name, '')
+  end
+  call('HSET', KEYS[1], 'whole:' .. rolling.name, '1')
+  closing.raise('closed:', {[window] = rolling.running_step})
+  closing.gates[window] = nil
+end
+
 -- Advances a window towards the running step, at a cost of about `limit` members at most. Returns
--- whether it has reached that step, and the rest of the limit.
+-- whether it has reached that step, and the rest of the limit. If `w.archived`, the steps at whose ends the
+-- window is archived, begin with `w.first` after the stored step, `closing.needed` is set to that step.
 local function rotate_to(w, running, limit)
   local rolling = rolling_window(w)
   if not rolling or rolling.running_step >= running then return true, limit end
-  if running - rolling.running_step >= rolling.steps then
-    return reset_to_step(rolling, running), limit - math.min(TALLIES_MOST, rolling.steps) / 10
-  end
   local complete, empty
   while rolling.running_step < running do
+    local shows = w.archived and call('EXISTS', rolling.live.r) == 1
+    if not shows and running - rolling.running_step >= rolling.steps then
+      return reset_to_step(rolling, running), limit - math.min(TALLIES_MOST, rolling.steps) / 10
+    end
+    if shows and rolling.running_step < w.first then
+      closing.needed = math.min(closing.needed or w.first, rolling.running_step)
+      return false, 0
+    end
     complete, limit, empty = continue_pass(rolling, limit)
     if not complete then return false, limit end
     if not empty then call('UNLINK', tally(rolling.name, rolling.oldest_step - 1)) end
     begin_step(rolling.name, rolling.running_step + 1)
+    if shows and closing.ends_at_boundary(w, rolling) then closing.keep_boundary(rolling) end
     rolling = rolling_window(w, rolling.running_step + 1)
   end
   return true, limit

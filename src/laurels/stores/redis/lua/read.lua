@@ -45,8 +45,8 @@ local function append(part) parts[#parts + 1] = part end
 
 local rankings = {}
 
--- Returns a ranking with its size. Returns an empty ranking if the rolling window is not at the
--- requested step. For a refreshed window, returns the ranking that is shown, whatever the step.
+-- Returns a ranking with its size. If the rolling window is not at the requested step, returns what was kept
+-- at the end of that step, or an empty ranking. For a refreshed window, returns the ranking that is shown, whatever the step.
 local function ranking_of(window, instance, rolling, bounds, hidden)
   local name = window .. ':' .. text(instance) .. (bounds and ':ranked' or '')
   if hidden then name = name .. ':' .. text(hidden) end
@@ -56,7 +56,7 @@ local function ranking_of(window, instance, rolling, bounds, hidden)
       instance = shown_instance(window)
     elseif rolling then
       local run = tonumber(call('HGET', KEYS[1], 'run:' .. window) or nil)
-      instance = run == instance and run % 2 or -1
+      instance = run == instance and run % 2 or instance  -- of an earlier step there may be what was kept at its end
     end
     ranked = ranking(window, instance)
     if hidden then zeros.leave_out(ranked, A.hidden[hidden]) end

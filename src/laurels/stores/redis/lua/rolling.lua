@@ -1,5 +1,8 @@
 -- Rolling windows: the live ranking, the ranking prepared for the next step, tallies, candidates.
 --
+-- What a window with an archive shows at a boundary is kept as the ranking P r:<w>:<step> of the step that
+-- ended there. It is the live ranking, renamed when the window rotates (`keep_boundary`).
+--
 -- An entry in the prepared ranking is the live entry minus the member's cell in the tally that
 -- leaves next. There is no entry if the member's newest step is the step of that tally or an older
 -- one. An entry is always computed from the live one, so preparing a member twice does no harm.
@@ -33,6 +36,7 @@ local function rolling_window(w, running_step)
     running_step = running_step, oldest_step = running_step - w.steps + 1,
     live = ranking(w.name, instance), prepared = ranking(w.name, 1 - instance),
   }
+  rolling.live.step, rolling.prepared.step = running_step, running_step
   if refreshed then
     rolling.refreshed = true
     return rolling

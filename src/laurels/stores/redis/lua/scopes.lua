@@ -28,7 +28,8 @@ local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 local function windows_in(scope)
   local windows = {}
   for i, w in ipairs(A.windows) do
-    windows[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running}
+    windows[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running, first = w.first,
+                  archived = w.archived, boundaries = w.boundaries}
   end
   return windows
 end
@@ -238,6 +239,10 @@ local function remove_from_scope(scope, limit)
 end
 
 local function remove_from_scopes()
+  for _, w in ipairs(A.windows) do  -- a caller with a slower clock cannot rotate the scopes
+    local run = w.archived and tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
+    if run and run > w.running then return {'plan_expired', tonumber(call('HGET', KEYS[1], 'now'))} end
+  end
   local names, next_cursor = scan_share('ZSCAN', P .. 'o', A.cursor, A.limit, A.limit)
   local limit, removed = A.limit, 0
   for _, scope in ipairs(names) do

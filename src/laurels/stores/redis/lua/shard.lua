@@ -354,7 +354,7 @@ local function expire(ranked, window, instance, lives)
   local at = expiry_of(window, instance, lives)
   local ttl = at and call('TTL', ranked.r)
   if not at or not differs(ttl, at) or A.dated and ttl < 0 then return end
-  if not A.sealed and closing.is_frozen({window = window, instance = instance}) then return end
+  if not A.sealed and closing.is_frozen({window = window, instance = ranked.step or instance}) then return end
   call('EXPIREAT', ranked.r, text(at))
   if ranked.k then call('EXPIREAT', ranked.k, text(at)) end
   if ranked.d then

@@ -1,0 +1,101 @@
+"""What rolling windows show at boundaries on an index server: kept by the script that rotates a
+window, whoever calls it, and whatever the clocks of other processes show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import laurels
+from tests.contract.deployments import OnRedis
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+MIDNIGHT_MS = 1_795_219_200_000  # 21 November 2026, UTC
+FRIDAY = "2026-11-20T23:00Z"
+BOARD = laurels.Board(
+    "b",
+    windows=["7d=rolling:7d/1h,archive=forever,archive_every=1d"],
+    scopes=[[], ["room"]],
+    ledger="main",
+)
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(MIDNIGHT_MS - HOUR)
+
+
+@pytest.fixture
+def place(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[OnRedis]:
+    place = OnRedis(tmp_path, clock)
+    yield place
+    place.close()
+
+
+def shown(lb: laurels.Leaderboards, period: str | None = FRIDAY, **labels: str) -> dict[str, Any]:
+    page = lb.top("b", period=period, labels=labels)
+    return {entry.member: entry.score for entry in page}
+
+
+def fill(lb: laurels.Leaderboards) -> None:
+    lb.create(BOARD)
+    lb.submit("b", "ann", 3, labels={"room": "1"})
+    lb.submit("b", "ben", 2, labels={"room": "2"})
+
+
+def test_a_process_with_a_slower_clock_changes_no_boundary(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    slower = laurels.ManualClock(clock.now_ms())
+    with (
+        laurels.open(place.url, clock=clock) as lb,
+        laurels.open(place.url, clock=slower) as late,
+    ):
+        fill(lb)
+        assert shown(late, None) == {"ann": 3, "ben": 2}
+        clock.set(MIDNIGHT_MS + 1)
+        assert shown(lb, None) == {"ann": 3, "ben": 2}  # rotates the window
+        late.remove("b", "ann")
+        late.submit("b", "ben", 5, labels={"room": "2"})
+        lb.seal()
+        for each in (lb, late):
+            assert shown(each) == {"ann": 3, "ben": 2}
+            assert shown(each, room="1") == {"ann": 3}
+            assert shown(each, None) == {"ben": 7}
+        lb.check()
+
+
+def test_every_boundary_is_archived_after_any_downtime(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    with laurels.open(place.url, clock=clock) as lb:
+        fill(lb)
+    clock.advance(400 * DAY)
+    with laurels.open(place.url, clock=clock) as lb:
+        assert lb.seal() == laurels.Sealed(7, 7)
+        archived = lb.archived("b")
+        assert [each.end_ms for each in archived] == [
+            MIDNIGHT_MS + day * DAY for day in reversed(range(7))
+        ]
+        for each in archived:
+            assert shown(lb, each.period) == {"ann": 3, "ben": 2}
+            assert shown(lb, each.period, room="2") == {"ben": 2}
+        assert shown(lb, None) == {}
+        lb.check()
+
+
+def test_two_processes_archive_a_boundary_once(place: OnRedis, clock: laurels.ManualClock) -> None:
+    with (
+        laurels.open(place.url, clock=clock) as one,
+        laurels.open(place.url, clock=clock) as other,
+    ):
+        fill(one)
+        clock.set(MIDNIGHT_MS)
+        sealed = [each.seal() for each in (other, one, other)]
+        assert sum(each.closed for each in sealed) == sum(each.sealed for each in sealed) == 1
+        for each in (one, other):
+            assert shown(each) == {"ann": 3, "ben": 2}
