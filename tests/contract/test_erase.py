@@ -141,6 +141,7 @@ def test_an_erased_member_leaves_its_places_and_nothing_else(
     assert (payout.reference, payout.position) == ("paid", 2)
     assert payout.id.split("/")[4] == token
     assert not lb.payouts("b", member="zoe")
+    assert token not in [each.member for each in lb.due_payouts()]  # it has been sent as zoe's
     lb.check()
     lb.rebuild()
     assert listed(lb, window="day", period=label) == ["ann", token, "cid"]

@@ -91,7 +91,8 @@ class FinalEraser:
         new_ids = self._erase_payouts(uid, member, token, kept)
         for old, new in new_ids.items() if is_listed else ():
             self._execute(
-                f"UPDATE {self._name('payout_list')} SET payout = %s WHERE payout = %s",
+                f"UPDATE {self._name('payout_list')} SET payout = %s, is_erased = 1 "
+                "WHERE payout = %s",
                 *(payout_key(new), payout_key(old)),
             )
         return ErasedFinals(periods, len(new_ids))
