@@ -242,6 +242,23 @@ def test_a_copy_has_one_owner(pair: tuple[Deployment, Deployment], clock: Manual
     another.end()
 
 
+def test_a_copy_is_begun_anew_if_a_member_was_erased(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    """What was copied of sealed periods may have the member, although nothing that is tracked has
+    changed."""
+    play(pair[0].lb, clock, BOARDS[:1], days=1)
+    source = movable_copies_of(pair[0].lb)
+    pair[0].lb.erase("m2", "asked for it")
+    tracked = source.track("sums", "move")
+    list(tracked.pieces())
+    list(tracked.changed_pieces())
+    pair[0].lb.erase("nobody", "asked for it")
+    with pytest.raises(BoardChanging, match="erased"):
+        list(tracked.changed_pieces())
+    tracked.end()
+
+
 def test_a_definition_that_another_process_changed_is_no_error(
     shared: Deployment, clock: ManualClock
 ) -> None:

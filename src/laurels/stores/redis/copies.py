@@ -49,7 +49,14 @@ from .registry import HIDING_FORMAT, copy_note
 from .remote import Opened, opened_as
 from .sealing import ServerSealing
 from .season_copies import SeasonCopies
-from .tracking import ServerContents, TrackedServerBoard, pulled, release, seize
+from .tracking import (
+    ServerContents,
+    TrackedServerBoard,
+    erasures_of,
+    pulled,
+    release,
+    seize,
+)
 
 
 class _Unfinished(Struct, frozen=True):
@@ -281,6 +288,7 @@ class ServerCopies:
     async def _track(self, board: str, owner: str) -> TrackedServerBoard:
         async def track(state: BoardState) -> TrackedServerBoard:
             opened = opened_as(state)
+            erasures = await erasures_of(self._catalog)
             copies = await self._contents.track(opened, owner)
             try:  # a move that was killed may have blocked them
                 await self._payouts.release(state.board, state.uid)
@@ -296,6 +304,7 @@ class ServerCopies:
                 copies,
                 self._season_pieces,
                 self._payouts,
+                erasures,
             )
 
         with ends_in(inf, anew=True):

@@ -42,14 +42,12 @@ from .catalog import BoardCatalog
 from .closing import archived_only
 from .ledgers import Ledger, Ledgers
 from .payouts import ServerPayouts
+from .registry import ERASED, ERASING
 from .remote import opened_as
 from .sealing_tasks import SealingTasks
 
 RETRY_NS = 10_000_000_000
 """The interval at which the process looks for an erasure that is not complete, in nanoseconds."""
-NOTE = "erasing"
-"""The note of the erasure that is not complete."""
-
 
 _log = logging.getLogger("laurels")
 
@@ -101,7 +99,7 @@ class ServerErasing:
                 raise _payouts_open(member, count)
             noted = NotedErasure(member, command.token, command.reason, self._catalog.now())
             text = msgspec.json.encode(noted).decode()
-            while (stored := await self._catalog.registry.first_note(NOTE, text)) != text:
+            while (stored := await self._catalog.registry.first_note(ERASING, text)) != text:
                 done = await self._carry_out(msgspec.json.decode(stored, type=NotedErasure))
                 if done.token == command.token:
                     return done
@@ -109,7 +107,7 @@ class ServerErasing:
 
     async def complete(self) -> None:
         """Complete the erasure of a process that has failed or ended. One call if there is none."""
-        stored = await self._catalog.registry.note(NOTE)
+        stored = await self._catalog.registry.note(ERASING)
         if stored is not None:
             with ends_in(inf, anew=True):
                 await self._carry_out(msgspec.json.decode(stored, type=NotedErasure))
@@ -139,15 +137,16 @@ class ServerErasing:
         """Erase a member, as far as that was not done before."""
         await self._catalog.load()
         if noted.removed_ms is None:
+            await self._catalog.registry.set_note(ERASED, noted.token)
             boards = await self._remove_from_boards(noted)
             await self._sealing_tasks.seal()  # a period may have been closed with the member
             noted = replace(noted, removed_ms=self._catalog.now(), boards=boards)
             text = msgspec.json.encode(noted).decode()
-            await self._catalog.registry.set_note(NOTE, text)
+            await self._catalog.registry.set_note(ERASING, text)
         periods, payouts = await self._erase_from_ledgers(noted)
         entries = await self._erase_audit(noted.member, noted.token)
         remains = [place async for place in self._remaining(noted, payouts)]
-        await self._catalog.registry.clear_note(NOTE, msgspec.json.encode(noted).decode())
+        await self._catalog.registry.clear_note(ERASING, msgspec.json.encode(noted).decode())
         at_ms, count = self._catalog.now(), len(noted.boards)
         return Erasure(noted.token, at_ms, count, periods, payouts, entries, remains)
 

@@ -71,6 +71,12 @@ class Definitions(Protocol):
         """Return a number for a new board. No number is returned twice."""
 
 
+ERASING = "erasing"
+"""The key of the note of the erasure that is not complete."""
+ERASED = "erased"
+"""The key of the note with the token of the erasure that was begun last."""
+
+
 def copy_note(board: str) -> str:
     """Return the key of the note about an unfinished copy of a board."""
     return f"copy:{board}"

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from math import inf
 from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct
+
 from laurels.core.board_state import BoardState
 from laurels.core.contents import (
     ChangedIndexPiece,
@@ -19,6 +21,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from .catalog import BoardCatalog
 from .outdated import DefinitionOutdated, TrackingLost
 from .payout_transfers import PayoutTransfers
+from .registry import ERASED, ERASING
 from .remote import Opened, Tracking
 
 T = TypeVar("T")
@@ -52,6 +55,19 @@ class ServerContents(Protocol):
     async def restore_state(self, board: Opened, origin: Origin) -> None: ...
 
 
+class Erasures(Struct, frozen=True):
+    """The erasures of an index server, by their notes: the one that is not complete and the one
+    that was begun last, None without one."""
+
+    incomplete: str | None
+    newest: str | None
+
+
+async def erasures_of(catalog: BoardCatalog) -> Erasures:
+    """Read the notes of erasures. Two calls."""
+    return Erasures(await catalog.registry.note(ERASING), await catalog.registry.note(ERASED))
+
+
 class TrackedServerBoard:
     """Implementation of `TrackedBoard` for a board of an index server. The server tracks the
     changes, so changes by other processes are included."""
@@ -66,6 +82,7 @@ class TrackedServerBoard:
         copies: Sequence[Tracking],
         season_pieces: Callable[[str], Iterator[Piece]],
         payouts: PayoutTransfers,
+        erasures: Erasures,
     ) -> None:
         self._catalog = catalog
         self._contents = contents
@@ -76,6 +93,7 @@ class TrackedServerBoard:
         self._copies = copies
         self._season_pieces = season_pieces
         self._payouts = payouts
+        self._erasures = erasures
         self._from_ms = catalog.time_of(state)
 
     def pieces(self) -> Iterator[Piece]:
@@ -85,7 +103,11 @@ class TrackedServerBoard:
 
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call, and the
-        payouts that were confirmed since then."""
+        payouts that were confirmed since then. Raises BoardChanging if a member may have been
+        erased since the sealed periods were read, because the copy may have the member in them."""
+        erasures: Erasures = self._run(_current(erasures_of(self._catalog)))
+        if erasures != self._erasures or erasures.incomplete is not None:
+            raise BoardChanging("a member was erased while the board was copied")
         from_ms, self._from_ms = self._from_ms, self._catalog.time_of(self._state)
         yield from pulled(self._run, self._contents.changed_pieces(self._opened, self._copies))
         yield from self._payouts.confirmed(self._state.board, self._state.uid, from_ms)
