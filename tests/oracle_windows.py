@@ -73,8 +73,8 @@ class OracleWindow:
         return None
 
     def section(self, now_ms: int) -> object:
-        """Return a value for `now_ms`. It changes whenever the window begins to accept, or to
-        refuse, events of other times."""
+        """Return a value that is equal for two values of `now_ms` if the window accepts events of
+        the same times at both. Events are recorded together only while it stays the same."""
         return self.misses(now_ms), self.is_over(now_ms)
 
     def until(self, now_ms: int) -> int:

@@ -40,15 +40,15 @@ class Requests:
         return self._files[begin]
 
     def events(self, sent: int) -> Counter[str]:
-        """Return for each member the sum of its values in the first `sent` lines that are sent.
-        After the last line of the file, sending starts again with the first."""
+        """Return for each member the sum of its values when `sent` lines have been sent. After
+        the last line of the file, sending starts again with the first."""
         whole, rest = divmod(sent, len(self.batches))
         total = {member: whole * value for member, value in totals(self.batches).items()}
         return Counter(total) + totals(self.batches[:rest])
 
     @cached_property
     def watched(self) -> list[str]:
-        """Return the members with most events."""
+        """Return the members with the most events."""
         return [member for member, _ in totals(self.batches).most_common(_WATCHED)]
 
     @cached_property

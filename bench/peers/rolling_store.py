@@ -85,7 +85,7 @@ class RollingStore:
         for due, ready, leaves in zip(live, prepared, leaving, strict=True):
             if (due or 0) - int(leaves or 0) != (ready or 0):
                 raise AssertionError(
-                    "the prepared scores are not the live ones less the leaving totals"
+                    "a prepared score is not the live score minus the total of the leaving step"
                 )
         return [int(score or 0) for score in live]
 

@@ -86,7 +86,8 @@ def test_a_rewound_store_refuses_the_cursors_of_readers(tmp_path: Path) -> None:
 
 
 def test_a_store_from_a_backup_refuses_the_cursors_that_were_made_later(tmp_path: Path) -> None:
-    """The reader continues from the beginning, with the ids that it has seen before."""
+    """The reader then starts at the beginning of the list. Payouts that it has read before still
+    have the same ids."""
     lb, clock = sealed(tmp_path / "data")
     lb.close()
     back_up(tmp_path / "data", tmp_path / "backup")

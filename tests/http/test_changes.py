@@ -179,7 +179,8 @@ def test_a_stream_ends_with_its_board(server: Served) -> None:
 
 
 def test_a_stream_of_a_board_without_changes_to_come_ends_with_an_error(server: Served) -> None:
-    """The board keeps no changes any more when it is deleted."""
+    """Before the board is deleted, it is changed to keep no changes. So there is no change of the
+    kind `delete`."""
 
     async def main() -> None:
         async with feed(server.url, f"{LIVE}?after=now", key=ADMIN_KEY) as stream:

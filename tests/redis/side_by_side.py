@@ -100,8 +100,7 @@ def some_board(random: Random) -> Board:
 
 
 def some_scopes(random: Random, *, rank_by: bool = True) -> dict[str, Any]:
-    """For a third of the boards, return scopes and labels whose values are ranked. Otherwise return
-    none."""
+    """In a third of the calls, return scopes and labels whose values are ranked, otherwise none."""
     if random.random() < 2 / 3:
         return {}
     scopes = random.sample([[], ["room"], ["zone"], ["zone", "room"]], random.randint(1, 4))

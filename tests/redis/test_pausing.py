@@ -1,4 +1,5 @@
-"""Pausing a server stops it at once, so that tests of its silence do not depend on chance."""
+"""Pausing a server stops it at once, so that tests of a server that does not answer do
+not depend on chance."""
 
 from __future__ import annotations
 

@@ -200,7 +200,9 @@ def test_an_interrupted_call_is_repeated_once(monkeypatch: pytest.MonkeyPatch) -
     assert asyncio.run(main(1, sent=True)) == 2
     with pytest.raises(IndexUnavailable):
         asyncio.run(main(2, sent=True))
-    with pytest.raises(IndexUnavailable):  # the connection reports that it has not sent the call
+    with pytest.raises(
+        IndexUnavailable
+    ):  # a call that was not sent: the connection itself has tried again
         asyncio.run(main(1, sent=False))
 
 

@@ -104,7 +104,10 @@ def _ensure_ranking(ranking: SealedRanking, rules: Rules, width: int) -> None:
     positions = [each.position for each in ranking.erased]
     _ensure(positions == sorted({*positions}), "erased entries in the order of their positions")
     for each in ranking.erased:
-        _ensure(0 <= each.position < ranking.total, "the position of an erased entry")
+        _ensure(
+            0 <= each.position < ranking.total,
+            f"a position below {ranking.total} of an erased entry",
+        )
         _ensure(len(each.hash) == HASH_BYTES, f"hashes of {HASH_BYTES} bytes")
         _ensure(is_unicode(each.token), "a token for an erased member")
 

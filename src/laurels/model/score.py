@@ -200,8 +200,8 @@ def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
 
 
 def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
-    """Return the bounds of a member's total within one of `steps` steps, for a `sum` from low to
-    high.
+    """Return the bounds of a member's total within one of `steps` steps, for a `sum` column with
+    the range `low` to `high`.
 
     As long as the total of each step is within these bounds, the sum over the steps stays in the
     range when the oldest steps leave. If totals of both signs are allowed, a leaving step may take

@@ -18,8 +18,8 @@ WORDS = 6
 
 
 class FinalTables(Struct, frozen=True):
-    """The tables of sealed periods of one prefix in one database. The properties have the types of
-    the columns of a table, by name."""
+    """The tables for sealed periods in one database whose names begin with `prefix`. Each property
+    describes one table: the SQL type of each column, by the column's name."""
 
     dialect: Dialect
     prefix: str

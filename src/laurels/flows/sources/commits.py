@@ -36,8 +36,8 @@ class Commits:
         self._being_leveled = set[str]()
 
     async def read_position(self, board: str) -> str | None:
-        """Read and return the stored position of a board, None if there is none; the next commit
-        will follow it. Raises ShardsDiffer."""
+        """Read and return the stored position of a board, None if there is none. The next commit
+        succeeds only if this is still the stored position. Raises ShardsDiffer."""
         read = partial(self._lb.position, board, self._key)
         stored = self._stored[board] = await self._retries.call(read) or None
         self._being_leveled.discard(board)

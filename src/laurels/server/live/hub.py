@@ -268,7 +268,7 @@ class Hub:
 
     async def _follow_due(self) -> None:
         """Update the change tokens of the boards whose lists are due or whose streams wait, at most
-        every `FOLLOW_SECONDS`. If the update fails, the streams wait until an update succeeds."""
+        once every `FOLLOW_SECONDS`. If the update fails, the streams wait until one succeeds."""
         assert self._follow is not None
         now = self._clock()
         if now - self._followed_at < FOLLOW_SECONDS:

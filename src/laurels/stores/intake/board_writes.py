@@ -75,8 +75,8 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
 
 
 def ensure_end_open(state: BoardState, changed: Board) -> None:
-    """Raise UnsafeChange if the end of a board would change after a period that ends there was
-    closed."""
+    """Raise UnsafeChange if a change would move the end of a board although a period with the same
+    end is already closed."""
     ends_ms = state.rules.ends_ms
     if changed.rules().ends_ms == ends_ms:
         return

@@ -119,15 +119,15 @@ class LocalErasing(LocalCorrections):
         return self.archive.erase(pending.member, token, pause, erased_from), payouts, entries
 
     def _complete(self, member: bytes) -> None:
-        """Record that the erasure of a member is complete. Also note up to which entry the log may
+        """Record that the erasure of a member is complete. Also store up to which entry the log may
         name erased members."""
         self.commit(Task(self._note_erased))
         self.commit(completion(member))
         self._blocked_erasures.discard(member)
 
     def _note_erased(self) -> None:
-        """Note that the log may name erased members up to its next entry, which records the
-        completion."""
+        """Store the last entry of the log that may name erased members: its next one, which
+        records the completion."""
         self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
 
     def _remaining(self, numbers: Iterable[int], payouts: int) -> Iterator[Remaining]:

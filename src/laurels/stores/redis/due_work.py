@@ -105,12 +105,13 @@ class DueWork(RegisteredBoards):
         return left
 
     def note_passes_due(self, state: BoardState) -> None:
-        """Record that passes over rankings with a head are due."""
+        """Record that the heads or grids of a board may have to be refilled or renewed."""
         self._passes_due[state.number] = True
 
     async def advance_head(self, state: BoardState, limit: int) -> int:
-        """Continue the passes over the rankings of a board that has or had a head, by one share of
-        work. Do nothing if they are known to be complete. Return how many members are left."""
+        """Continue to refill the heads of a board's rankings and to renew their grids, by one share
+        of work. Do nothing if the board never had a head, or if this work is known to be complete.
+        Return how many members are left."""
         if not self._passes_due.get(state.number, state.rules.head > 0):
             return 0
         left = await self.index.advance_head(opened_as(state), limit)

@@ -53,7 +53,8 @@ class PayoutTransfers:
                 yield from payout_pieces(copies.of(uid, confirmed_ms))
 
     async def _settle(self, board: Board) -> None:
-        """Complete all copies and notes in the ledgers with payouts of a board."""
+        """In each ledger with payouts of a board, make the payouts of finished copies visible, list
+        those that are due, and record the notes on the index server."""
         for ledger in await self._payouts.ledgers_of(board):
             await self._payouts.settle_ledger(ledger)
 
@@ -96,7 +97,7 @@ class PayoutTransfers:
             await self._payouts.change(ledger, PayoutMoves, release)
 
     async def seize(self, board: Board, uid: str, owner: str) -> None:
-        """Make another move the owner of the blocking of a board."""
+        """Transfer the blocking of a board's payouts to the move `owner`, whichever move has it."""
         for ledger in await self._payouts.ledgers_of(board):
             seize = partial(PayoutMoves.seize, uid=uid, owner=owner)
             await self._payouts.change(ledger, PayoutMoves, seize)

@@ -111,7 +111,7 @@ class SealedIndex:
         return self._rankings[key]
 
     def period(self, window: str, instance: int) -> FinalPeriod:
-        """Return the revision of a period that is read."""
+        """Return the revision of a period from which this index reads."""
         place = window, instance
         if place not in self._periods:
             revision = self._revisions[place]

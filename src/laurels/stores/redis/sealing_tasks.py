@@ -109,8 +109,8 @@ class SealingTasks:
             await asyncio.wait([task], timeout=VERB_SECONDS)
 
     def waiting(self) -> list[tuple[str, float]]:
-        """Return the boards with closed periods that are not sealed, as far as this process knows,
-        and for how many seconds the oldest of them has waited."""
+        """Return each board with closed periods that are not sealed, as far as this process knows,
+        and for how many seconds its oldest such period has waited."""
         waiting = []
         for number in sorted(set[int]().union(*self._catalog.closings.unsealed.values())):
             state = self._catalog.find_retained_or_gone(number)

@@ -85,7 +85,8 @@ class Connection:
         """Run a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
 
         If the server does not know the script, its source is sent. While the slot of the key moves
-        to another node of a cluster, no script is run on it. Raises the errors of `command`.
+        to another node of a cluster, the call waits and tries again. Raises the errors of
+        `command`.
         """
         return await self._with_timeout(self._run(script, key, argument))
 

@@ -48,7 +48,7 @@ class ShardTracking(ShardContents):
         return None if isinstance(owner, bool) else owner
 
     async def seize(self, board: Opened, owner: str) -> None:
-        """Make another move the owner of the tracking or blocking of a shard."""
+        """Transfer the tracking or blocking of a shard to the move `owner`, whichever has it."""
         await self._operate("seize", board, owner=owner)
 
     async def block(self, board: Opened, copy: Tracking) -> None:

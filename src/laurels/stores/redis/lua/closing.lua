@@ -50,8 +50,8 @@ function closing.is_frozen(ranked)
   return gate and (ranked.step or ranked.instance) <= gate
 end
 
--- Returns whether only the archive answers for a frozen ranking, so that a member may be erased from it.
--- A.archived has, by window, the newest instance of which this is true.
+-- Returns whether queries of a frozen ranking are answered by the archive alone. Then the ranking in
+-- this shard is no longer read, and a member may be removed from it. A.archived has, by window, the newest instance of which this is true.
 function closing.is_archived(ranked)
   local newest = A.archived and A.archived[window_of(ranked.window)]
   return newest and ranked.instance <= newest
