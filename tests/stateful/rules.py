@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from tests.calendar_by_scanning import HOUR
 from tests.definitions import ALL, Definition, Report, Scope, WindowDef
 from tests.oracle_windows import RollingWindow
 from tests.stateful import choices, moments, window_choices
@@ -106,6 +107,25 @@ def cross(world: World, rng: Random) -> None:
     world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
     first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
     for _ in range(rng.randint(1, 2)):
+        rng.choice(first)(world, rng)
+
+
+def be_down(world: World, rng: Random) -> None:
+    """Move the clock over several periods of a window at once, sometimes over more than ten, as
+    after a downtime. Often write or restart before anything is read."""
+    name = pick(world, rng)
+    now_ms = world.clock.now_ms()
+    timed = moments.timed_windows(world.oracle.boards[name])
+    hours = rng.choice([2, 11, 26, 24 * 11])
+    if timed and rng.random() < 0.7:
+        window = rng.choice(timed)
+        span = window.back(0, now_ms)
+        length_ms = min(span.end_ms - span.start_ms, moments.DAY_MS)
+        world.clock.set(now_ms + rng.choice([2, 3, 11, 12]) * length_ms + rng.choice([-1, 0, 1]))
+    else:
+        world.clock.set(now_ms + hours * HOUR)
+    first: tuple[Rule, ...] = (submit, submit_many, remove, hide, show, restart, seal, change)
+    for _ in range(rng.randint(0, 2)):
         rng.choice(first)(world, rng)
 
 
@@ -304,12 +324,15 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (scatter, 10),
     (pass_time, 14),
     (cross, 8),
+    (be_down, 3),
     (query, 8),
     (query_unreadable, 3),
     (read_on, 8),
     (read_on_anyway, 3),
     (read_changes, 5),
     (remove, 3),
+    (hide, 4),
+    (show, 2),
     (erase, 2),
     (clear, 1),
     (set_data, 2),
