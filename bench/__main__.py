@@ -111,7 +111,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", type=_chosen, default=_chosen(), metavar="engine,api,redis")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(
-        "--folder", type=Path, default=RESULTS, help="for files of the durable peers"
+        "--folder",
+        type=Path,
+        default=RESULTS,
+        help="where stores and servers that are durable write their files",
     )
     return parser
 

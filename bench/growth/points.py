@@ -35,8 +35,9 @@ MACHINE = "this machine, in as many bytes"
 def measure_points(
     board: EngineBoard, population: Population, chase: Chase, calls: int, runs: int
 ) -> list[Sample]:
-    """Return the samples of the ns of each operation, and a sample of the board's memory. The
-    operations alternate in `runs` rounds, after one round that is not recorded."""
+    """Return the samples of the nanoseconds that each operation takes, and a sample of the
+    board's memory. The operations alternate in `runs` rounds, after one round that is not
+    recorded."""
     figures: dict[str, list[float]] = {name: [] for name in (RANK, UPDATE, BATCHED, READ)}
     works = _works(board, population, calls)
     with chase.ring(board.nbytes()) as ring:

@@ -5,7 +5,8 @@ from bench.workload import Population
 
 
 class Owner:
-    """The owner of a figure: whose row of a table shows it."""
+    """What a figure was measured on: laurels or a peer, with its settings. Each has a row of a
+    table."""
 
     def __init__(
         self, name: str, settings: str, *, ours: bool = True, safety: Safety = "memory"

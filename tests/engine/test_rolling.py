@@ -249,7 +249,7 @@ def test_a_late_best_counts_only_until_its_step_leaves() -> None:
     pair.apply([Event(0, (-3,), 20), Event(0, (-9,), 5), Event(0, (-3,), 15), Event(0, (-2,), 15)])
     rolling = pair.rollings[0]
     assert rolling is not None
-    assert rolling.numbers() == [0, 1, 2]  # an equal value in a later step is not a better one
+    assert rolling.numbers() == [0, 1, 2]  # step 1 stays: the equal value of step 2 is not better
     assert [cells(rolling.tally(n))[0] for n in (0, 1, 2)] == [
         (-9, 5, 0, 1),
         (-3, 15, 1, 1),

@@ -4,12 +4,13 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class CopyRefused(Conflict):
-    """The target's clock does not allow a copy of this board."""
+    """The target cannot have a copy of this board: its clock does not allow it, or it cannot store
+    what the archive of the board has."""
 
     code = "copy_refused"
     advice = (
-        "copy the board to a store with the same kind of clock, and check the clocks "
-        "of both machines"
+        "copy the board to a store of the same kind, with the same kind of clock, and check the "
+        "clocks of both machines"
     )
 
 

@@ -219,7 +219,7 @@ class FinalRanking:
             yield sealed_rows([member.encode() for member in part.members], part.words)
 
     def _find(self, members: Sequence[str]) -> dict[str, Row]:
-        """Return the rows of those of these members that are ranked."""
+        """Return the rows of these members, by member. Members that are not ranked are left out."""
         found: dict[str, Row] = {}
         for start in range(0, len(members), AT_ONCE):
             some = members[start : start + AT_ONCE]

@@ -93,7 +93,7 @@ class BoardReader:
 
     async def _begin_deleted(self, deleted: DeletedBoard) -> bool:
         """Find the position from which the changes of a deleted board are sent. Return whether
-        there may be any."""
+        changes may follow it."""
         self._deleted, self._restarts = deleted, False
         self._stored = deleted.position
         if self._target.keeps_positions:

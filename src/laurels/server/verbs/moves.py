@@ -81,5 +81,7 @@ def _takeover_of(value: object) -> TakeoverMode:
 def _mover_of(context: RequestContext) -> BoardMover:
     mover = context.server.mover
     if mover is None:
-        raise MoveRefused("the service has a single store, or several workers")
+        raise MoveRefused(
+            "boards cannot be moved here: the service has a single store, or several workers"
+        )
     return mover

@@ -22,9 +22,9 @@ def origin_of(
     ends: list[tuple[int, int]],
     changes: object,
 ) -> Origin:
-    """Return the origin of a board that is advanced to `now_ms`. Empty positions, which forgotten
-    sinks leave behind, and windows without a refresh are omitted. `changes` identifies the state of
-    the board: it is different after every write."""
+    """Return the origin of a board that is advanced to `now_ms`. Its `positions` leave out empty
+    positions, which forgotten sinks leave behind. Its `shown` leaves out windows without a refresh.
+    `changes` identifies the state of the board: it is different after every write."""
     windows = state.rules.windows.values()
     rolls = [rolling_state(state.number, window, now_ms) for window in windows]
     return Origin(

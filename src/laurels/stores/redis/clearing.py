@@ -72,8 +72,8 @@ class ServerClearings:
 
 
 def _cleared(state: BoardState, cleared: Clearing) -> BoardRecord:
-    """Return the definition of a board that is cleared. In it, the standings of all periods closed
-    so far are marked as being in the archive only."""
+    """Return the record of a board after a clearing. It marks the standings of all periods closed
+    so far as being in the archive only."""
     closing = {
         name: replace(each, cleared=state.closing[name].floor)
         for name, each in first_closings(state).items()

@@ -118,7 +118,8 @@ class RedisCommits(RedisReads):
             else:
                 await self._erasing.complete()
                 changed = await self._corrections.disqualify(command)
-            await self._sealing_tasks.remove_paid()  # a board may have waited for this
+            # the removal of a board waits until its last payout is confirmed or superseded
+            await self._sealing_tasks.remove_paid()
             return changed
 
     @cached_property

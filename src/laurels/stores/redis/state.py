@@ -129,7 +129,9 @@ class RedisState(Paced):
         try:
             self.ensure_usable()
             if asyncio._get_running_loop() is self._loop:
-                raise RuntimeError("expected a call from outside the loop: await the verb")
+                raise RuntimeError(
+                    "expected a call from another thread: on the loop of the store, await the verb"
+                )
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except (LaurelsError, RuntimeError):
             coroutine.close()

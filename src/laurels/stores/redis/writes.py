@@ -233,8 +233,8 @@ class Writer(RecordWrites):
         )
 
     async def _mend(self, write: Mending) -> None:
-        """Replace entries of rankings. Each ranking takes calls of its own. If another process
-        changes the board meanwhile, the entries of all rankings are replaced again."""
+        """Replace entries of rankings. Each ranking is replaced by separate calls. If another
+        process changes the board meanwhile, the entries of all rankings are replaced again."""
         for _ in range(ATTEMPTS):
             if self._catalog.event_time:
                 await self._catalog.read_time(self._catalog.boards.named(write.name))

@@ -84,7 +84,7 @@ def put_pieces(
             if isinstance(piece, RankingRows):
                 rows += piece.size
                 if piece.running is not None and piece.running != origin.running[piece.window]:
-                    raise BoardChanging("a step has ended while the board was copied")
+                    raise BoardChanging("a step ended while the board was copied")
         target.copies.put(origin.board_name, group)
     proceed()
     return rows

@@ -164,7 +164,7 @@ class ArchivedRanking:
         return None
 
     def _candidates(self, member: bytes) -> Sequence[int]:
-        """Return the numbers of the blocks that may have a member."""
+        """Return the numbers of the blocks that may contain this member."""
         pages = self._directory.pages
         if not pages:
             return range(len(self._directory.members))

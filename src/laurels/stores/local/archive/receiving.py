@@ -107,7 +107,10 @@ class _Copy:
 
     def _append(self, pieces: list[SealedPiece]) -> None:
         if any(isinstance(each, SealedRanking) and each.members is not None for each in pieces):
-            raise CopyRefused("a sealed ranking is archived only down to the end of its head")
+            raise CopyRefused(
+                "the archive has only the head of a ranking of this board, and this store archives "
+                "rankings as a whole"
+            )
         body = _encode(pieces)
         try:
             self._file.seek(self._size)

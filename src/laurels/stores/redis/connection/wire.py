@@ -75,8 +75,7 @@ class ServerClient:
 
     async def take_answers_over(self) -> None:
         """Make this loop the reader of answers if no other running loop is the reader. In every
-        version of the library, making a client has this effect, even if the client does not
-        connect."""
+        version of valkey-glide, making a client does this, even if the client does not connect."""
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:

@@ -55,8 +55,8 @@ end
 local EMPTY_STEP_COST = 0.5
 
 -- Continues, by about `limit` members, the pass that prepares the next step. Returns whether the
--- pass is complete, the rest of the limit, and whether both tallies were empty. A pass with a tally
--- that is not empty costs at least as much as a few members.
+-- pass is complete, the rest of the limit, and whether both tallies were empty. If a tally is
+-- not empty, at least a few members are subtracted from the limit, however few the tally has.
 local function continue_pass(rolling, limit)
   local fields = call('HMGET', KEYS[1], 'phase:' .. rolling.name, 'whole:' .. rolling.name)
   local phase, whole = tonumber(fields[1] or '0'), fields[2]

@@ -7,13 +7,15 @@
 --                           this time are stale, as the board has changed; for a rolling window
 --                           run:<w>, its running step, and phase:<w> and place:<w>, how far the pass
 --                           has come; for a refreshed one also the fields listed in refresh_state.lua;
---                           heads, the sizes of the layout with a head, if the board has or had one;
+--                           heads, the sizes by which a head is laid out (B.head), if the board has or
+--                           had one;
 --                           in the first shard hid, the version of the hidden members, if the board has or
 --                           had any: `<changes of its own>:<changes of those hidden on all boards>`
 --   P hh                    in the first shard, hash: hidden member -> its hiding as the caller encoded it
 --   P hp                    in the first shard, hash: id -> a change of the hidden members that the shard of
---                           the member still has to record; P m hidn there is the newest id, and P m hidt
---                           in a shard the newest that it has recorded
+--                           the member still has to record; in the first shard the field hidn of P m is
+--                           the newest id, and in every shard hidt is the newest id that this shard
+--                           has recorded
 --   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form

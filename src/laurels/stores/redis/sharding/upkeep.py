@@ -79,7 +79,8 @@ class ShardedUpkeep:
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Continue the refresh of a window in every shard in which it is due."""
+        """Continue the refresh of a window in every shard in which it is due. Return the number of
+        members left, and the states of the refresh."""
         results = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
