@@ -125,7 +125,8 @@ def cost_of_rooms(rooms: int) -> None:
             reads.append(perf_counter() - began)
     print(
         f"  the end of a day: {sum(shares):.1f} s in {len(shares):,} shares, the longest "
-        f"{1e3 * max(shares):.2f} ms; a top of a room meanwhile {1e3 * max(reads):.2f} ms at most"
+        f"{1e3 * max(shares):.2f} ms; reading the top of a room "
+        f"meanwhile took at most {1e3 * max(reads):.2f} ms"
     )
     if len(shares) > 1_000:
         rare = quantiles(shares, n=1_000)[-1]

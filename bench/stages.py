@@ -130,8 +130,8 @@ def _steps(folder: Path, population: Population, parts: Parts) -> Iterator[Spent
 
 
 def _engine_steps(population: Population, parts: Parts, others: Parts) -> Iterator[Spent]:
-    """Measure each of the two parts of the fold with other events. So the part that is measured
-    first cannot bring the members of the second part's events into the cache."""
+    """Measure the two parts of the fold with different events, so that the first measurement does
+    not bring the members of the second into the cache."""
     board = EngineBoard()
     board.load(population)
     for size, batches in parts.items():

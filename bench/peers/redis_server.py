@@ -122,7 +122,7 @@ class RedisServer:
 
     def placing(self, task: Task, setting: Setting) -> Task:
         """Return a task that runs `task` with server and client on the cores of the setting. The
-        append-only file is switched now, not when the task runs."""
+        setting of the append-only file is changed now, not when the task runs."""
         self.use(setting.fsync)
 
         def run() -> None:

@@ -1,5 +1,5 @@
-"""Boards with a head in several shards, and with `hide_zero`, compared with a plain board with a
-head and with the same boards in exact order.
+"""Two kinds of boards with a head: one in several shards, and one with `hide_zero`. Each is
+compared with a board that has a head and nothing else, and with the same board without a head.
 
 All have the same members and scores on one server, and get the same events in alternating rounds.
 The figures are processor time of the server, so several shards gain nothing by using several cores.

@@ -117,8 +117,8 @@ def test_a_difference_is_a_payout_and_a_superseded_one_is_not_sent(receiver: Rec
 
 
 def test_a_receiver_that_fails_delays_payouts(receiver: Receiver) -> None:
-    """Answers of 500 and a receiver that cannot be reached for a week lose nothing; the clock of
-    the store goes on meanwhile."""
+    """No payout is lost when the receiver answers 500, or cannot be reached for a week of the
+    store's clock."""
     waits: list[float] = []
 
     async def play() -> None:

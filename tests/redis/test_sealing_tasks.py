@@ -28,7 +28,7 @@ SECONDS = 30
 
 
 class Hanging:
-    """Ledgers of some names that do not answer until `answers` is set."""
+    """Makes calls to the ledgers with these names wait until `answers` is set."""
 
     def __init__(self, names: set[str]) -> None:
         self.answers = threading.Event()

@@ -93,8 +93,8 @@ class AdvancedBoards(Boards):
             self.remove_unretained(state)
 
     def _has_open_payouts(self, state: BoardState) -> bool:
-        """Return whether a board has payouts that are not confirmed. If their file cannot be read,
-        the board may have some."""
+        """Return whether a board has, or may have, payouts that are not confirmed. If their file
+        cannot be read, return True."""
         if not state.closing or self.payouts is None:
             return False
         try:

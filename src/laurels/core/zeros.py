@@ -33,8 +33,8 @@ def zeros_of(rules: Rules, window: str, now_ms: int) -> Zeros | None:
 
 def zeros_at_scale(rules: Rules, decayed: DecayedScale | None) -> Zeros | None:
     """Return where the entries with score 0, which the board does not rank, begin and end; None if
-    the board ranks all entries. For a window with decay, `decayed` converts words to the scores
-    that decide this."""
+    the board ranks all entries. In a window with decay, an entry counts as 0 if its decayed score
+    is 0; `decayed` converts words to these scores."""
     if not rules.hide_zero:
         return None
     if decayed is not None:

@@ -4,8 +4,7 @@ from . import Conflict, InvalidInput, Unavailable
 
 
 class CopyRefused(Conflict):
-    """The target cannot have a copy of this board: its clock does not allow it, or it cannot store
-    what the archive of the board has."""
+    """The clock or the archive of the target does not allow a copy of this board."""
 
     code = "copy_refused"
     advice = (

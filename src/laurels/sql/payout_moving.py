@@ -60,7 +60,7 @@ class PayoutMoves:
         )
 
     def seize(self, uid: str, owner: str) -> None:
-        """Let another move take over the blocked payouts of a board."""
+        """Make `owner`, a later move, the owner of the blocked payouts of a board."""
         self._execute(
             f"UPDATE {self._tables.name('payout_blocks')} SET owner = %s "
             "WHERE store = %s AND uid = %s",

@@ -68,7 +68,7 @@ class PayoutTables(Struct, frozen=True):
     def notes(self) -> dict[str, str]:
         """`payout_notes` has the notes of a store, in the order of their numbers. `block` is the
         block to be added to the changes of the board, in hexadecimal notation. A note with a
-        `revision` records that this revision of a period is valid."""
+        `revision` tells the index server to read the period in this revision from now on."""
         return {
             "store": f"{self.dialect.key_name} NOT NULL",
             "number": "bigint NOT NULL",

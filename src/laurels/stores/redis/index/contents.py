@@ -61,8 +61,9 @@ class ShardContents(ShardCalls):
         return int(sequence or 0), int(tag or 0)
 
     async def _all_keys(self, board: Opened) -> list[RankingKey]:
-        """Return the keys of all rankings. A rolling window has only the key of the running
-        step: what it has shown at boundaries is sealed before a board is copied."""
+        """Return the keys of all rankings. Of a rolling window, return only the key of the
+        running step. The rankings kept from its boundaries are left out, since they are sealed
+        before a board is copied."""
         all_names: dict[str, None] = {}
         for op in ("keys", "keys_of_scopes"):
             cursor = BEGIN

@@ -87,9 +87,10 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows before the pivot that are certainly complete. For each shard that has earlier
-    rows, `first` has the first row that was read from this shard. Rows before it may be missing, so
-    the result begins at the row of `first` that is nearest to the pivot."""
+    """Return the rows before the pivot that are certainly complete. For each shard with rows
+    that were not read before these, `first` has the first row that was read, None if there is none.
+    Rows before it may be missing, so the result begins at the row of `first` that is nearest to the
+    pivot."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -97,9 +98,10 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows after the pivot that are certainly complete. For each shard that has later
-    rows, `last` has the last row that was read from this shard. Rows after it may be missing, so
-    the result ends at the row of `last` that is nearest to the pivot."""
+    """Return the rows after the pivot that are certainly complete. For each shard with rows
+    that were not read after these, `last` has the last row that was read, None if there is none.
+    Rows after it may be missing, so the result ends at the row of `last` that is nearest to the
+    pivot."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))
