@@ -79,7 +79,7 @@ class FinalReader:
         return period_of_row(rows[0]) if rows else None
 
     def ranking(self, period: FinalPeriod, scope: str) -> "FinalRanking | None":
-        """Return the ranking of a scope; None if nobody is ranked there."""
+        """Return the ranking of a scope; None if nobody is ranked in it."""
         rows = self._rows(
             f"SELECT {_RANKING} FROM {self._with_heads} "
             "WHERE r.number = %s AND r.scope = %s AND r.full_scope = %s",
@@ -208,7 +208,7 @@ class FinalRanking:
                     break
                 low = row[0] - FIRST + 1
             else:
-                # the last probe may be before the last entry
+                # the last probe is before it; fewer than `step` entries are left
                 high = min(high, low + step - 1)
         return low
 
@@ -233,9 +233,10 @@ class FinalRanking:
     def _is_before(
         self, row: Row, words: tuple[int, ...], member: bytes | None, *, right: bool
     ) -> bool:
-        """Return whether an entry is before the given words and member. Among entries with equal
-        words, a token is not at the place to which its text would be sorted. So the next entry that
-        has a member decides."""
+        """Return whether an entry is before the given words and member. Entries with equal words
+        are sorted by member, but an erased entry stays at its place, where its token is out of
+        order. So an erased entry counts as before if the next entry that is not erased has equal
+        words and is before."""
         own = row[3 : 3 + len(words)]
         if own != words:
             return bool(own < words)
@@ -254,7 +255,7 @@ class FinalRanking:
 
 
 def _words(rows: Sequence[Row]) -> list[Sequence[int]]:
-    """Return the words of rows, column by column; those that the ranking does not have are left
+    """Return the words of rows, column by column. Columns that the ranking does not use are left
     out."""
     columns = list(zip(*[row[3:] for row in rows], strict=True))
     return [column for column in columns if column[0] is not None]

@@ -18,8 +18,9 @@ WORDS = 6
 
 
 class FinalTables(Struct, frozen=True):
-    """The tables for sealed periods in one database whose names begin with `prefix`. Each property
-    describes one table: the SQL type of each column, by the column's name."""
+    """The tables of sealed periods, payouts and hidden members in one database. The names of the
+    tables begin with `prefix`. Each property describes one table: it has the SQL types of the
+    columns, by the names of the columns."""
 
     dialect: Dialect
     prefix: str
@@ -58,7 +59,8 @@ class FinalTables(Struct, frozen=True):
     def rankings(self) -> dict[str, str]:
         """`final_rankings` has a row for each ranking of a revision. `scope` is written as in the
         table `scores`, or as `@room` for a ranking by a label; `full_scope` is the text that the
-        digest contains. `salts` has the secrets of the salts as JSON."""
+        digest contains. `salts` is JSON with the secrets from which the salts are computed and, if
+        there are any, the erased entries (see `salts_text`)."""
         return {
             "ranking": "bigint NOT NULL",
             "number": "bigint NOT NULL",

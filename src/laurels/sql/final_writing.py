@@ -127,9 +127,9 @@ class FinalWriter:
             self.execute(f"DELETE FROM {name(table)} WHERE number = %s", number)
 
     def put_tokens(self, period: FinalPeriod, ranking: SealedRanking) -> None:
-        """Put the tokens of erased members in their places in a ranking of a complete period, as
-        another copy of the ranking has them. The salts of these entries are forgotten. A second
-        call changes nothing."""
+        """Replace members by their tokens in a ranking of a complete period. `ranking` describes
+        another copy of the ranking, from which these members were erased. The salts of their
+        entries are forgotten. A second call changes nothing."""
         table = self._tables.name("final_rankings")
         found = self.execute(
             f"SELECT ranking, full_scope, salts FROM {table} WHERE number = %s AND scope = %s",
@@ -160,8 +160,8 @@ class FinalWriter:
             )
 
     def note_hidden(self, period: FinalPeriod, seal: SealedPeriod) -> None:
-        """Remove hidden members of a complete period that another seal of it does not have, since
-        they were erased."""
+        """Remove erased members from the hidden members of a complete period: those that `seal`,
+        the seal of another copy of the period, does not have."""
         own = period.revision.seal.hidden
         kept = tuple([member for member in own if member in seal.hidden])
         if kept != own:
@@ -255,8 +255,8 @@ class PeriodWriter:
         self._writer = writer
 
     def complete(self, seal: SealedPeriod | None = None) -> None:
-        """Make the period visible. `seal` is its seal if that was not known at the beginning.
-        Raises FinalOvertaken."""
+        """Make the period visible. `seal` is required if the seal was not known when the period was
+        begun. Raises FinalOvertaken."""
         if seal is not None:
             self._writer.note_seal(self._period.number, seal)
         self._writer.complete(self._period.number, self._period.revision)

@@ -91,8 +91,8 @@ class MariaDB:
 
     @contextmanager
     def schema_locked(self, connection: Any, prefix: str) -> Iterator[None]:
-        """Hold a lock of the session, since each statement that creates a table or a view commits
-        the transaction."""
+        """Hold a lock of the session. A lock of the transaction would end too early, since each
+        statement that creates a table or a view commits the transaction."""
         name = f"laurels {prefix}"[:_LOCK_NAME]
         taken = self.execute(connection, "SELECT GET_LOCK(%s, %s)", (name, _LOCK_SECONDS))
         if taken.fetchone()[0] != 1:
@@ -136,10 +136,9 @@ class MariaDB:
     def _insert(
         self, connection: Any, table: str, types: dict[str, str], rows: list[Row], end: str = ""
     ) -> None:
-        """Insert rows with a statement that has `end` at its end. The rows are sent as one JSON
-        document, which is several times as fast as a statement with many rows; a column with the
-        same value in all rows is sent once. A document that does not fit in one packet is
-        divided."""
+        """Insert rows. `end` is appended to the statement. The rows are sent as one JSON document,
+        which is several times as fast as a statement with many rows; a column with the same value
+        in all rows is sent once. A document that does not fit in one packet is divided."""
         names = list(types)
         expressions: list[str] = []
         fields: list[str] = []

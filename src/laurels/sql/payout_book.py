@@ -29,9 +29,9 @@ _CONDITIONS: dict[str, Callable[[int], tuple[str, tuple[int, ...]]]] = {
 
 
 class PayoutNote(Struct, frozen=True):
-    """A note of a transaction in a ledger, for the index server, which still has to record it: a
-    block of changes of the board with the unique id `uid`. With a `revision`, the server also has
-    to record that this revision of a period is valid."""
+    """A note that a transaction in a ledger left for the index server. The server still has to
+    record `block`, a block of changes of the board with the unique id `uid`. With a `revision`, the
+    server also has to record that the period is read in this revision from now on."""
 
     number: int
     uid: str
@@ -129,8 +129,9 @@ class LedgerPayouts:
         return self._between(after, until, limit, "l.list_at", _LISTED, [])
 
     def waiting(self, after: DuePlace, until: DuePlace) -> dict[str, tuple[int, int]]:
-        """Return the number of payouts that `between` would return, and the earliest due time among
-        them, by board. O(payouts between the places)."""
+        """Return, for each board with payouts between two places, the number of the payouts that
+        `between` would return without a limit, and their earliest due time. O(payouts between the
+        places)."""
         found: dict[str, tuple[int, int]] = {}
         for each in place_ranges(after, until, "l.list_at", "l.serial"):
             rows = self._select(
@@ -144,7 +145,7 @@ class LedgerPayouts:
         return found
 
     def mark(self) -> DuePlace:
-        """Return the place of the last payout in the list of due payouts."""
+        """Return the place up to which payouts have entered the list of due payouts."""
         name = self._tables.name("payout_marks")
         rows = self._select(f"SELECT due_at, serial FROM {name} WHERE store = %s", (self._store,))
         return DuePlace(*map(int, rows[0])) if rows else BEFORE_ALL

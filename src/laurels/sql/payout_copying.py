@@ -135,8 +135,9 @@ class PayoutCopies:
         return base
 
     def _merge(self, copy: tuple[str, int]) -> None:
-        """Update the rows of `payouts` that this store, another one or a sink has written before:
-        if a copied payout is confirmed or superseded and its row is not, the row becomes so."""
+        """Update the rows that `payouts` already has for copied payouts, written by this store, by
+        another store or by a sink: if the copied payout is confirmed or superseded and its row is
+        not, the row becomes so, too."""
         name = self._tables.name
         rows = self._select(
             "SELECT c.payout, c.reference, c.confirmed_at, c.superseded_by "

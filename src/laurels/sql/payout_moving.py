@@ -27,8 +27,9 @@ class PayoutMoves:
         self._stored = LedgerPayouts(dialect, prefix, connection, store)
 
     def block(self, uid: str, owner: str) -> None:
-        """Block the payouts of a board for a move. If an earlier move had blocked them, it has
-        ended, since only one move at a time tracks a board."""
+        """Block the payouts of a board for the move `owner`. If they are still blocked by an
+        earlier move, `owner` replaces it: the earlier move has ended, since only one move at a time
+        tracks a board."""
         mark, blocks = self._stored.mark(), self._tables.name("payout_blocks")
         row = (self._store, uid, owner, 1)
         self._dialect.upsert(self._connection, blocks, self._tables.blocks, 2, [row])
@@ -60,7 +61,8 @@ class PayoutMoves:
         )
 
     def seize(self, uid: str, owner: str) -> None:
-        """Make `owner`, a later move, the owner of the blocked payouts of a board."""
+        """Transfer the blocking of a board's payouts from an earlier move to the move `owner`. Do
+        nothing if they are not blocked."""
         self._execute(
             f"UPDATE {self._tables.name('payout_blocks')} SET owner = %s "
             "WHERE store = %s AND uid = %s",

@@ -1,12 +1,13 @@
 """Conditions that select payouts between two places in the order of their due times and numbers.
 
-All payouts of one seal are due at the same time, so the number has to be a bound of the index as
-well. Not every database uses more than the first column of a comparison of rows as a bound. So the
-payouts between two places are read as up to three ranges of the index, one after another.
+All payouts of one seal are due at the same time. So a search in the index has to begin and end at a
+number as well, and not only at a due time. If a condition compares rows, `(due, number) > (?, ?)`,
+some databases search the index by the first column only. So the payouts between two places are read
+as up to three ranges of the index, one after another.
 
-In a range with only one due time, the order is that of the numbers alone. SQLite does not see that
-an index on an expression has this order if the expression is in ORDER BY as well: it would sort all
-payouts of the range for each page.
+A range with only one due time is ordered by the number alone. If ORDER BY also named the due time,
+and this is an expression, SQLite would not see that the index has the right order, and would sort
+all payouts of the range for each page.
 """
 
 from collections.abc import Iterator

@@ -17,8 +17,9 @@ from .final_tables import FinalTables
 
 
 class PayoutTables(Struct, frozen=True):
-    """The tables of payouts of one prefix in one database. The properties have the types of the
-    columns of a table, by name."""
+    """The tables of payouts in one database. The names of the tables begin with `prefix`. Each
+    property describes one table: it has the SQL types of the columns, by the names of the
+    columns."""
 
     dialect: Dialect
     prefix: str
@@ -29,12 +30,12 @@ class PayoutTables(Struct, frozen=True):
 
     @property
     def places(self) -> dict[str, str]:
-        """`payout_list` has a row for each payout. `payout` is its key in `payouts`. `tag` is a
-        random number, the same for all payouts that were made together. `list_at` and `serial` are
-        the place in the list of due payouts: `list_at` is `due_at`, except for copied payouts (see
-        `payout_copying`). `is_erased` is 1 if the member was erased. A payout that has left the
-        store may leave a row with an empty `board`, since the cursor of a reader may point to
-        it."""
+        """`payout_list` has a row for each payout. `payout` is the key of the payout in the table
+        `payouts`. `tag` is a random number, the same for all payouts that were made together.
+        `list_at` and `serial` are the place in the list of due payouts: `list_at` is `due_at`,
+        except for copied payouts (see `payout_copying`). `is_erased` is 1 if the member was erased.
+        A payout that has left the store may leave a row with an empty `board`, since the cursor of
+        a reader may point to it."""
         name = f"{self.dialect.key_name} NOT NULL"
         return {
             "store": name,
@@ -52,9 +53,9 @@ class PayoutTables(Struct, frozen=True):
 
     @property
     def marks(self) -> dict[str, str]:
-        """`payout_marks` has a row for each store. The payouts up to `due_at` and `serial` are in
-        its list of due payouts. `last_serial` and `last_note` are the last numbers given to a
-        payout and to a note."""
+        """`payout_marks` has a row for each store. The payouts up to the place (`due_at`, `serial`)
+        have entered the store's list of due payouts. `last_serial` and `last_note` are the last
+        numbers given to a payout and to a note."""
         return {
             "store": f"{self.dialect.key_name} NOT NULL",
             "due_at": "bigint NOT NULL",

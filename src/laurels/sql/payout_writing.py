@@ -50,7 +50,8 @@ class PayoutWriter:
         """Block other callers of `lock` for the same store until the transaction ends. Create the
         row of the store if it has none.
 
-        The first number of a payout is random, so that numbers in several ledgers differ."""
+        In a new row the last number given to a payout is random, so that payouts in several ledgers
+        get different numbers."""
         marks = self._tables.name("payout_marks")
         lock = f"UPDATE {marks} SET version = 1 WHERE store = %s"
         if self.execute(lock, self._store).rowcount:
@@ -70,15 +71,15 @@ class PayoutWriter:
         return self._add(standings, added, now_ms, prizes.pay_after_ms)
 
     def correct(self, standings: SealedStandings, now_ms: int) -> Correction:
-        """Change the payouts of a period to what its new revision owes. Payouts that are due at
-        `now_ms` stay, and the differences are added. O(winners). Raises BoardMoving while the board
-        is being moved."""
+        """Change the payouts of a period to what its new revision owes, and return the changes.
+        Payouts that are due at `now_ms` or in the list of due payouts stay, and the differences are
+        added as further payouts. O(winners). Raises BoardMoving while the board is being moved."""
         prizes, place = standings.prizes, standings.place
         self._ensure_unblocked(place.uid, standings.board)
         if prizes is None:
             return Correction([], [])
         present = self.stored.of_period(place.uid, place.window, place.instance)
-        due_ms = max(now_ms, self.stored.mark().due_ms)  # payouts in the list of due payouts stay
+        due_ms = max(now_ms, self.stored.mark().due_ms)  # the mark may be ahead of `now_ms`
         change = correction(present, list(standings.owed(prizes)), due_ms)
         table = self._tables.name("payouts")
         for id in change.superseded:

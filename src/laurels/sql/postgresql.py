@@ -133,9 +133,9 @@ class PostgreSQL:
     def entries(
         self, connection: Any, table: str, board: str, scales: Sequence[int], size: int
     ) -> Iterator[list[LedgerEntries]]:
-        """Yield entries in columns. The database concatenates the members and the numbers of each
-        ranking, so that this process gets whole columns instead of a tuple for each row. A page has
-        all entries of a range of members."""
+        """Yield pages of entries. The database concatenates the members and the numbers of each
+        ranking, so that this process gets whole columns instead of a tuple for each row. Each page
+        has about `size` entries: all entries of the next members in the order of their ids."""
         select = _columns_of(table, scales)
         after, comparison = "", ">="
         while True:

@@ -12,7 +12,9 @@ VERSION = 3
 
 
 class Tables(Struct, frozen=True):
-    """The tables of one prefix in one database."""
+    """The tables of a ledger in one database. The names of the tables begin with `prefix`. Each
+    property describes one table: it has the SQL types of the columns, by the names of the
+    columns."""
 
     dialect: Dialect
     prefix: str
@@ -23,8 +25,7 @@ class Tables(Struct, frozen=True):
 
     @property
     def scores(self) -> dict[str, str]:
-        """The types of the columns, by name, of the table `scores`. It has a row for each entry of
-        a ranking."""
+        """The columns of the table `scores`, which has a row for each entry of a ranking."""
         dialect = self.dialect
         return {
             "board": f"{dialect.key_name} NOT NULL",
@@ -63,8 +64,8 @@ class Tables(Struct, frozen=True):
 
     @property
     def scopes(self) -> dict[str, str]:
-        """The columns of the table `scopes`. A scope whose text is shortened has a row there with
-        its labels as JSON."""
+        """The columns of the table `scopes`, which has a row for each scope whose text is
+        shortened, with the labels of the scope as JSON."""
         return {
             "board": f"{self.dialect.key_name} NOT NULL",
             "scope": f"{self.dialect.key_text} NOT NULL",

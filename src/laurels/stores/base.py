@@ -44,9 +44,9 @@ class Store(Protocol):
     def cached_view(
         self, board: str, window: str | None, read: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `read` on the ranking of a window's running period. Return None if
-        the ranking is not in this process, or if due work has to be done first; the caller then has
-        to use `ask`."""
+        """Return the result of `read`, called with the ranking of a window's running period. Return
+        None if the ranking is not in this process, or if due work has to be done first; the caller
+        then has to use `ask`."""
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command and return its result. Raises the error of a refused command."""
@@ -126,7 +126,7 @@ class Store(Protocol):
 
     @property
     def due_payouts(self) -> DuePayouts:
-        """The due payouts of all boards, including deleted ones."""
+        """The due payouts of all boards, including deleted boards."""
 
     def hot(self) -> HotReport:
         """Return the boards and members that are asked for most. The report is empty if the queries
@@ -228,9 +228,10 @@ class Servable(AsyncStore, PortableStore, Protocol):
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Awaitable[tuple[Receipts, int]]:
-        """Submit an event, together with other events that have the same options. Return the
-        receipts of all these events, and the index of this event's receipt. A refused event raises
-        no error here."""
+        """Submit an event; it may be committed in one write with other events that have the same
+        window and scope. Return the receipts of all events of the write, and the index of this
+        event's receipt. If the event is refused, only its receipt says so, and no error is
+        raised."""
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed; O(1)."""

@@ -55,7 +55,7 @@ class Session:
 
     A new session accepts cached answers to queries sent after the moment `least`. It has floors of
     at most `most` boards. If one more would be added, the session forgets all its floors instead,
-    and then accepts only answers to queries that are sent later.
+    and then accepts only answers to queries that are sent after that.
     """
 
     def __init__(self, moment: Callable[[], int], most: int = MAX_BOARDS, least: int = 0) -> None:

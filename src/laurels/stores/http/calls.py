@@ -224,9 +224,9 @@ class SubmissionCalls(NamedTuple):
 
     @contextmanager
     def adding_local_errors(self) -> Iterator[None]:
-        """If the service refuses the whole batch in this context (BatchRefused), add to the
-        receipts of this error the events that this process had already refused and therefore not
-        sent."""
+        """If the service refuses the whole batch within this context, BatchRefused is raised. Add
+        to the receipts of this error the events that were not sent, since this process had already
+        refused them."""
         try:
             yield
         except BatchRefused as error:

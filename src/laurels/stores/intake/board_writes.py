@@ -131,8 +131,8 @@ def deletion(name: str, *, is_moved: bool = False) -> Single:
 
 
 def undeletion(command: UndeleteBoard) -> Single:
-    """Return a write that restores a removed board. If its `retain` would remove it at once, it has
-    none any more."""
+    """Return a write that restores a removed board. If the `retain` of the board would remove it
+    again at once, the restored board has no `retain`."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record:
         assert isinstance(boards, Fold)
@@ -162,8 +162,8 @@ def _restored(board: Board, name: str) -> Board:
 
 
 def ensure_free(boards: Fold, name: str, uid: str) -> None:
-    """Raise BoardExists if a board has a name, or if it is being copied from another store, or if
-    the removed board with this unique id is being copied."""
+    """Raise BoardExists if a board or an unfinished copy has this name, or if there is an
+    unfinished copy of the board with this unique id."""
     if name in boards.boards:
         raise BoardExists(f"there is a board {quoted(name)} already")
     for state in boards.unfinished.states.values():

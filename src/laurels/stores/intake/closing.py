@@ -58,8 +58,9 @@ class DueClosings:
         self._closed: set[tuple[int, str, int]] = set()
 
     def before(self, number: int, now_ms: int) -> ClosingWrite | None:
-        """Return the closing that comes before a write to a board that is drafted at `now_ms`; None
-        if nothing is due. A period is closed only once."""
+        """Return the write that closes the due periods of a board. It comes before a write to this
+        board, which is drafted at `now_ms`. Return None if nothing is due that an earlier call has
+        not returned."""
         board = self._fold.by_number(number)
         at_ms = self._fold.accepts_at(board, now_ms)
         due = [

@@ -42,8 +42,9 @@ def unknown_payout(board: str, payout: object) -> UnknownPayout:
 def confirm_record(
     state: BoardState | None, row: PayoutRow, reference: str, at_ms: int
 ) -> record.Confirm | None:
-    """Return the record that a payout was paid; None if this is already recorded. `state` is its
-    board, None if it was deleted. Raises PayoutConfirmed, PayoutNotDue."""
+    """Return the record that a payout was paid; None if this is already recorded, with the same
+    reference. `state` is the board of the payout, or None if the board was deleted. Raises
+    PayoutConfirmed, PayoutNotDue."""
     if row.reference == reference:
         return None
     if row.reference is not None:

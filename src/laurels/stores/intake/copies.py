@@ -23,8 +23,9 @@ def origin_of(
     changes: object,
 ) -> Origin:
     """Return the origin of a board that is advanced to `now_ms`. Its `positions` leave out empty
-    positions, which forgotten sinks leave behind. Its `shown` leaves out windows without a refresh.
-    `changes` identifies the state of the board: it is different after every write."""
+    positions, which forgotten sinks leave behind. Its `shown` leaves out windows that were never
+    refreshed and wait for no refresh. `changes` identifies the state of the board: it is different
+    after every write."""
     windows = state.rules.windows.values()
     rolls = [rolling_state(state.number, window, now_ms) for window in windows]
     return Origin(
@@ -74,7 +75,7 @@ def ensure_copyable(origin: Origin, now_ms: int, *, event_time: bool) -> None:
 
 
 def unfinished_copy(name: str) -> NameTaken:
-    """Return the error for a new board whose name an unfinished copy has."""
+    """Return the error for creating a board under a name that an unfinished copy has."""
     return NameTaken(f"the store has an unfinished copy of a board {quoted(name)}")
 
 

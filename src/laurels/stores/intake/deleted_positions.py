@@ -26,8 +26,8 @@ from .writes import Single
 
 class SinkMove(Struct, frozen=True):
     """The move of a sink's position to `text`, a cursor of the board with this unique id. `follows`
-    is the position that must be stored before the move: "" means that none may be stored, None that
-    any may be."""
+    is the position that must be stored before the move. "" means that no position may be stored,
+    None that any position is allowed."""
 
     board: str
     uid: str
@@ -36,8 +36,8 @@ class SinkMove(Struct, frozen=True):
     follows: str | None
 
     def ensure_follows(self, stored: str) -> bool:
-        """Return whether the move has to be made: False if it was made already. Raises
-        PositionMoved if the stored position is not the one before the move."""
+        """Return whether the move has to be made: False if `stored`, the stored position, is
+        already that after the move. Raises PositionMoved if it is not `follows` either."""
         if stored == self.text:
             return False
         if self.follows is not None and stored != self.follows:

@@ -20,9 +20,9 @@ from .writes import RecordsWrite, Single
 
 class ErasingWrite(RecordsWrite):
     """A write that removes a member from all boards, after all closed periods were sealed.
-    `archived` has the numbers of the boards whose sealed periods have the member. The boards that
-    have it in memory are found by a search in shares. The result is the numbers of all boards that
-    had the member."""
+    `archived` has the numbers of the boards with the member in their sealed periods. Boards with
+    the member in memory are found by a search in shares. The result is the numbers of all boards
+    that had the member."""
 
     def __init__(self, command: EraseMember, archived: Sequence[int]) -> None:
         self._member = member_bytes(command.member)

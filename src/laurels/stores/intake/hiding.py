@@ -61,7 +61,7 @@ def hiding_everywhere(member: str, reason: str, until_ms: int | None) -> Single:
 
 def showing_everywhere(member: str) -> Single:
     """Return a write that removes the hiding of a member on all boards. The result of the write is
-    whether there was one."""
+    whether the member was hidden on all boards."""
     hidden = member_bytes(member)
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
@@ -73,8 +73,8 @@ def showing_everywhere(member: str) -> Single:
 
 
 def end_of_hiding(board: BoardState | None, member: bytes, fold: Fold) -> record.Show:
-    """Return the record that removes a hiding whose end has passed. With None as `board`, it is a
-    hiding on all boards."""
+    """Return the record that removes the hiding of a member on `board`, or on all boards if `board`
+    is None. The end of the hiding has passed."""
     if board is None:
         return record.ShowOnAll(EVERYWHERE, 0, fold.now_ms, member, new_tag())
     return record.Show(board.number, board.version, fold.time_of(board), member, new_tag())

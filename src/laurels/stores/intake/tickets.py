@@ -114,7 +114,7 @@ class SharedTicket(Ticket):
             return True
         try:
             self._joining.remove(entry)
-        except ValueError:  # the event was committed with another group
+        except ValueError:  # the ticket was taken after the event had joined
             return True
         return False
 
@@ -148,8 +148,9 @@ class SharedTicket(Ticket):
 
 
 def build_writes(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Build the write of each ticket, and return the tickets for which this succeeded. If it raises
-    an error, split the ticket and try again; a ticket that cannot be split fails."""
+    """Build the write of each ticket, and return the tickets whose writes were built. If an error
+    is raised, the ticket is split, and the writes of its parts are built; a ticket that cannot be
+    split fails with the error."""
     built: list[Ticket] = []
     for ticket in tickets:
         try:
