@@ -100,7 +100,7 @@ class LocalCommits(LocalReads):
 
     @abstractmethod
     def start_sealing(self) -> None:
-        """Start to seal the closed periods in a thread, if none is doing so."""
+        """Start a thread that seals the closed periods. Do nothing while such a thread runs."""
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Append the writes of tickets to the log, and fold them. They become one entry of the log,
@@ -113,16 +113,16 @@ class LocalCommits(LocalReads):
             self._advance_clock()
         try:
             if self._fold.hiding_ends.next_ms <= self._fold.now_ms:
-                with suppress(StorageFailed):  # the ends stay due
+                with suppress(StorageFailed):  # if this fails, the ends of hidings stay due
                     self._end_hidings()
             if self.payouts.emission.next_ms <= self._committing_ms:
-                with suppress(StorageFailed):  # the payouts stay due
+                with suppress(StorageFailed):  # if this fails, the payouts stay due
                     self._emit_share()
             for group in successive(tickets):
                 accepted, logged = self._draft(self._committing_ms, group)
                 self._run_or_disable(partial(self._log_and_fold, accepted, logged))
                 if logged and self._fold.refreshes.pending:
-                    with suppress(StorageFailed):  # the refreshes stay due
+                    with suppress(StorageFailed):  # if this fails, the refreshes stay due
                         self._refresh()
         finally:
             self._committing_ms = None

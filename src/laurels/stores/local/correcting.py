@@ -1,8 +1,8 @@
 """Corrections of sealed periods: a disqualification makes a new revision of a period.
 
-The new standings and the changed payouts are written first; then one record makes both valid. If
-the process dies in between, the period is unchanged, and the next correction replaces what was
-written.
+The new standings and the changed payouts are written first; then one record of the log puts both
+into effect. If the process dies in between, the period is unchanged, and the next correction
+replaces what was written.
 """
 
 from abc import abstractmethod
@@ -159,7 +159,7 @@ class LocalCorrections(LocalVerifying):
         boards: Boards,
         now_ms: int,
     ) -> records.Record:
-        """Return the record that makes the new revision valid."""
+        """Return the record that puts the new revision into effect."""
         state = boards.current(chosen.state)
         at_ms = boards.accepts_at(state, now_ms)
         due_ms = self.payouts.next_due_of_replaced(new.uid, new.window, new.instance, new.revision)

@@ -126,8 +126,8 @@ class LocalErasing(LocalCorrections):
         self._blocked_erasures.discard(member)
 
     def _note_erased(self) -> None:
-        """Store the last entry of the log that may name erased members: its next one, which
-        records the completion."""
+        """Store in a note up to which entry the log may name erased members: up to the next entry,
+        which will record that the erasure is complete."""
         self._log.set_note(ERASED_UNTIL, str(self._log.offset + 1))
 
     def _remaining(self, numbers: Iterable[int], payouts: int) -> Iterator[Remaining]:
@@ -152,8 +152,8 @@ class LocalErasing(LocalCorrections):
             yield Remaining("changes", "the boards no longer keep them", until_ms, names)
         sources = {source for state in states for source in state.positions}
         if payouts:
-            # The name of a reader's position is the name of the source, followed by the patterns of
-            # its boards.
+            # A reader of due payouts stores its position under the name of its source, followed by
+            # the patterns of its boards.
             sources.update(name.partition(" ")[0] for name in self.payouts.due.positions())
         sinks = sorted(
             source.removeprefix(SINK_PREFIX) for source in sources if source.startswith(SINK_PREFIX)

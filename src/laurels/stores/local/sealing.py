@@ -64,7 +64,7 @@ class LocalSealing(LocalUpkeep):
         return closed
 
     def start_sealing(self) -> None:
-        """Start to seal the closed periods in a thread, if none is doing so."""
+        """Start a thread that seals the closed periods. Do nothing while such a thread runs."""
         self._sealing.start(self._seal_all)
 
     def is_gone(self, name: str) -> bool:

@@ -126,8 +126,8 @@ class Archive:
 
     def open(self, key: PeriodKey) -> ArchivedPeriod | None:
         """Return a period, None if it is not in the archive. Its segment is opened without the
-        lock, since the disk may hang. If the period is moved to another segment meanwhile, that one
-        is opened."""
+        lock, since the disk may hang. If the period is moved to another segment meanwhile, that
+        segment is opened instead."""
         while True:
             with self._lock:
                 if (period := self._opened.get(key)) is not None:
@@ -192,15 +192,14 @@ class Archive:
         pause: Callable[[], None] = lambda: None,
         erased_from: ErasedPeriods = lambda *_: True,
     ) -> int:
-        """Replace a member by a token in the periods that `erased_from` names, in all by default,
-        and return the number of periods that had it.
-        Each segment that has the member is replaced by a new one: it is removed once the new one is
-        durable. A call that fails, or whose process dies, is completed by the next one; periods
-        that earlier calls have rewritten are not counted again. `pause` is called between pieces of
-        the work.
+        """Replace a member by a token in the periods for which `erased_from` returns true, by
+        default in all. Return the number of periods that had the member. For each segment with the
+        member a new segment is written; the old one is removed once the new one is durable. A call
+        that fails, or whose process dies, is completed by the next one; periods that earlier calls
+        have rewritten are not counted again. `pause` is called between pieces of the work.
 
-        Raises ArchiveDamaged, which names the first segment that cannot be read, after the member
-        was erased from all others; StorageFailed.
+        Raises StorageFailed. If segments are damaged, the member is erased from all others; then
+        ArchiveDamaged is raised, which names the first damaged segment.
         """
         erased, damaged = 0, None
         self.erasures += 1

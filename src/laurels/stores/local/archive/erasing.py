@@ -89,7 +89,8 @@ def _rankings(
 
 
 def _hash(salts: Salts, ranking: ArchivedRanking, position: int) -> bytes:
-    """Return the hash of an entry that was not erased yet."""
+    """Return the hash of the entry at a position, computed from its member, which must not be
+    erased yet."""
     part = ranking.slice(position, position + 1)
     return hashes_from(salts, position, EntryColumns.of([part.members[0].encode()], part.words))
 

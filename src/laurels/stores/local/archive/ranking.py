@@ -52,7 +52,8 @@ class ArchivedRanking:
         return SealedRanking(scope, *kinds, directory.total, secrets, erased)
 
     def frozen(self, scope: str, chunks: Iterable[EntryColumns]) -> FrozenRanking:
-        """Return a ranking of the same kind and size with other entries."""
+        """Return a ranking to be archived, with the number of entries and the rules of this one,
+        and with the entries in `chunks`."""
         its = self._directory
         return FrozenRanking(scope, its.style, its.columns, its.ordered, its.total, chunks)
 
@@ -131,10 +132,10 @@ class ArchivedRanking:
         return number * directory.block_entries + within
 
     def _bound_among_erased(self, words: Sequence[int], member: bytes, *, right: bool) -> int:
-        """Return the result of `bound` for a ranking with erased members. Entries with the given
-        words are in the order of their members, except for the tokens of erased members. So a
-        member of the ranking is looked up; the place of any other member is searched for among the
-        entries that are not erased."""
+        """Return the result of `bound` for a ranking with erased members. Entries with equal words
+        are sorted by member, but tokens of erased members are out of order. So if the member is in
+        the ranking, its position is looked up. Otherwise its place is found by a binary search
+        among the entries that are not erased."""
         low, high = self.bound(words, right=False), self.bound(words, right=True)
         position = self.position(member)
         if low <= position < high:
@@ -209,15 +210,16 @@ def _skipping(tokens: Sequence[int], position: int) -> int:
 
 
 class _Bound(NamedTuple):
-    """A place in the order of entries: after those that are less than these words and member, or
-    with `right` after those that are equal, too."""
+    """A place in the order of entries: after all entries that sort before these words and this
+    member. With `right`, it is also after the entries that are equal to them."""
 
     words: tuple[int, ...]
     member: bytes | None
     right: bool
 
     def entries_before(self, words: Sequence[Sequence[int]], members: Sequence[bytes]) -> int:
-        """Return how many of some entries are before this place. They are in ranking order."""
+        """Return how many of the given entries, which are in ranking order, are before this
+        place."""
         columns = words[: len(self.words)]
         low, high = 0, len(members)
         while low < high:

@@ -1,8 +1,8 @@
 """How a ranking is stored in a segment: its blocks, the pages of its member index, its directory.
 
 A directory has the offsets of the blocks and the pages. It also has what a search needs of the
-first entry of each block: its words and member, the first position with the same score, and how
-many other scores are before it. So finding a rank takes one block.
+first entry of each block: its words and member, the first position with the same score, and the
+number of different scores before that score. So finding a rank takes one block.
 
 All positions in the file are counted from where the period begins, so that a period can be copied
 into another segment as it is.
@@ -131,8 +131,8 @@ class RankingWriter:
         self._total += len(entries)
 
     def _count_scores(self, scores: Sequence["array[int]"]) -> None:
-        """Record where the score of the block's first entry begins, and count the scores of the
-        block."""
+        """Record two numbers for a block: the first position with the score of its first entry, and
+        the number of different scores before that score. Then count the scores in the block."""
         if tuple([column[0] for column in scores]) != self._last:
             self._scores += self._last is not None
             self._tie_from = self._total

@@ -57,7 +57,8 @@ class ReceivedPeriods:
 
 class _Copy:
     """The periods of one copy. `_periods` has the whole periods that are not in the archive yet.
-    `_places` has the places in the file of the shares of the newest period."""
+    `_places` has, for each received share of the period that is not whole yet, its place in the
+    file."""
 
     def __init__(self, archive: Archive, uid: str) -> None:
         self._archive = archive

@@ -305,8 +305,8 @@ class ArchivedPeriod:
             yield from [each for each in self._rankings(place) if each.scope >= scope]
 
     def pieces(self, scope: str = ALL, position: int = 0) -> Iterator[SealedRanking | SealedRows]:
-        """Yield the rankings and entries, beginning with the one at `position` in `scope`. The
-        digest can be computed from all of them."""
+        """Yield rankings, each followed by its entries, beginning with the entry at `position` in
+        the ranking of `scope`. The digest of the period can be computed from all its pieces."""
         for record in self.rankings(scope):
             ranking = self.open_ranking(record)
             start = position if record.scope == scope else 0
@@ -337,7 +337,7 @@ class ArchivedPeriod:
         return SealedRevision(key.uid, key.window, key.instance, key.revision, seal)
 
     def computed_digest(self) -> bytes:
-        """Return the digest that the stored entries have, read from all of them."""
+        """Read all stored entries, and return the digest computed from them."""
         digest = PeriodDigest()
         for record in self.rankings():
             digest.begin(record.scope)
@@ -355,7 +355,7 @@ class ArchivedPeriod:
         return ArchivedRanking(directory, self.record.hash_key, self._read, erased)
 
     def _listed_with(self, scope: str) -> list[RankingRecord]:
-        """Return the list of rankings that has a scope, if there is such a scope."""
+        """Return a list of rankings that includes the ranking of a scope, if the period has one."""
         if self.record.lists is None:
             return self.record.rankings
         at = self._list_of(scope)

@@ -9,9 +9,9 @@ from .segment import PeriodKey
 
 
 def unwanted(periods: Iterable[PeriodKey], boards: Iterable[BoardState]) -> Iterator[PeriodKey]:
-    """Yield the archived periods of these boards that the boards do not record as sealed. They can
-    be removed: a process died before it had sealed them, or before it could remove them. Periods of
-    other boards are not yielded, since the archive outlives a board."""
+    """Yield those of `periods` that their boards do not record as sealed. They can be removed from
+    the archive: a process died before it had sealed them, or before it could remove them. Periods
+    of boards that are not among `boards` are not yielded, since the archive outlives a board."""
     states = {state.uid: state for state in boards}
     for key in periods:
         if (state := states.get(key.uid)) is None:
@@ -24,8 +24,8 @@ def unwanted(periods: Iterable[PeriodKey], boards: Iterable[BoardState]) -> Iter
 
 def newest_revision(boards: Iterable[BoardState]) -> Callable[[str, str, int], int | None]:
     """Return a function of a period (uid, window, instance) that returns its newest revision, or -1
-    if the period is not sealed. For the periods of other boards, and for those that have left the
-    archive, it returns None."""
+    if the period is not sealed. The function returns None for periods of boards that are not among
+    `boards`, and for periods that have left the archive."""
     states = {state.uid: state for state in boards}
 
     def newest(uid: str, window: str, instance: int) -> int | None:

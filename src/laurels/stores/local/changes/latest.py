@@ -18,7 +18,7 @@ class LatestChanges:
         self._offsets: dict[int, int] = {}
 
     def note(self, board: int) -> None:
-        """Note that a board has a new change. O(1)."""
+        """Record that a board has a new change. O(1)."""
         self._noted.add(board)
 
     def forget(self, board: int) -> None:

@@ -53,8 +53,9 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(ids)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """Return the keys of the rankings with members. A rolling window has only the key of the
-        running step."""
+        """Return the keys of the rankings that have members: those of periods, copies of rolling
+        windows at boundaries, and for each rolling window its live ranking, under the running
+        step."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
             RankingKey(board, name, rolling.running, scope)
@@ -152,8 +153,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def moving(self, part: ScopeStore) -> list[RollingSet]:
-        """Return the rolling windows of a scope, without those that stand still at the end of the
-        board and are frozen."""
+        """Return the rolling windows of a scope, without frozen ones. A rolling window is frozen
+        when the board has ended, since it no longer moves."""
         return [
             rolling
             for window, rolling in part.rolling.items()
