@@ -152,7 +152,8 @@ class Submission:
         return self._watched, self._ranks
 
     def add_result(self, folded: Folded, ranks: Ranks | None, places: Sequence[int]) -> None:
-        """Add the result of the accepted events with these indexes in the submission."""
+        """Add the result of folding some accepted events. `places` has the indexes of these events
+        in the submission."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def prepare(self, fold: Fold, limit: int) -> bool:

@@ -260,9 +260,10 @@ class LocalCommits(LocalReads):
             await asyncio.to_thread(self.ensure_writable)
 
     def _draft(self, now_ms: int, tickets: list[Ticket]) -> tuple[Accepted, list[msgspec.Raw]]:
-        """Return the writes of a group that are accepted at `now_ms`, and their records for the
-        log. The closings of periods that are due on their boards come first; in event time, where a
-        write moves the time of its board, they come right before the write."""
+        """Validate the writes of a group of tickets at `now_ms`. Return the accepted writes, and
+        their records for the log. If the boards of the writes have due periods, writes that close
+        these periods come before all others. In event time, where each write may make periods due,
+        each of them comes right before the next write to its board."""
         accepted: Accepted = []
         logged: list[msgspec.Raw] = []
         closings: DueClosings | None = None

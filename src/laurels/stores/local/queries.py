@@ -170,8 +170,9 @@ class LocalQueries(LocalState):
     def _opened_periods(
         self, board: str, query: Query[T], archived: Mapping[tuple[str, int], PeriodKey]
     ) -> dict[tuple[str, int], ArchivedPeriod]:
-        """Return the periods that a query reads from the archive. Raises NotReady if the query does
-        not read the same ones any more, since a period may have left the archive meanwhile."""
+        """Return the periods that a query reads from the archive. If a period has left the archive
+        since the query was planned, and the query would now read other periods, NotReady is raised,
+        so that the query is planned again."""
         try:
             return {period: self._opened(key) for period, key in archived.items()}
         except ArchiveDamaged:
@@ -183,7 +184,8 @@ class LocalQueries(LocalState):
             raise
 
     def _opened(self, key: PeriodKey) -> ArchivedPeriod:
-        """Return a sealed period from the archive."""
+        """Return a sealed period from the archive. Raises ArchiveDamaged if the archive does not
+        have it."""
         if (period := self.archive.open(key)) is None:
             raise ArchiveDamaged(
                 f"the archive has no standings of the window {quoted(key.window)} from "
@@ -218,7 +220,7 @@ class LocalQueries(LocalState):
         if not self._fold.advance(state, SHARE):
             raise _not_ready(board)
         self._fold.take_up(state)
-        if state.final_ms < MAX_MS:  # periods that are due and empty count as closed from here on
+        if state.final_ms < MAX_MS:  # closes the due periods that are empty
             self._fold.closings.due(state, self._fold.time_of(state))
         return state
 
@@ -258,13 +260,13 @@ def _not_ready(board: str) -> NotReady:
 
 
 async def _in_thread(threads: ThreadPoolExecutor | None, read: Callable[[], T]) -> T:
-    """Return the result of a read that runs in one of these threads or, with None, in one of the
-    default threads of the event loop."""
+    """Run `read` in one of `threads` or, if that is None, in one of the default threads of the
+    event loop. Return its result."""
     if threads is None:
         return await asyncio.to_thread(read)
     return await asyncio.get_running_loop().run_in_executor(threads, read)
 
 
 def _nothing(request: ReadRequest) -> ReadResult:
-    """Takes the place of a function that reads, for a plan without requests."""
+    """Carries out the requests of a plan that has none: any call is an error."""
     raise AssertionError(f"a plan without requests has the request {request}")

@@ -114,7 +114,7 @@ class LocalReads(LocalQueries):
         with self.reading():
             current = self._fold.boards.get(board)
             if current is None or current.uid != beginning.uid_of(after):
-                ensure_not_ended(board, after)  # otherwise the board was restored
+                ensure_not_ended(board, after)  # a restored board continues after its deletion
             state, deletion = self._followed(board, after)
             if deletion is None:
                 self._fold.take_up(state)
@@ -122,9 +122,9 @@ class LocalReads(LocalQueries):
         return read.page()
 
     def _followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
-        """Return the board to which a cursor belongs, and its deletion if it is deleted. If the
-        changes of that board are not kept, return the current board of the name. Raises
-        UnknownBoard. Called under the lock."""
+        """Return the board to which the cursor `after` belongs, and its deletion, or None if it is
+        not deleted. If the changes of that board are not kept, return the board that now has the
+        name. Raises UnknownBoard. Called under the lock."""
         uid = beginning.uid_of(after)
         current = self._fold.boards.get(board)
         if uid is not None and (current is None or current.uid != uid or self._is_gone(current)):

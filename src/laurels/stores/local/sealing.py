@@ -99,7 +99,8 @@ class LocalSealing(LocalUpkeep):
         return sealed
 
     def _seal_some(self, board: int | None = None, pause: Callable[[], None] = lambda: None) -> int:
-        """Seal some closed periods, of one board if `board` is its number. Return how many."""
+        """Seal some of the closed periods; with `board`, only periods of the board with this
+        number. Return how many were sealed; 0 means that none are left."""
         with self.reading():
             chosen = self._chosen(board)
         if not chosen:
@@ -135,7 +136,7 @@ class LocalSealing(LocalUpkeep):
         return len(chosen)
 
     def _publish_rest(self, pause: Callable[[], None]) -> None:
-        """Publish the payouts of sealed periods that are left to be published."""
+        """Publish all payouts of sealed periods that are not published yet."""
         while self.payouts.publish_share():
             pause()
 

@@ -16,8 +16,8 @@ _log = logging.getLogger("laurels")
 
 
 class SealingThread:
-    """Runs the sealing in a thread, one at a time. `stopwatch` returns seconds, and `rest` lets
-    other threads run by sleeping for a moment."""
+    """Seals closed periods in a thread. Only one thread seals at a time. `stopwatch` returns
+    seconds, and `rest` lets other threads run by sleeping for a moment."""
 
     def __init__(self, stopwatch: Callable[[], float], rest: Callable[[], None]) -> None:
         self._lock = threading.Lock()

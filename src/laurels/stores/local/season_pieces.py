@@ -66,7 +66,8 @@ def payout_rows(
 
 
 def begin(store: SeasonStore, uid: str) -> None:
-    """Note that a board is about to be copied, if the archive has no periods of it yet."""
+    """Prepare for a copy of a board. If the archive has no periods of the board, store this in a
+    note, so that `give_up` may remove those of the copy."""
     if not store.archive.of_board(uid):
         _note(store, {*_noted(store), uid})
 
@@ -109,7 +110,7 @@ def end(store: SeasonStore, number: int, uid: str) -> None:
 
 def give_up(store: SeasonStore, number: int, uid: str) -> None:
     """Remove the periods of a copy that was given up, unless the archive had periods of this board
-    before."""
+    before the copy."""
     if uid in _noted(store):
         store.archive.drop(store.archive.of_board(uid))
     end(store, number, uid)

@@ -192,10 +192,10 @@ class Service(LocalErasing):
 
     def _write_settled(self, command: SettledCommand) -> Any:
         """Carry out a command that needs closed or sealed periods. Before a board is deleted or
-        cleared, its closed periods are sealed. Before a board is created or restored, those of an
-        earlier board of the name that is no longer retained are sealed. Before a member is hidden
-        or shown on all boards, the due periods of all boards are closed; then return when all
-        boards have recorded the change."""
+        cleared, its closed periods are sealed. Before a board is created or restored, the closed
+        periods of a board that still has the name, but is past its `retain`, are sealed. Before a
+        member is hidden or shown on all boards, the due periods of all boards are closed; this call
+        then returns once all boards have recorded the change."""
         if isinstance(command, HidingCommand):
             self.close_due()
             committed = self.commit(to_write(self, command))
@@ -205,11 +205,12 @@ class Service(LocalErasing):
         if isinstance(command, DeleteBoard) and command.is_moved:
             return self._remove_moved(command)
         if isinstance(command, DeleteBoard) and self._fold.erasing:
-            # after the deletion the periods of the board are not known any more
+            # erasures come first: after the deletion, the board's periods are not known any more
             with self._sealing.exclusive():
                 self.complete_erasures()
         if isinstance(command, UndeleteBoard) and command.name != name:
-            self.settle_board(command.name)  # it may wait for this to be removed by its `retain`
+            # a board past its `retain` is removed, and can be restored, once its periods are sealed
+            self.settle_board(command.name)
         if isinstance(command, CreateBoard | UndeleteBoard) and not self.is_gone(name):
             return self._commit_settled(command)
         for _ in range(SETTLING_ATTEMPTS):

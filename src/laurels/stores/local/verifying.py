@@ -20,8 +20,9 @@ class LocalVerifying(LocalSealing):
     """The part of the store of one process that verifies sealed periods."""
 
     def verify_period(self, board: str, window: str | None, period: str | None) -> VerifiedPeriod:
-        """Compute the digest of a sealed period from the archive and, as far as the log reaches
-        back, from a second fold of it. Reads and writes continue.
+        """Compute the digest of a sealed period from the archive. If the period was not corrected
+        and the log still reaches back to it, also compute the digest from a second fold of the log.
+        Reads and writes continue.
 
         Raises NotSealed, PeriodExpired, ArchiveDamaged, LogDamaged.
         """

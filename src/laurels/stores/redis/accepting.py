@@ -1,5 +1,5 @@
-"""Accepts writes by the definitions that this process knows, and finds out whether these are too
-old."""
+"""Accepts writes by the definitions that this process knows, and finds out whether these
+definitions are outdated."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack

@@ -103,7 +103,8 @@ class _SeenState(Struct):
 
 class Answers:
     """The cached answers of this process. `elapsed_ns` is the monotonic clock that measures ages.
-    `moment` returns the next moment, if several stores of the process count moments together."""
+    `moment` returns the next moment; it is passed if several stores of the process share one
+    sequence of moments."""
 
     def __init__(
         self,

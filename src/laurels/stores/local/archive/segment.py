@@ -99,11 +99,11 @@ class RankingRecord(Struct, frozen=True, array_like=True, gc=False):
 
 
 class PeriodRecord(Struct, frozen=True, array_like=True, gc=False):
-    """A period in the catalogue. `start` and `length` are the part of the file that has all of it,
-    with the checksum `crc`; `hash_key` is the key of its member indexes. The records of its
-    rankings are in `rankings`. If they are many or have erased entries, they are in lists instead,
-    and `lists` is the place of a table with the first scope and the place of each list. `erased` is
-    the number of erased entries."""
+    """A period in the catalogue. The whole period is in the part of the file given by `start` and
+    `length`, with the checksum `crc`; `hash_key` is the key of its member indexes. The records of
+    its rankings are in `rankings`. If the records are many or have erased entries, they are in
+    lists in the file instead, and `lists` is the place of a table with the first scope and the
+    place of each list. `erased` is the number of erased entries."""
 
     key: PeriodKey
     entries: int

@@ -122,8 +122,8 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> BoardChanges:
-        """Drop all blocks of a board, since those in the file differ from the log. The next block
-        follows the place `now`."""
+        """Drop all blocks of a board, since those in the file differ from the log or have a gap.
+        The next block follows the place `now`."""
         kept = self._boards[number] = BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])

@@ -236,7 +236,8 @@ class Copying:
     def _unit(
         self, unit: Unit, touched: Touched | None, describe: Describe
     ) -> Iterator[tuple[Section, int]]:
-        """Yield the sections of a new or touched scope, with their weights."""
+        """Yield the sections of a new or touched scope, each with its cost in rows, by which
+        sections are grouped into pieces."""
         number, scope = unit
         first = unit not in self._followed_units
         part = self._part(unit)

@@ -120,7 +120,9 @@ class MemoryIndex(BoardPieces):
         rankings_of: Callable[[ScopeStore], list[RankedSet]],
         rolling_of: Callable[[ScopeStore], list[RollingSet]],
     ) -> bool:
-        """Remove a member with its data from some rankings and rolling windows of scopes."""
+        """Remove a member and its data from a board: in the scope of all events and in `scopes`,
+        from the rankings that `rankings_of` returns and the rolling windows that `rolling_of`
+        returns. Return whether any of them had the member."""
         store = self._boards[board]
         self.set_data(board, member, None)
         if (id := self._roster.find(member)) < 0:

@@ -113,7 +113,7 @@ def chunks(ids: Iterable[int]) -> Iterator["array[int]"]:
 def unranked_data(
     store: BoardStore, roster: Roster, members: Iterable[bytes]
 ) -> Iterator[ChangedIndexPiece]:
-    """Yield the current data of those members that are in no ranking of any board."""
+    """Yield the current data of those of `members` that are in no ranking of any board."""
     some = [member for member in members if roster.find(member) < 0]
     if some:
         yield ClearedRows(ALL, some)

@@ -37,7 +37,7 @@ class TouchedIds:
 
     @property
     def least(self) -> int:
-        """The number of ids or, if they are kept as flags, a lower bound of this number. O(1)."""
+        """The number of ids. If they are kept as flags, this is only a lower bound. O(1)."""
         return len(self._few) if self._flags is None else FEW
 
     def __iter__(self) -> Iterator[int]:

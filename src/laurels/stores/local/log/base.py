@@ -18,8 +18,8 @@ class Log(Protocol):
 
     @property
     def first(self) -> int:
-        """The offset of the oldest entry that was not trimmed. For an empty log, the offset of its
-        first entry."""
+        """The offset of the oldest entry that was not trimmed. For an empty log, the offset that
+        its first entry will have."""
 
     @property
     def doubt(self) -> str | None:

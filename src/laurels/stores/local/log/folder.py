@@ -58,7 +58,7 @@ class Folder:
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
             raise self._locked_error(pid) from error
-        with suppress(OSError):  # the lock is acquired; the pid is only for the message to others
+        with suppress(OSError):  # the lock is held already; the pid is only for error messages
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 

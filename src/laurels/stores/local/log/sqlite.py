@@ -134,7 +134,7 @@ class SqliteLog:
             raise StorageFailed(f"the log could not be trimmed ({error})") from error
         self._first = max(self._first, last + 1)
         if names_erased and self._first > erased_until:
-            # while another program reads, the write-ahead log is not emptied
+            # empty the write-ahead file as well, unless another program reads the log
             with suppress(sqlite3.Error):
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return 0 < last < until

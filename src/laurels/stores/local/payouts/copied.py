@@ -76,8 +76,8 @@ class CopiedPayouts:
     def note_number(
         self, connection: Connection, revision: tuple[str, str, int, int], number: int
     ) -> None:
-        """Store the number of the board for a revision whose payouts are published, in a
-        transaction of the caller. A second call changes nothing."""
+        """Store that the payouts of a revision were published for the board with this number. The
+        caller has begun a transaction. A second call changes nothing."""
         connection.execute("INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, ?)", (*revision, number))
 
     def receive(self, number: int, payouts: Iterable[CopiedPayout]) -> None:
@@ -91,10 +91,10 @@ class CopiedPayouts:
             connection.executemany(_INSERT, rows)
 
     def publish(self, number: int, tag: int) -> None:
-        """Move the payouts of a copy into the table of payouts. If a payout is in both tables, the
-        row in the table of payouts stays, and is confirmed if one of the two is confirmed. The
-        payouts get numbers that are greater than all numbers in the source and in this table. So a
-        reader with a cursor of either store misses no payout."""
+        """Move the payouts of a copy into the table of payouts. If a payout is in both tables, its
+        row in the table of payouts stays, and becomes confirmed or superseded if the copied payout
+        is. The payouts get numbers that are greater than all numbers in the source and in this
+        table. So a reader with a cursor of either store misses no payout."""
         if not self._file.exists:
             return
         mark_ms = self._emission.mark.due_ms

@@ -27,8 +27,8 @@ DUE_SCHEMA = (
 
 
 class Emission:
-    """The mark (up to which place payouts have been emitted), the time of the next emission, and
-    the emitted payouts. The methods raise StorageFailed."""
+    """Stores the mark, the place up to which payouts have been emitted; knows when the next payout
+    is to be emitted; and reads emitted payouts. The methods raise StorageFailed."""
 
     def __init__(self, file: PayoutFile, publishing: Publishing) -> None:
         self._file = file
@@ -39,7 +39,7 @@ class Emission:
 
     @property
     def mark(self) -> DuePlace:
-        """The place after the last payout that was emitted."""
+        """The place up to which payouts have been emitted, inclusive."""
         if self._file.is_missing:
             return BEFORE_ALL
         if self._mark is None:
@@ -48,8 +48,8 @@ class Emission:
         return self._mark
 
     def refresh(self) -> None:
-        """Compute `next_ms` anew, after payouts have changed. While the file of payouts is missing,
-        or payouts are being published, no payout is to be emitted."""
+        """Compute `next_ms` anew, after payouts have changed. It is MAX_MS, so that no payout is
+        emitted, while the file of payouts is missing or payouts are being published."""
         if self._file.is_missing or self._publishing.is_pending:
             self.next_ms = MAX_MS
             return
@@ -77,7 +77,8 @@ class Emission:
         self.refresh()
 
     def emitted(self, after: DuePlace, until: DuePlace) -> dict[str, list[PayoutRow]]:
-        """Return the payouts between two places, by the uids of their boards."""
+        """Return the payouts after one place up to another, in groups by the unique id of the
+        board."""
         found: dict[str, list[PayoutRow]] = {}
         for row in map(row_of, rows_between(self._file, COLUMNS, after, until, LAST_SERIAL)):
             found.setdefault(row.uid, []).append(row)

@@ -237,17 +237,17 @@ class PayoutTable:
                 connection.execute("UPDATE payout SET board = ? WHERE uid = ?", (board, uid))
 
     def _is_named_otherwise(self, uid: str, board: str) -> bool:
-        """Return whether the payouts of a board have another name of it. All of them have the same
-        one, so one is enough to tell."""
+        """Return whether the payouts of a board are stored under a name other than `board`. All
+        payouts of a board have the same name, so one row is read."""
         if not self._file.exists:
             return False
         rows = self._file.rows("SELECT board FROM payout WHERE uid = ? LIMIT 1", (uid,))
         return bool(rows) and rows[0][0] != board
 
     def restore_names(self, names: Callable[[], Mapping[str, str]]) -> None:
-        """Give the payouts of each board the name that `names` returns for its unique id. They have
-        another one if the log was rewound to a time before the board was restored under that
-        name."""
+        """Store the payouts of each board under the name that `names` has for its unique id. Their
+        name differs from it if the board was restored under a new name, and the log was then
+        rewound to a time before that."""
         if self._file.exists:
             known = names()
             for [uid] in self._file.rows("SELECT DISTINCT uid FROM payout"):
@@ -301,7 +301,7 @@ class PayoutTable:
             "serial": after[1],
         }
         found: list[Any] = []
-        # `ranges` says why there are two queries
+        # `sql.payout_places` says why this takes two queries
         for later in ("due_ms = :due AND serial > :serial", "due_ms > :due"):
             found += self._file.rows(
                 f"SELECT serial, {COLUMNS} FROM payout WHERE {' AND '.join([*conditions, later])} "
@@ -326,11 +326,13 @@ class PayoutTable:
         return list(map(row_of, found))
 
     def open_on(self, uid: str) -> int:
-        """Return how many payouts of a board are open."""
+        """Return how many payouts of a board are open, that is, neither confirmed nor
+        superseded."""
         return self._count("uid = ?", uid)
 
     def open_periods(self, uid: str, window: str) -> list[int]:
-        """Return the instances of a window's periods with open payouts, in ascending order."""
+        """Return the periods of a window that have open payouts, as instances in ascending
+        order."""
         rows = self._file.rows(
             "SELECT DISTINCT instance FROM payout "
             f"WHERE uid = ? AND window = ? AND {_OPEN} ORDER BY instance",
@@ -349,7 +351,8 @@ class PayoutTable:
         return int(rows[0][0]) if rows else 0
 
     def knows(self, board: str, window: str | None = None) -> bool:
-        """Return whether a board of that name has or had payouts, in a window if one is named."""
+        """Return whether a board of that name has or had payouts. With a `window`, only payouts of
+        this window count."""
         of_board, arguments = "SELECT 1 FROM payout WHERE board = ? AND published", (board,)
         if window is None:
             return bool(self._file.rows(f"{of_board} LIMIT 1", arguments))
@@ -368,7 +371,7 @@ class PayoutTable:
 
 
 def _id_with(row: PayoutRow, member: str) -> str:
-    """Return the id that a payout would have if it were of another member."""
+    """Return the id that a payout would have if it were owed to another member."""
     return payout_id(row.uid, row.window, row.period, row.scope, member, row.prize, row.revision)
 
 

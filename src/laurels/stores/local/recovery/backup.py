@@ -108,8 +108,8 @@ class _MembersErasedError(Exception):
 
 def _ensure_none_erased(folder: Path, began: int) -> None:
     """Raise _MembersErasedError if an entry of the log after the entry `began` says that a member
-    is erased, or that an erasure is complete. A backup that began before that would contain files
-    with the member, and nothing would erase the member after a restore."""
+    is erased, or that an erasure is complete. The backup, which was begun before that, may contain
+    files with the member, and nothing would erase the member after a restore."""
     with closing(LogView(folder / LOG_NAME)) as log:
         if log.first > began + 1:
             raise _MembersErasedError
@@ -122,7 +122,7 @@ def _ensure_none_erased(folder: Path, began: int) -> None:
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
     """Return the newest valid snapshot with its open file, which can be read even if the snapshot
-    is removed."""
+    is removed. Return None if no snapshot is valid."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))

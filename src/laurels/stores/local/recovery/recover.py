@@ -41,8 +41,9 @@ class Recovered(Struct, frozen=True):
 
 
 class RecoveredRecorder(ChangeRecorder, Protocol):
-    """A recorder that has kept changes since before the restart. A recovery calls `begin` and
-    `settle`, since the recorder may already have the changes of records that the recovery folds."""
+    """A recorder whose kept changes survive a restart. So it may already have the changes of
+    records that a recovery folds again. The recovery calls `begin` before it folds the log, and
+    `settle` afterwards."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
         """Called with the states of the boards before the log is folded."""

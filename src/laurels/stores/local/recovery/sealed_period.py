@@ -57,7 +57,9 @@ def digest_of(rankings: Iterable[FrozenRanking], archived: ArchivedPeriod) -> by
 def _beginning(
     log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex, sought: Sought
 ) -> Fold | None:
-    """Return the newest known fold in which a period is not sealed yet."""
+    """Return a fold in which a period is not sealed yet: the state of the newest snapshot before
+    its seal. If there is no such snapshot, return an empty fold, or None if the beginning of the
+    log was trimmed."""
     number, window, instance = sought
     for snapshot in snapshots:
         fold = opened(snapshot.path, new_index())
