@@ -24,7 +24,8 @@ ChangeToken = tuple[int, int, int, bool]
 
 
 class CachedAnswer(Struct, frozen=True):
-    """An encoded answer, and the change token of its board before it was computed."""
+    """An encoded answer, and the change token that its board had just before the answer was
+    computed."""
 
     content: bytes
     change_token: ChangeToken
@@ -58,9 +59,9 @@ class LocalAnswers:
     ) -> EncodedAnswer:
         """Return the encoded answer to a query.
 
-        If a period of the board has ended, the board has to be advanced, so the answer is computed
-        again. For a board with decay it is always computed again, since its scores change all the
-        time.
+        No cached answer is used in two cases: a boundary of the board has passed, so that the board
+        has to be advanced first; or the board has a window with decay and has not ended, so that
+        its scores change all the time.
         """
         if not query.shared:
             result = await self._store.ask_async(board, query)

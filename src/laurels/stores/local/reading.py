@@ -62,8 +62,8 @@ class LocalReads(LocalQueries):
         """Return a token that changes whenever the board's lists may have changed.
 
         It consists of the board's number, its number of changes, the next boundary, and whether
-        that boundary has passed. On a board with decay it changes every second. Takes no lock;
-        O(1).
+        that boundary has passed. A board with decay has the current second and True in place of the
+        boundary, since its scores change all the time until it ends. Takes no lock; O(1).
         """
         state = self.named(board)
         changes = state.changes + self._fold.everywhere.version

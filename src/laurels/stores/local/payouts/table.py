@@ -245,9 +245,9 @@ class PayoutTable:
         return bool(rows) and rows[0][0] != board
 
     def restore_names(self, names: Callable[[], Mapping[str, str]]) -> None:
-        """Store the payouts of each board under the name that `names` has for its unique id. Their
-        name differs from it if the board was restored under a new name, and the log was then
-        rewound to a time before that."""
+        """Store the payouts of each board under the name that `names` has for its unique id. They
+        are stored under another name if the board was restored under a new name, and the log was
+        then rewound to a time before that."""
         if self._file.exists:
             known = names()
             for [uid] in self._file.rows("SELECT DISTINCT uid FROM payout"):
