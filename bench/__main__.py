@@ -1,5 +1,5 @@
-"""`python -m bench`: measure the targets of laurels on this machine, each a figure or a ratio from
-a single run.
+"""`python -m bench`: measure on this machine whether laurels reaches its targets. Each target is a
+figure of one run, or a ratio of two figures of the same run.
 
 It prints tables, and writes the figures as JSON after each section.
 """

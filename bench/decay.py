@@ -3,10 +3,11 @@ totals.
 
     python -m bench.decay [--members 1000000] [--rounds 60] [--events 1000000]
 
-Both boards have the same members and alternately count the same batches, in a store in memory and
-in the index alone. With `at`, each event has a different weight. After a million events over 3,000
-half-lives, a total is compared with exact arithmetic. Its error is given relative to the sum of the
-absolute values, which decays like the total.
+A board with a decay window and one with the window `all` have the same members, and alternately
+count the same batches. This is measured through a store in memory, and on the index alone. If the
+events have a time `at`, each has a weight of its own; otherwise the events of a batch share one.
+After a million events over 3,000 half-lives, one total is compared with exact arithmetic. Its error
+is given relative to the sum of the absolute values of the events, decayed as the total is.
 """
 
 from argparse import ArgumentParser
@@ -102,7 +103,8 @@ def cost(to: Callable[[str], Write], population: Population, batches: list[Event
 
 
 def error_after(events: int) -> Fraction:
-    """Return the error of a total, relative to the sum of |v|, after this number of events."""
+    """Return the error of a member's total after this number of events, relative to the decayed sum
+    of the absolute values of the events."""
     random = Random(3)
     words, exact, size = (0, 0), 0, 0
     at_ms, moved = 0, 0
@@ -114,7 +116,7 @@ def error_after(events: int) -> Fraction:
             value = random.randint(-10_000, 10_000)
             words = decay.add(words, value, *weight(at_ms, HALF_LIFE_MS))
             quotient, rest = divmod(at_ms, HALF_LIFE_MS)
-            # Amounts that are older have decayed to much less than the measured error.
+            # The shift drops bits of old amounts, which have decayed to far less than the error.
             exact >>= quotient - moved
             size >>= quotient - moved
             moved = quotient

@@ -7,8 +7,8 @@ GROUP = 100
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """The number of rounds, and the work of one run of each kind. The work is fixed, so that every
-    peer does the same."""
+    """The number of rounds, and how much work a run of each kind does. The amount of work is fixed,
+    not the time, so that every peer does the same work."""
 
     runs: int
     events: dict[int, int]

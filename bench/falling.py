@@ -29,8 +29,8 @@ class Cells(NamedTuple):
 
 
 class Fallen(NamedTuple):
-    """Some members, with their cells by step, and with the total, instant and newest step of
-    each."""
+    """Some members, with their cells by step. `totals`, `reached` and `newest` have for each member
+    its total in the window, the instant at which it reached the total, and its newest step."""
 
     members: list[str]
     cells: list[Cells]

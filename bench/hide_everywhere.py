@@ -2,8 +2,8 @@
 boards that keep changes.
 
 One thread reads lists, another one submits events, and a third one only sleeps, which shows how
-long the machine itself delays a thread. The longest share of the work is measured as processor time
-of its thread.
+long the machine itself delays a thread. The work of `hide` is done in shares; the length of a share
+is the processor time of the thread that does it.
 """
 
 import gc
@@ -71,7 +71,8 @@ def main() -> None:
 
 
 def _watched(store: Any) -> list[float]:
-    """Return a list that gets the processor time of each share of due work."""
+    """Make a store record the processor time of each share of due work. Return the list to which
+    the times are appended, in seconds."""
     seconds: list[float] = []
     work_share = store.work_share
 

@@ -12,7 +12,7 @@ Measure: TypeAlias = Literal[
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One target: the measured figure, and the least or the greatest one that is wanted.
+    """One target: the measured figure, and the least or the greatest figure that is wanted.
 
     An outcome without bounds is a figure that is only shown beside the targets.
     """
@@ -28,7 +28,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target was reached, None if it has no bound."""
+        """Whether the target was reached; None if the outcome has no bounds."""
         if self.least is None and self.most is None:
             return None
         above = self.least is None or self.measured >= self.least

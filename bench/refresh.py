@@ -3,11 +3,11 @@ stall.
 
     python -m bench.refresh [--members 1000000] [--rounds 60] [--scopes 10000]
 
-Three boards with one window each have the same members, with events on thirty days, and alternately
-count the same batches, as the fold does. Then the refresh of the third board is computed in shares,
-as in a running store, and written: once without other work, and once with a batch between shares.
-Finally a board with many scopes is refreshed; its scopes are updated after the record of the
-refresh.
+Three boards with one window each have the same members, with events on thirty days. They
+alternately count the same batches, directly through the fold. Then the refresh of the third board
+is computed in shares, as in a running store, and written: once without other work, and once with a
+batch between shares. Finally a board with many scopes is refreshed; its scopes are updated after
+the record of the refresh.
 """
 
 import gc
@@ -62,8 +62,8 @@ class Folded:
         self.fold.index.take_dropped()
 
     def refresh(self, now_ms: int, between: Sequence[Events]) -> list[float]:
-        """Compute and write a refresh; return the seconds of each share and, last, of its
-        record."""
+        """Compute and write a refresh. Return the seconds of each share and, as the last element,
+        the seconds for applying the record of the refresh."""
         refreshes = self.fold.refreshes
         self.fold.advance_clock(now_ms)
         self.fold.advance_all()
@@ -82,8 +82,8 @@ class Folded:
 
 
 def quickest(board: Folded, now_ms: int, between: Sequence[Events]) -> str:
-    """Return a text with the cost of a refresh. Several refreshes are done. For each share the
-    shortest of its times is used, to leave out interruptions by other programs."""
+    """Return a text with the cost of a refresh. Several refreshes are done. For the n-th share the
+    shortest time in any of them is used, to leave out interruptions by other programs."""
     rounds = [board.refresh(now_ms + i * HOUR_MS, between) for i in range(REFRESHES)]
     *shares, record = map(min, zip(*rounds, strict=False))
     total = sum(shares) + record

@@ -95,8 +95,8 @@ def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
 
 
 def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the rows of ratios: for each of our contenders and each kind of rival, the ratio to the
-    best rival of that kind."""
+    """Yield a row of ratios for each of our contenders and each kind of rival: in each case, the
+    contender's figure compared with that of the best rival of this kind."""
     others = [s for s in samples if not s.ours]
     for row in _by_contender(s for s in samples if s.ours):
         ours = {s.question.case: s for s in row}
@@ -112,7 +112,7 @@ def _rival(sample: Sample) -> str:
 
 
 def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
-    """Return a rival's best sample for one case of the table."""
+    """Return the best sample that rivals of one kind have for a case, or None if they have none."""
     choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None
@@ -121,11 +121,12 @@ def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
 
 
 def _ratio(ours: Sample | None, other: Sample | None) -> str:
-    """Return how many times as fast as the other contender ours is. For bytes, return our figure
-    divided by the other's."""
+    """Return as text how many times as fast as the other contender ours is or, for bytes, our
+    figure divided by the other's. Return an empty text if a figure is missing or 0, or for
+    percentages."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
-    # a figure is 0 if it is below the resolution of the clock
+    # a time below the resolution of the clock is measured as 0
     if not (ours.middle and other.middle):
         return ""
     share = ours.middle / other.middle

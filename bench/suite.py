@@ -154,8 +154,8 @@ class Size:
     def _load_redis(self, server: RedisServer) -> None:
         store = RedisStore(server)
         self._load(store)
-        # Every sorted set has a copy of every id of its own, so the two figures are the same for
-        # Redis.
+        # Every sorted set has its own copy of the ids, so the memory with and without the ids is
+        # the same for Redis.
         for case in ("ranking", "ranking and ids"):
             self._weigh(store, case, store.nbytes())
 
@@ -192,8 +192,8 @@ class Size:
 def _redis(
     stack: ExitStack, server: RedisServer, fsync: Fsync, drives: Sequence[Drive]
 ) -> list[RawRedis | ClientRedis]:
-    """Return the Redis peers with one connection: one that sends prepared bytes for each way and
-    placement in `drives`, and redis-py with one placement."""
+    """Return the Redis peers with one connection: for each way and placement in `drives` a peer
+    that sends prepared bytes, and one peer through redis-py, with a single placement."""
     placement: Placement = "any core" if fsync == "always" else "one core"
     client = ClientRedis(server, Setting(fsync, placement))
     return [*_raw(stack, server, fsync, drives), client]

@@ -49,8 +49,8 @@ def _read(lb: laurels.Leaderboards) -> float:
 def measure(
     folder: Path, population: Population, events: int, runs: int
 ) -> tuple[list[float], list[float], list[float]]:
-    """Measure the rates with and without changes alternately, and the rate of reading; return all
-    three."""
+    """Measure in each run the events counted per second on a board that keeps changes and on one
+    that does not, and the changes read per second. Return these three figures of all runs."""
     batches = in_batches(population.traffic("zipf", events), BATCH)
     rates = Rates(folder, population, batches)
     kept, none, read = list[float](), list[float](), list[float]()
@@ -63,5 +63,6 @@ def measure(
 
 
 def ratio(kept: list[float], none: list[float]) -> float:
-    """Divide in each run the first rate by the second, and return the median of these ratios."""
+    """Return the median over the runs of the rate with changes (`kept`) divided by the rate without
+    changes (`none`)."""
     return median([mine / other for mine, other in zip(kept, none, strict=True)])

@@ -62,7 +62,8 @@ Work = tuple[int, Callable[[int], Task]]
 
 
 def _works(board: EngineBoard, population: Population, calls: int) -> dict[str, Work]:
-    """Return for each operation how often a run does it, and the function that prepares a run."""
+    """Return for each operation how often a run does it, and the function that prepares a run from
+    the run's number."""
 
     def ranks(run: int) -> Task:
         return board.rank(population.sample(calls, seed=100 + run))

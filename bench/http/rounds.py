@@ -16,7 +16,7 @@ from bench.timing import Question, Sample, Unit
 Beside: TypeAlias = Callable[[HttpPeer], AbstractContextManager[object]]
 Figure: TypeAlias = tuple[str, Unit, float]
 
-# At half load, a connection waits before each request. A wait and the request after it shall take
+# At half load, a connection waits before each request. A wait and the request after it should take
 # twice as long as a request at maximum load. So the length of the wait depends on the latency at
 # half load, which is guessed for the first round and then measured.
 _FIRST_GUESS = 0.25
@@ -62,7 +62,7 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Rounds:
-    """Loads of one case at a time, which the peers get in turn."""
+    """Puts the load of one case after another on the peers, which take turns in each round."""
 
     def __init__(self, effort: HttpEffort, load_core: int, say: Callable[[str], None]) -> None:
         self._effort = effort
@@ -72,8 +72,8 @@ class Rounds:
     def measure(
         self, case: Case, peers: Sequence[HttpPeer], beside: Beside = nullcontext
     ) -> list[Sample]:
-        """Return the figures of all rounds except the first. `beside` puts an additional load on a
-        peer meanwhile."""
+        """Return the figures of all rounds except the first. While a peer is measured, the context
+        manager `beside(peer)` is entered, which may put an additional load on this peer."""
         self._say(case.group)
         answering = [_FIRST_GUESS for _ in peers]
         kept: list[list[list[Figure]]] = [[] for _ in peers]
@@ -100,8 +100,8 @@ class Rounds:
         return Turn(most, half, took)
 
     def _run(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float = 0) -> Run:
-        """Load a peer for this many seconds or, if nothing is answered in that time, again for
-        longer."""
+        """Put a load on a peer for this many seconds. If nothing is answered in that time, repeat
+        it once for a longer time."""
         try:
             return self._load(case, peer, seconds, wait_ms)
         except wrk.NothingAnswered:
@@ -128,7 +128,7 @@ class Rounds:
 
 
 class Watched:
-    """The scores of the members with most events, before and after a run of writes."""
+    """The scores of the members with the most events, compared before and after a run of writes."""
 
     def __init__(self, requests: Requests, peer: HttpPeer) -> None:
         self._requests = requests
@@ -157,7 +157,7 @@ class Watched:
 def samples_of(
     group: str, members: int, peer: HttpPeer, rounds: Sequence[Sequence[Figure]]
 ) -> list[Sample]:
-    """Return a sample for each column, with a figure for each round."""
+    """Return a sample for each column of the table; each sample has one figure per round."""
     return [
         Sample(
             Question(group, members, case, unit),

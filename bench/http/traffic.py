@@ -48,12 +48,12 @@ class Requests:
 
     @cached_property
     def watched(self) -> list[str]:
-        """Return the members with the most events."""
+        """The members with the greatest sums of values."""
         return [member for member, _ in totals(self.batches).most_common(_WATCHED)]
 
     @cached_property
     def largest(self) -> int:
-        """Return the sum of values in the line with the greatest sum."""
+        """The greatest sum of values in any one line."""
         return max(sum(value for _, value in batch) for batch in self.batches)
 
 

@@ -1,8 +1,8 @@
 """Boards in the three layouts of a ranking, with their first events and their traffic.
 
-Scores stay below `MOST`, so that every board can count the same events. A member begins with one
-event, anywhere in the longest rolling window of its board. Its value is inversely proportional to
-the member's position in the order of activity.
+Scores stay below `MOST`, so that every board can count the same events. Each member begins with one
+event, at a random instant in the longest rolling window of its board. The value of this event is
+inversely proportional to the member's position in the order of activity (see `bench.workload`).
 """
 
 import asyncio
@@ -58,14 +58,15 @@ def board_of(
 
 def owner_of(layout: LayoutName, more: str = "") -> Owner:
     """Return the owner of figures that were measured on laurels. Its settings name the layout for
-    which the board is defined and, if it differs, the layout in use."""
+    which the board is defined and, if the measured version uses another one, also that one."""
     kept = kept_as(board_of(layout, ["all"]))
     label = layout if kept == layout else f"{layout} (kept {kept})"
     return Owner("laurels", f"{label}{more and f', {more}'}")
 
 
 def kept_as(board: Board) -> str:
-    """Return the layout of a board's rankings. Earlier versions had only the prefixed one."""
+    """Return the layout that the measured version of laurels uses for a board's rankings. Versions
+    without a module for layouts have only the prefixed one."""
     try:
         module = import_module(_LAYOUT_MODULE)
     except ModuleNotFoundError as error:
@@ -76,7 +77,7 @@ def kept_as(board: Board) -> str:
 
 
 def first_events(population: Population, begins_ms: int, now_ms: int) -> list[list[Entry]]:
-    """Yield one event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
+    """Return one event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
 
     The events are in the order of time, as in a history, so the events of a batch are in few steps
     of a window.
@@ -144,8 +145,8 @@ class Deployment:
         return bool((await asyncio.to_thread(work, SHARE))[0])
 
     def do_nothing_ahead(self) -> None:
-        """Stop the work ahead of boundaries. Then only `settle` does this work, or the first call
-        after the boundary."""
+        """Stop the store's own task that prepares boundaries. Then a boundary is prepared only by
+        `settle`, or by the first call after the boundary."""
         cast(Any, self.boards)._store._pacing.cancel()
 
     async def standing(self, board: str, member: str, window: str) -> None:

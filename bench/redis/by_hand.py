@@ -101,14 +101,14 @@ class Keys:
         return f"hand:hour:{at_ms // HOUR_MS}"
 
     def of_event(self) -> list[str]:
-        """Return the keys that an event at this instant changes, in the order of the script's
-        KEYS."""
+        """Return the keys that an event counted at the current instant changes, in the order of the
+        script's KEYS."""
         now_ms = self._now_ms
         expiring = self.hour(WEEK.begins_ms(now_ms))
         return [ALL, self.day(now_ms), self.hour(now_ms), ROLLING, expiring, NEXT]
 
     def of_past(self, at_ms: int) -> list[str]:
-        """Return the keys that should contain an event of the past."""
+        """Return the keys that contain an event at the past instant `at_ms`, if it was counted."""
         today = [self.day(at_ms)] if at_ms // DAY_MS == self._now_ms // DAY_MS else []
         stays = [NEXT] if at_ms >= self.leaves_before_ms else []
         return [ALL, ROLLING, self.hour(at_ms), *today, *stays]

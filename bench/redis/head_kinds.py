@@ -67,8 +67,8 @@ class _Kinds:
 
     def _keep(self, case: str, unit: str, figures: dict[tuple[str, str], float]) -> None:
         """For each kind of board with a head, store two ratios of a round: its figure divided by
-        the figure of the plain kind with a head, and divided by the figure of the same kind in
-        exact order."""
+        that of the board with a head and nothing else, and its figure divided by that of the same
+        board without a head."""
         for kind in _HEADS:
             figure = figures[kind, "head"]
             for name, other in (("plain head", ("plain", "head")), ("exact", (kind, "exact"))):

@@ -1,5 +1,5 @@
-"""Boards with a head, compared with the same boards in exact order, and with sorted sets that a
-handwritten script writes.
+"""Boards with a head, compared with the same boards without a head (which keep all members in exact
+order), and with sorted sets that a handwritten script writes.
 
 All have the same members and scores on one server, and get the same events in alternating runs.
 Rates and times are computed from the processor time of the server, so they do not include any
@@ -51,7 +51,7 @@ _RANK = "return redis.call('ZREVRANK', KEYS[1], ARGV[1])"
 
 
 def board_with(tie: Tie, head: int) -> Board:
-    """Return a board with the window `all`, in exact order if `head` is 0."""
+    """Return a board with the window `all`, and without a head if `head` is 0."""
     return Board(f"{tie}-{head}", tie=tie, head=head, rank="competition")
 
 
@@ -119,7 +119,7 @@ async def measure_head_memory(core: int, population: Population, book: Book) -> 
 
 
 class _Heads:
-    """A board with a head, the same in exact order, and a sorted set, on one server."""
+    """A board with a head, the same board without a head, and a sorted set, on one server."""
 
     def __init__(
         self,

@@ -42,8 +42,8 @@ async def measure_passes(core: int, population: Population, book: Book) -> None:
 
 
 async def measure_best_passes(core: int, population: Population, book: Book) -> None:
-    """Measure best scores that get worse with each step, so that every member has a candidate in
-    each step of the window."""
+    """Measure the pass of a `best` column whose values get worse from step to step, so that every
+    member has a candidate in each step of the window."""
     for many in _CANDIDATES:
         for layout in _LAYOUTS:
             with serving(core) as server:
@@ -89,8 +89,8 @@ class _Boundary:
         await self._deployment.load(self._board, halves)
 
     async def measure(self) -> None:
-        """Measure the boundary at which the filled step leaves the window: once with its work done
-        ahead, and once without."""
+        """Measure three boundaries. The first is passed without being measured. The work for the
+        second is done ahead, share by share, and that for the third by the first call after it."""
         await self._pass_boundary()
         with blocked_ms(self._server) as chunks:
             cost = await cost_of([self._server], self._deployment.settle)

@@ -63,8 +63,8 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
 
 @asynccontextmanager
 async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
-    """Read the standing and the page through redis-py. A standing takes one round trip and a second
-    one for the neighbours, or a single call of a script."""
+    """Yield the ways to read a standing and a page through redis-py. A standing is read either with
+    two round trips, the second one for the neighbours, or with a single call of a script."""
     async with redis.asyncio.Redis(port=server.port, decode_responses=True) as client:
         script = client.register_script(_STANDING)
 

@@ -82,7 +82,7 @@ def ask(api: RollingApi, member: str) -> None:
 
 
 class _Boundaries:
-    """Successive boundaries; the pass before each is done in another way."""
+    """Successive boundaries. The pass of each boundary is done in a different way."""
 
     def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
         self._api, self._table, self._waits = api, table, waits
@@ -111,7 +111,7 @@ class _Boundaries:
     def _pass(self, owner: Owner, work: Task) -> None:
         todo = self._window.pass_remaining
         spent = waited(work)
-        # The first calls ended with a rotation, so the whole pass was done.
+        # The first calls also rotated, so they did the whole pass; `pass_remaining` is of the next.
         left = 0 if work == self._by_first_calls else self._window.pass_remaining
         if todo > left:
             _keep_pass(self._table, owner, todo - left, spent)
@@ -122,7 +122,7 @@ class _Boundaries:
         return waited(lambda: ask(self._api, member_name(1)))
 
     def _by_writes(self) -> None:
-        """Let the writes of another thread do the pass, for a limited time."""
+        """Wait until the writes of the writing thread have done the pass, for a limited time."""
         ends = monotonic() + self._watched_seconds
         while not self._window.complete and monotonic() < ends:
             sleep(_PAUSE_SECONDS)

@@ -16,8 +16,9 @@ class Waits:
     the other writes.
 
     Every wait counts, whatever its cause: a lock, the interpreter, the disk, or other programs. For
-    comparison, `calm` measures the same threads without other work. `apart` is a clock that runs
-    during some part of a write. `write_itself` is the longest write without this part.
+    comparison, `calm` measures the same threads without other work. `apart` returns the seconds so
+    far of some part of all writes, such as the append to the log. `write_itself` is the time of the
+    longest write when this part is subtracted from each write.
     """
 
     def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:

@@ -1,1 +1,2 @@
-"""The targets of laurels, each measured by a single run on one machine."""
+"""The targets of laurels: each is a figure of one run on one machine, or a ratio of two such
+figures."""

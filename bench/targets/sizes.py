@@ -62,8 +62,8 @@ def _weigh_ours(board: EngineBoard, population: Population) -> list[Sample]:
 
 
 def _weigh_redis(plan: Plan, population: Population) -> list[Sample]:
-    """Measure the memory of Redis. Every sorted set has a copy of every id of its own, so the two
-    figures are the same."""
+    """Measure the memory of Redis. Every sorted set has its own copy of the ids, so the figures
+    with and without the ids are the same."""
     plan.say(f"{population.count:,} members: Redis's bytes")
     table = Table(_GROUP, population)
     folder = plan.folder / f"bytes-{population.count}"
