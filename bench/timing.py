@@ -28,8 +28,8 @@ Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
 class Peer(Protocol):
-    """The owner of a figure, whose row of a table shows it: one way to use one store, with its
-    settings."""
+    """What a figure was measured on: one way to use one store, with its settings. Each peer has a
+    row of a table."""
 
     @property
     def name(self) -> str: ...

@@ -157,8 +157,9 @@ def files_in_root() -> int:
 def lines_of_code() -> tuple[int, int]:
     """Count the lines of Python, Cython, Lua and the page, without blanks, comments and docstrings.
 
-    Returns the number of all lines, and the number of lines in the files of `ADDED_SINCE`. The
-    second number lacks the lines of the added features that are in other files.
+    Returns the number of all lines, and the number of lines in the files of `ADDED_SINCE`, which
+    belong to features added later. Lines of these features in other files are only in the first
+    number.
     """
     suffixes = (".py", ".pyx", ".pxd", ".lua", ".js", ".css", ".html")
     lines = {

@@ -117,8 +117,8 @@ class Load:
     async def _paced(
         self, per_second: float, act: Callable[[Connection], Awaitable[object]]
     ) -> None:
-        """Call a function `per_second` times a second until the run ends. Calls that fall more than
-        a second behind are skipped."""
+        """Call a function `per_second` times a second until the run ends. Calls that are more than
+        a second late are skipped."""
         connection, pause = Connection(self._server), 1 / per_second
         due = time.monotonic() + pause * self._random.random()
         while not self._ending.is_set():

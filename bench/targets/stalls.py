@@ -128,9 +128,9 @@ def _roll(api: RollingApi) -> None:
 
 
 def _is_prepared(api: RollingApi) -> bool:
-    """Do a share of the due work. Return whether no due work is left at the clock's time. The
-    store's own time stands still during a commit, so if it is behind the clock, more work may
-    become due."""
+    """Do a share of the due work. Return whether all work that is due at the clock's time is done.
+    The store's own time stands still during a commit. While it is behind the clock, more work may
+    become due, so the result is False."""
     left, _ = local(api.boards).work(SHARE)
     return not left and local(api.boards)._fold.now_ms >= api.clock.now_ms()
 

@@ -151,11 +151,11 @@ class Leaderboards:
     def undelete(self, board: str, *, name: str | None = None, uid: str | None = None) -> Board:
         """Restore a board that was deleted, or removed by its `retain`, and return its definition.
 
-        It has its uid, definition, sealed periods, payouts, hidden members and positions of sources
-        again. Its members and event ids are gone, so its running rankings begin empty. If its
-        `retain` is over, it has none any more. With a `name` it has this name from now on. Of
-        several boards that had the name `board`, the one that was removed last is restored, or the
-        one with the given `uid`.
+        The board has its uid, definition, sealed periods, payouts, hidden members and positions of
+        sources again. Its members and event ids are gone, so its running rankings begin empty. A
+        `retain` that is over is left out of its definition. If a `name` is given, it becomes the
+        board's name. If several removed boards had the name `board`, the one that was removed last
+        is restored, or the one with the given `uid`.
 
         Raises NotRestorable if there is no such board with sealed periods, BoardExists if the name
         is taken, BoardInvalid, NotOnIndexServer. O(sealed periods).
@@ -254,8 +254,8 @@ class Leaderboards:
 
         On `sum` columns this counts an event in every window; its value is the difference from the
         member's score in the window `all`. On `last` and `best` columns it counts an event with the
-        value itself. A board with a sum column raises NoAllWindow if it lacks that window, and
-        SetWithTime for an event with `at`, except in event time.
+        value itself. On a board with a sum column, NoAllWindow is raised if the board has no window
+        `all`, and SetWithTime if `at` is given, except in event time.
         """
         event = member, value, at, id, labels
         return self._administration.write(Submit(board, event, window, scope, absolute=True))
@@ -358,9 +358,9 @@ class Leaderboards:
 
         This is for entries that were read elsewhere, such as in a ledger. An entry is replaced in
         the given window only, whereas an event counts in all windows. With `expected`, an entry is
-        replaced only if the current one is as expected. Periods that are no longer kept are left
-        out. In event time, the board's time becomes `at` if that is later. Raises InvalidEntry, for
-        example if the entries of the window change with time.
+        replaced only if the current one equals the expected one. Entries of periods that are no
+        longer kept are left out. In event time, the board's time becomes `at` if that is later.
+        Raises InvalidEntry, for example if the entries of the window change with time.
         """
         return self._administration.write(Mend(board, rankings, at_ms(at)))
 
@@ -667,7 +667,8 @@ class Leaderboards:
         The list grows only at its end, so a program that pays continues from the `cursor` of its
         last page. A page may have fewer payouts than `limit`, or none, while `next` is not None. At
         most 2,000 payouts. Raises InvalidCursor, InvalidLimit, and PayoutsDiverged if the store
-        has lost data after the cursor was made. O(log n + payouts of other boards + limit).
+        does not have the payout that the cursor names, since it has lost its newest data. O(log n +
+        payouts of other boards + limit).
         """
         return self._store.due_payouts.page(after, limit, BoardSelection(boards))
 
@@ -944,9 +945,10 @@ class Leaderboards:
         the kind `initial`, then has a change `initial_end`, and continues with the changes since.
         Each change appears once, and has the same id whenever it is read. The changes of one member
         are in order. Raises ChangesNotKept for a board without `changes`, ChangesExpired if the
-        changes after the cursor are no longer kept, and CursorDiverged if the store never had them:
-        begin with `initial` again. Also raises InvalidCursor and InvalidLimit (1 to 10,000).
-        O(limit).
+        changes after the cursor are no longer kept, and CursorDiverged if the store does not have
+        the change that the cursor names, for example since it has lost its newest data. After the
+        last two, begin with `initial` again. Also raises InvalidCursor and InvalidLimit (1 to
+        10,000). O(limit).
         """
         return self._store.changes(board, after, checked_limit(limit), initial=initial)
 
@@ -959,9 +961,9 @@ class Leaderboards:
         initial: bool = False,
         poll_seconds: float = POLL_SECONDS,
     ) -> Iterator[ChangePage]:
-        """Yield pages of changes, each with at least one change, until the board is deleted.
-        If there are none yet, they are polled every `poll_seconds`. A caller that stores the
-        `cursor` of each page it has processed can continue there after a restart."""
+        """Yield pages of changes, each with at least one change, until the board is deleted. While
+        there is no new change, the board is asked again every `poll_seconds`. A caller that stores
+        the `cursor` of each page it has processed can continue there after a restart."""
         while True:
             page = self.changes(board, after=after, limit=limit, initial=initial)
             after, initial = page.cursor, False
@@ -987,10 +989,11 @@ class Leaderboards:
     def deleted_boards(self, source: str | None = None) -> list[DeletedBoard]:
         """Return the deleted boards whose changes are still kept, in the order of their deletion.
 
-        The changes of a deleted board are kept for as long as the board kept changes. `changes`
-        reads them with a cursor of that board: one that a reader had before the deletion, or the
-        `cursor` in this answer. The last one has the kind `delete`. With a `source` the answer also
-        has the position of that source, such as `sink:NAME`. O(deleted boards).
+        From its deletion on, the changes of a board are kept for the duration in its setting
+        `changes`, such as 7d. The method `changes` reads them with a cursor of that board: one that
+        a reader had before the deletion, or the `cursor` in this answer. The last change has the kind
+        `delete`. With a `source` the answer also has the position of that source, such as
+        `sink:NAME`. O(deleted boards).
         """
         return self._store.deleted_boards(source)
 
@@ -1080,7 +1083,7 @@ class Leaderboards:
     def accept_clock(self) -> ClockStatus:
         """Follow the system's clock from now on, however far it has leapt; return the status
         afterwards. Time does not go back: if the clock is behind the newest record, time stands
-        still. Raises InvalidClock if the store uses another clock."""
+        still until the clock has caught up. Raises InvalidClock if the store uses another clock."""
         return self._administration.accept_clock()
 
     def audit(
@@ -1122,9 +1125,10 @@ class Leaderboards:
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
-    """Yield the entries of a page and of the pages after it.
+    """Return an iterator over the entries of all pages.
 
-    Each page is read when the iteration reaches it.
+    The first page is read at once, so its errors are raised by this call. Each later page is read
+    when the iteration reaches it.
     """
 
     def entries(read: Page) -> Iterator[Entry]:

@@ -164,9 +164,10 @@ class Recorder:
 
 
 def _status(error: BaseException | None) -> int:
-    """Return the HTTP status for a call that ended with `error`. A child of the process that opened
-    the store gets the status of a closed store: such a child carries out nothing and must not touch
-    the files."""
+    """Return the HTTP status for a call that ended with `error`; for None, the status of a success.
+    In a child of the process that opened the store a call fails with Forked. It gets the status of
+    a closed store, so that it is not recorded: the child has carried out nothing, and must not
+    touch the files."""
     if error is None:
         return DONE
     if isinstance(error, Forked):
@@ -175,8 +176,8 @@ def _status(error: BaseException | None) -> int:
 
 
 def _bounded(request: Any) -> Any:
-    """Return the arguments of a call as a JSON document, or their length in bytes if they are
-    long."""
+    """Return the arguments of a call as a JSON document or, if they are long, only their length in
+    bytes. Return None if there are none, or if JSON cannot express them."""
     if request is None:
         return None
     try:

@@ -145,9 +145,9 @@ def _opened(source: str, target: str) -> Iterator[tuple[_Source, PortableStore]]
 
 
 def _with_notes(done: CopiedBoard, source: _Source, target: PortableStore) -> CopiedBoard:
-    """Move the sinks of a board that was just copied to the end of the copy's changes. Add notes to
-    the result: on data that the source does not have, and on sinks that have not sent all changes.
-    """
+    """After a board was copied, set its sinks that have sent all its changes to continue with the
+    first new change of the copy. Add notes to the result: on data that the source does not have,
+    and on sinks that have not sent all changes."""
     notes = [*done.compared.not_compared, *source.missing(done.board)]
     if source.lb is not None and done.end is not None and not done.compared.differences:
         notes += move_sinks(source.lb, Leaderboards(target), done.board, done.end)

@@ -111,8 +111,9 @@ async def direct_here(
     ledgers: Mapping[str, str] = {},
 ) -> "RedisStore":
     """Open a store on an index server, on the running event loop. `ledgers` are URLs by name,
-    besides those in the environment. With `is_session` the store is for a single reader, and no
-    answer is older than an earlier one. A service has many readers, and passes False. `moment`
+    besides those in the environment. With `is_session` the store is for a single reader, to whom no
+    answer shows an older state than an answer before. A service has many readers, and passes False.
+    `moment`
     returns the next moment; the stores of one service share this function, so that their moments
     are in one order."""
     from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415

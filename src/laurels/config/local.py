@@ -78,8 +78,8 @@ def _compose(
     archive: Archive | None = None,
     payouts: PayoutTable | None = None,
 ) -> Service:
-    """Return a `Service` on the requested clock, or by default on the clock that last wrote the
-    log.
+    """Return a `Service` on the requested clock or, by default, on the kind of clock with which the
+    log was last written.
 
     Boards can change to event time only while the log is empty. Later, such a change would set
     their time back.

@@ -66,8 +66,8 @@ class Unfinished:
 
 
 def _extend(state: BoardState, rest: OriginRest) -> None:
-    """Add a part of an origin to the state of an unfinished board. A second call changes
-    nothing."""
+    """Add a part of an origin to the state of an unfinished board. Adding the same part again
+    changes nothing."""
     state.hidden = HiddenMembers({**dict(state.hidden.items()), **dict(rest.hidden)})
     for window, sealed in rest.sealed.items():
         state.closing.setdefault(window, WindowClosing()).sealed.update(sealed)

@@ -77,8 +77,8 @@ class AdvancedBoards(Boards):
             self._remove_or_keep(state)
 
     def _remove_if_gone(self, state: BoardState) -> None:
-        """Remove a board that was kept until its last period was sealed and its last payout was
-        confirmed."""
+        """Remove a board that outlived its `retain`, if all its periods are sealed and all its
+        payouts confirmed by now."""
         if state.number in self._kept_gone:
             self._remove_or_keep(state)
 
@@ -139,9 +139,9 @@ class AdvancedBoards(Boards):
         return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
     def advance(self, state: BoardState, limit: int | None = None) -> bool:
-        """Advance a board to its current time. Return False if this needs a pass that has to visit
-        more than `limit` members; another call then continues the pass. O(1) unless a boundary has
-        passed.
+        """Advance a board to its current time, and return True. Return False if the board cannot be
+        advanced yet, because a pass has to visit more than `limit` members first; the next call
+        then continues the pass. O(1) unless a boundary has passed.
 
         Also return False while another call is in progress in the same thread: this happens in a
         signal handler that has interrupted that call.
@@ -162,8 +162,8 @@ class AdvancedBoards(Boards):
         self.advance(state)
 
     def advance_number(self, number: int, scopes: Collection[str], limit: int | None) -> bool:
-        """Advance a board and some of its scopes, unless the board was deleted. For `limit` and the
-        result see `advance`."""
+        """Advance a board and some of its scopes. For `limit` and the result see `advance`. For a
+        board that was deleted, do nothing and return True."""
         state = self._by_number.get(number)
         if state is None or not self.advance(state, limit):
             return state is None
@@ -253,11 +253,11 @@ class AdvancedBoards(Boards):
         return SCOPE_WORK * (1 + len(places))
 
     def work(self, limit: int) -> int:
-        """Do due work at a cost of about `limit` visited members, and return the amount of work
-        left.
+        """Do due work at a cost of about `limit` visited members, and return how much is left (see
+        `work_left`).
 
-        The work is the passes for the next boundary, and advancing the boards that were not read or
-        written since the last boundary.
+        The work is to advance the boards and scopes that were not read or written since their last
+        boundary, to compute refreshes, and to make the passes for the next boundary.
         """
         while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
             limit -= self._advance_first(limit)
@@ -293,8 +293,9 @@ class AdvancedBoards(Boards):
         return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
 
     def work_left(self) -> int:
-        """Return about how many members the passes of all boards still have to visit; 0 if no pass
-        is in progress."""
+        """Return about how much due work is left, 0 if there is none. It is the number of members
+        that the first SCOPES passes still have to visit, and 1 for each further pass and each board
+        with stale scopes, besides the work left for refreshes."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, SCOPES))
         more = max(0, len(self._passes) - SCOPES) + self.refreshes.left()
         return some + len(self._stale_from) + more
@@ -346,8 +347,9 @@ class AdvancedBoards(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # In event time, a board without new events can stay first in the heap for a long time.
-            # Meanwhile the heap fills with outdated items of other boards, which are removed here.
+            # Outdated items are removed above only from the front of the heap. In event time, a
+            # board without new events can stay there for a long time, while outdated items of other
+            # boards collect behind it.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

@@ -78,7 +78,8 @@ class ArchivePieces(Query[SealedPage], frozen=True, kw_only=True):
 
 
 def _next(pieces: list[SealedPiece], scope: str, position: int) -> str | None:
-    """Return the place after the last entry of a page; None if the page is empty."""
+    """Return the place at which the next page begins: after the last entry of these pieces, which
+    began at `position` in `scope`. Return None if there are no pieces."""
     if not pieces:
         return None
     for piece in pieces:

@@ -176,7 +176,8 @@ class _Winners(Struct, Generic[T], frozen=True):
         return ReadPlan((request,), finish)
 
     def _again(self) -> ReadPlan[T]:
-        """Begin the plan again, since the index has changed between its requests."""
+        """Return the plan from its beginning, since the index has changed between its requests.
+        Raise NotReady if this has happened too often."""
         if not self.attempts:
             raise NotReady("the ranking kept changing while its winners were read")
         limit = self.stop - self.start
@@ -205,8 +206,10 @@ def _uncertain(end: int, result: ReadResult) -> BeyondHead:
 def _groups(
     rows: Sequence[_Row], start: int, first: int, past: int
 ) -> Iterator[tuple[TieGroup, list[_Row]]]:
-    """Yield the tie groups among consecutive entries, each with its entries. The entries begin at
-    position `start`, the first group at position `first`; the last group ends at `past`."""
+    """Yield the tie groups of consecutive entries, each with those of its entries that are among
+    `rows`. The first row is at position `start`. Its group begins at position `first`, which may be
+    before `start`; the group of the last row ends before position `past`, which may be after the
+    rows."""
     at = start
     for _, tied in groupby(rows, key=itemgetter(0)):
         group = list(tied)

@@ -125,9 +125,9 @@ class StoredPeriods(Periods, frozen=True, kw_only=True):
 
 
 def _unpaid(now: QueryContext, window: Window, listed: Sequence[Period]) -> set[int]:
-    """If the board stays after its `retain` because some payouts are not confirmed, return the
-    instances of the listed periods with such payouts. The oldest listed period stands for such
-    periods that are not listed. O(1) before the end of `retain`."""
+    """Return the instances of the listed periods because of whose unconfirmed payouts the board
+    stays after its `retain`. If a period that is not listed has such payouts, the oldest listed
+    period is included in its place. Return an empty set before the end of `retain`, in O(1)."""
     state = now.state
     if now.payouts is None or not state.closing or not state.rules.is_gone(now.now_ms):
         return set()

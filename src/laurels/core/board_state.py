@@ -49,14 +49,14 @@ class BoardState(Struct):
     - `floors`: by window, the start of the oldest period that can still be kept.
     - `positions`: the position of each import.
     - `due_ms`: the next end of a period or step.
-    - `changes`: the number of records folded by this process.
+    - `changes`: the number of the board's records that this process has folded.
     - `generation`: the number of boundaries and definitions that scopes have to follow; a scope
       with another generation is stale.
     - `refreshed`: the state of each refreshed window with events.
     - `refreshed_by`: the same for the rankings by a label, which are refreshed separately on a
       board with a label replica.
     - `views`: a cache of the views that queries prepare.
-    - `running`: the plan of events that happen now.
+    - `running`: the cached plan of events without times and labels, None if there is none.
     - `sequence`, `tag`: those of the newest block of changes, 0 without one.
     - `closing`: the closed periods of each window that closes periods or has closed some.
     - `final_ms`: the first instant at which a period may be due to be closed.
@@ -148,8 +148,8 @@ class BoardState(Struct):
 class Boards:
     """All boards as of an offset. The next new board gets the number `next_number`.
 
-    `payouts` are the payouts of the store, None in a store without any. With `event_time` each
-    board has its own time. While records are drafted but not yet applied,
+    `payouts` has the payouts of a store in this process; it is None on an index server. With
+    `event_time` each board has its own time. While records are drafted but not yet applied,
     `drafted_ms` has, by board number, the time that the board will have once they are applied.
     """
 
@@ -187,13 +187,15 @@ class Boards:
         return self._by_uid.get(uid)
 
     def find_current(self, state: BoardState) -> BoardState | None:
-        """Return the current state of a board, None if it was deleted since. If an index server was
-        emptied, another board may have its number."""
+        """Return the current state of the board that had the state `state`; None if the board was
+        deleted since. The unique id is compared as well, since after an index server was emptied
+        another board may have the same number."""
         current = self._by_number.get(state.number)
         return None if current is None or current.uid != state.uid else current
 
     def current(self, state: BoardState) -> BoardState:
-        """Return the current state of a board. Raises UnknownBoard if it was deleted since."""
+        """Return the current state of the board that had the state `state`. Raises UnknownBoard if
+        the board was deleted since."""
         current = self._by_number.get(state.number)
         if current is None or current.uid != state.uid:
             raise UnknownBoard(f"the board {quoted(state.board.name)} was deleted")
@@ -264,7 +266,7 @@ class Boards:
         return state
 
     def register(self, state: BoardState) -> None:
-        """Make a board known by its name and number."""
+        """Make a board known by its name, its number and its unique id."""
         self.boards[state.board.name] = self._by_number[state.number] = state
         self._by_uid[state.uid] = state
         state.hidden.share(self.everywhere)
@@ -366,9 +368,9 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """Return the part of a change token that changes with time.
 
-    The tuple has the `due_ms` of the board and whether that time has passed. The scores of a board
-    with decay change all the time until the board ends. Until then, the tuple has the current
-    second and True. The end of a hiding counts like `due_ms`.
+    The tuple has the `due_ms` of the board, or the end of the next hiding if that is earlier, and
+    whether `due_ms` has passed. For a board with decay, whose scores change all the time until the
+    board ends, it has until then the current second and True.
     """
     if state.rules.weighings and not state.rules.has_ended(now_ms):
         return now_ms // 1_000, True

@@ -244,9 +244,9 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Return whether a value in the table of a board is a nested table, and not a field of the
-    board. TOML makes such a table of the heading `[boards.a.b]` if the name of the board, `a.b`, is
-    not quoted."""
+    """Return whether a value in the table of a board is a nested table instead of a field of the
+    board. In TOML, `[boards.a.b]` defines a table `b` within the board `a`; for a board called
+    `a.b`, the user has to write `[boards."a.b"]`."""
     return isinstance(value, dict) and name not in _FIELDS
 
 

@@ -35,8 +35,8 @@ def report_of(at: str, call: Callable[[], Call[list[Report]]], name: str) -> Rep
 
 
 def wait_text(wait: FlowWait, now_ms: int) -> str:
-    """Return a text about failed attempts: since when they fail, how many there were, when the next
-    one follows, and the error."""
+    """Return a text about a flow whose attempts fail: since when, how many attempts there were,
+    when the next one follows, and the error."""
     since = datetime.fromtimestamp(wait.since_ms / 1_000, UTC).isoformat(timespec="seconds")
     retry = "no automatic retry"
     if wait.next_ms is not None:

@@ -316,7 +316,8 @@ def resend(
 
 
 def _forget_payouts(lb: laurels.Leaderboards, name: str) -> None:
-    """Remove the positions of a sink among the due payouts, if the key may do so."""
+    """Remove a sink's positions in the list of due payouts. Do nothing if the key may not do so, or
+    if the service has no such list."""
     with suppress(Forbidden, NoSuchPath):
         for reader, position in lb.payout_positions().items():
             if reader.partition(" ")[0] == POSITION_PREFIX + name:

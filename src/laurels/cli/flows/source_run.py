@@ -78,7 +78,8 @@ def _signals(handle: Callable[[int], None]) -> Iterator[None]:
 
 
 def standard_input(address: str) -> Callable[[int], bytes]:
-    """Return a function that reads up to `size` bytes of standard input, as soon as any arrive."""
+    """Return a function that reads up to `size` bytes of standard input, as soon as any arrive.
+    Raise SourceUnreadable if `address` is `-` and standard input is closed."""
 
     def read(size: int) -> bytes:
         if sys.stdin is None:

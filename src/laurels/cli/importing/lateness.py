@@ -79,10 +79,10 @@ class LateEvents:
 class CommitSizes:
     """Finds how many events of a replay can be counted in the next commit.
 
-    On an index server, a batch in event time may take several commits (`plan.split_points`), and
-    only the last one stores the position of the source. If the process were killed between two of
-    them, the events of the first would be counted again later. Therefore each batch has only as
-    many events as fit in one commit.
+    On an index server, a batch in event time may take several commits (`split_points`), and only
+    the last of them stores the position of the source. If the process were killed between two of
+    these commits, events that are already counted would be counted again by the next run. Therefore
+    each batch has only as many events as fit in one commit.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:

@@ -85,8 +85,8 @@ class Lines:
         return self._digest.hexdigest()
 
     def skip_to(self, offset: int, line: int) -> None:
-        """Skip everything before `offset`, the end of line number `line`. Raise SourceChanged if
-        the source ends before `offset`, or if that line is longer now."""
+        """Skip everything before `offset`, which was the end of line number `line`. Raise
+        SourceChanged if the source ends before `offset`, or if the line goes on after it."""
         last = b"\n"
         while self.offset < offset:
             chunk = self._next_chunk(offset - self.offset)

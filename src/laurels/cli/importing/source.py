@@ -9,8 +9,8 @@ The source is read in *sections*. In the order of the source, a section is the l
 batch; in time order, it is the whole rest of the source, sorted by `at`. If a section takes more
 than one commit, the position has the number of the section's events that are already counted.
 
-A replay may pause at an instant: the events after it are left to the next run, as after an
-interruption.
+An import in time order (a *replay*) may pause at an instant: the events after it are left to the
+next run, as after an interruption.
 
 A board that already remembers its maximum number of ids refuses an event, but may accept it later.
 Therefore the event is not rejected: the events before it are counted, the import ends there, and it
@@ -46,9 +46,9 @@ class ImportSettings(Struct, frozen=True):
     """How a source is counted: `batch` is the number of lines in a commit.
 
     `latest_ms` returns the latest time that an event may have at present. If `late_ok` is false, a
-    source with events that are too late for a window is refused, and the error suggests the command
-    `replay`, which counts the source in time order. A replay leaves events after `until_ms` to the
-    next run.
+    source with events that are too late for a window is refused, and the error suggests another
+    command line: the text `replay`, with which the source is counted in time order. An import in
+    time order leaves events after `until_ms` to the next run.
     """
 
     batch: int
@@ -200,8 +200,8 @@ class SourceImport:
             self._ensure_none_late(self._late)
 
     def _ensure_none_late(self, late: LateEvents) -> None:
-        """Raise Usage if events are late. The message has their number, and how to count them
-        all."""
+        """Raise Usage if events are late. The message has the number of late events, and tells how
+        all events can be counted."""
         if late.first is None:
             return
         if self._in_time_order:

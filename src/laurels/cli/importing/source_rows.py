@@ -57,8 +57,8 @@ def _in_future(row: SourceRow) -> AtInFuture:
 
 
 def stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
-    """Return the error that ends an import before a row which the board may accept at a later
-    time."""
+    """Return `error`, by which a board refused a row that it may accept later, with a message about
+    the import: it ends before this row, and can be continued."""
     again = "repeat the import later" if resumed else "import the remaining lines later"
     error.what = (
         f"line {row.line:,}: {error.what}: only the lines before it are counted; "

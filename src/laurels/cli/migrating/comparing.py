@@ -150,7 +150,8 @@ class Comparison:
         ]
 
     def _settle(self, rows: Sequence[Ranked]) -> None:
-        """Set differing members to their current values, and record those that still differ."""
+        """Set the members that differ to their current scores and data in the sorted set. Record
+        those that still differ afterwards, and those that changed meanwhile."""
         for _ in range(_ROUNDS):
             if not rows:
                 return
@@ -173,8 +174,8 @@ class Comparison:
             _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """Return these members with their current scores in the set, without those that are no
-        longer in it."""
+        """Return these members with their current scores in the set. Members that are no longer in
+        the set, or whose score the board cannot store, are left out."""
         scores = self._source.scores([row.member for row in rows])
         rows_now = [
             None if score is None else self._row(row.member, score)
@@ -206,8 +207,8 @@ class Comparison:
 def _is_above(member: str, other: str, sign: int) -> bool:
     """Return whether a sorted set lists a member above another member with the same score.
 
-    It orders equal scores by the bytes of the members. If higher scores are better, the set is read
-    from its end, so this order is reversed.
+    A sorted set orders equal scores by the bytes of the members. If higher scores are better, the
+    set is read from its end, so this order is reversed.
     """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()
