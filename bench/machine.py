@@ -37,7 +37,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def describe(folder: Path) -> Machine:
-    """Describe this machine; `folder` is the folder of the durable peers."""
+    """Describe this machine. The file system is that of `folder`, in which durable stores write."""
     return Machine(
         cpu=_cpu(),
         cores=len(os.sched_getaffinity(0)),

@@ -57,7 +57,8 @@ def cpu_seconds(pid: int) -> float:
 
 def wait_until_idle(pids: Sequence[int]) -> None:
     """Wait until all requests are finished: look again and again at the threads of these processes,
-    until all of them were asleep several times in a row."""
+    until all of them were asleep several times in a row. Raise TimeoutError if this takes too
+    long."""
     deadline = time.monotonic() + _IDLE_SECONDS
     looks = 0
     while looks < _IDLE_LOOKS:

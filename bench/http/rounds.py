@@ -128,7 +128,7 @@ class Rounds:
 
 
 class Watched:
-    """The scores of the members with the most events, compared before and after a run of writes."""
+    """The scores of the members with the greatest sums, before and after a run of writes."""
 
     def __init__(self, requests: Requests, peer: HttpPeer) -> None:
         self._requests = requests

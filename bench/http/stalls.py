@@ -162,7 +162,8 @@ class Feed:
 async def feed_delays(
     port: int, caller: Caller, reader_key: str, *, updates: int = UPDATES
 ) -> list[float]:
-    """Return for each event the ms until the feed of another key has it."""
+    """Submit events with the key of `caller`. Return for each event the ms until a feed that was
+    opened with `reader_key` has it."""
     feed = Feed(port, "/v1/boards/b/live?limit=3&interval=20", reader_key)
     await feed.open()
     delays = []
@@ -183,8 +184,9 @@ async def feed_delays(
 
 
 async def beside_feeds(port: int, caller: Caller, reader_key: str) -> Iterator[tuple[str, Any]]:
-    """Return the delays of a feed, first without other feeds, and then beside 900 feeds that were
-    opened with one token. Each of the 900 has another limit."""
+    """Return the delays of a feed without other feeds, then while 900 feeds of one token get their
+    first lists, and then beside these feeds. Each of the 900 has a different limit, so that none
+    shares its list with another."""
     alone = await feed_delays(port, caller, reader_key)
     fields = {"boards": ["b"], "subject": "greedy"}
     token = (await asyncio.to_thread(caller.made, "POST", "/v1/tokens", fields))["token"]

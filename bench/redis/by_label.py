@@ -1,5 +1,5 @@
-"""The cost of rankings by a label per event, and the time from the acknowledgement of an event
-until they show it.
+"""What rankings by a label add to the cost of an event, and the time from the acknowledgement of an
+event until such a ranking shows it.
 
     python -m bench.redis.by_label [--events 100000] [--core 0]
 

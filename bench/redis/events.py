@@ -56,8 +56,8 @@ async def measure_events(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Measure each traffic and number of batches in flight, in rounds over all writers after one
-    that is not recorded. Also record the best result of each writer."""
+    """Measure each traffic with each number of batches in flight, in rounds over all writers. The
+    first round is not recorded. Also record the best result of each writer."""
     for kind in effort.kinds:
         for many in effort.in_flight:
             each = max(effort.events, many * BATCH)

@@ -111,7 +111,7 @@ async def measure_reads(
     book: Book,
     where: str = "",
 ) -> None:
-    """Run rounds over all peers, after one that is not recorded. `where` is added to the title of
+    """Run rounds over all peers; the first round is not recorded. `where` is added to the title of
     the table."""
     members = population.sample(_MEMBERS)
     for number in range(effort.read_rounds + 1):

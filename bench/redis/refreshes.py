@@ -71,7 +71,7 @@ class _Run:
             await self._deployment.load(self._board, self._history())
 
     async def events(self, effort: RedisEffort) -> None:
-        """Run rounds of batches, after one that is not recorded."""
+        """Run rounds of batches. The first round is not recorded."""
         drawn = traffic_of(self._population, "zipf", (effort.rounds + 1) * effort.events)
         for number, run in enumerate(in_batches(drawn, effort.events)):
             batches = in_batches(run, BATCH)

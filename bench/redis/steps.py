@@ -61,7 +61,7 @@ async def _turns(
     effort: RedisEffort,
     book: Book,
 ) -> None:
-    """Run both boards in alternating order, after a run that is not recorded."""
+    """Run both boards in alternating order. The first run of each is not recorded."""
     events = traffic_of(population, kind, (effort.step_rounds + 1) * effort.step_events)
     for number, run in enumerate(in_batches(events, effort.step_events)):
         took = [0.0, 0.0]

@@ -11,8 +11,8 @@ _CELL = "a cell of a tally"
 
 
 def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
-    """Record the memory of our index. The memory of each ranking (all, day, live and prepared) is
-    divided by the number of its members."""
+    """Return samples of the memory of our index. The memory of each ranking (all, day, live and
+    prepared) is divided by the number of its members."""
     table, owner = Table(_GROUP, population), Owner("laurels engine", "tie first")
     board = api.board_store
     window = board.whole.rolling["rolling"]
@@ -29,7 +29,8 @@ def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
 
 
 def weigh_redis(store: RollingStore, population: Population) -> list[Sample]:
-    """Record the server's estimates of its keys' memory; the keys contain the ids themselves."""
+    """Return samples of the memory of the keys in Redis, as the server estimates it. The keys
+    contain the ids of the members themselves."""
     table, owner = Table(_GROUP, population), Owner("Redis", "MEMORY USAGE", ours=False)
     for case, key in (("all", ALL), ("day", DAY), ("live", LIVE), ("prepared", PREPARED)):
         table.keep(owner, case, "bytes", store.nbytes(key) / store.size(key))
@@ -41,7 +42,7 @@ def weigh_redis(store: RollingStore, population: Population) -> list[Sample]:
 
 
 def weigh_process(grown: int, population: Population) -> list[Sample]:
-    """Record by how much a whole process grows."""
+    """Return a sample of the bytes per member by which a whole process has grown."""
     table = Table(_GROUP, population)
     table.keep(
         Owner("laurels API", "growth of a process"), "together", "bytes", grown / population.count

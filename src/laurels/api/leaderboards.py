@@ -991,8 +991,8 @@ class Leaderboards:
 
         From its deletion on, the changes of a board are kept for the duration in its setting
         `changes`, such as 7d. The method `changes` reads them with a cursor of that board: one that
-        a reader had before the deletion, or the `cursor` in this answer. The last change has the kind
-        `delete`. With a `source` the answer also has the position of that source, such as
+        a reader had before the deletion, or the `cursor` in this answer. The last change has the
+        kind `delete`. With a `source` the answer also has the position of that source, such as
         `sink:NAME`. O(deleted boards).
         """
         return self._store.deleted_boards(source)

@@ -104,8 +104,8 @@ class AdvancedBoards(Boards):
 
     def outlives_retain(self, state: BoardState) -> bool:
         """Return whether a board stays although its `retain` is over, because some of its payouts
-        are not confirmed or not made yet. The time of the fold must have reached the end of
-        `retain`. O(1), and takes no lock."""
+        are not confirmed or not made yet. The answer is right only once the time of the fold has
+        reached the end of `retain`. O(1), and takes no lock."""
         return self._kept_gone.get(state.number, False)
 
     def remove_unretained(self, state: BoardState) -> None:

@@ -49,8 +49,8 @@ def _places(scores: Sequence[tuple[int, ...]], rules: Rules) -> list[int]:
 
 
 def _ranking_order(members: Sequence[str], located: Located, width: int) -> list[int]:
-    """Return the indexes of the requested members that are ranked, in ranking order: by the first
-    `width` words, then by member."""
+    """Return the indexes of the requested members that are ranked, in ranking order: by position
+    or, if positions are estimated, by the first `width` words and then by member."""
     ranked = [i for i, position in enumerate(located.positions) if position >= 0]
     if located.highs is None:
         return sorted(ranked, key=located.positions.__getitem__)

@@ -99,10 +99,10 @@ class WinPage(Struct, frozen=True):
 def plan_wins(
     reading: PrizeReading, start: int, limit: int, answer: Callable[[WinPage, Offset], T]
 ) -> ReadPlan[T]:
-    """Return the plan that finds the prizes of the members at positions `start` to `start + limit`;
-    the module's docstring describes its requests. O(log n + limit). If the index changes between
-    the requests, the plan begins again. Raises NotReady after ATTEMPTS repetitions, BeyondHead if a
-    position that decides who wins is not certain."""
+    """Return the plan that finds the prizes of the members at positions `start` to `start + limit`,
+    and passes them to `answer`. The module's docstring describes its requests. O(log n + limit). If
+    the index changes between the requests, the plan begins again. Raises NotReady after ATTEMPTS
+    repetitions, BeyondHead if a position that decides who wins is not certain."""
     return _plan(reading, start, limit, answer, ATTEMPTS)
 
 

@@ -208,12 +208,13 @@ class Boards:
             raise LogDamaged(f"the log names board {number} before it was created") from None
 
     def source_positions(self, state: BoardState) -> Mapping[str, str]:
-        """Return the positions of a board's sources that decide when its periods are final. In
-        event time the sources do not decide it."""
+        """Return the positions of those sources of a board that decide when its periods are final;
+        none in event time, in which sources do not decide this."""
         return {} if self.event_time else state.positions
 
     def accepts_at(self, state: BoardState, now_ms: int) -> int:
-        """Return the time at which a board accepts a write when the clock reads `now_ms`."""
+        """Return the time at which a board accepts a write when the clock reads `now_ms`. In event
+        time it is the board's own time, after the records that are drafted but not yet applied."""
         if not self.event_time:
             return now_ms
         return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
@@ -243,9 +244,10 @@ class Boards:
         return plan
 
     def _closed_for(self, state: BoardState, batch: Batch) -> ClosedTest | None:
-        """Return a function that tests whether a period is closed, for the plan of a batch; None if
-        no event of the batch can count in a closed period. An event can do so only if its lateness
-        is judged as of an earlier time; otherwise it is refused as late."""
+        """Return a function that tests whether a period is closed, for the plan of a batch. Return
+        None if the plan needs no such test: if the board closes no periods, or if all events of
+        closed periods are refused as late anyway. The latter is so unless the batch has an earlier
+        time, as of which the lateness of its events is judged."""
         if batch.judged_ms is None or not state.rules.closing:
             return None
         return self.closed_at(state, batch.now_ms)
