@@ -281,10 +281,10 @@ class Oracle:
         batch to the event and the time at which it is judged.
 
         With a clock there is one record. In event time, an event is judged at the latest `at` so
-        far, its own included. The event begins a new record in two cases: at this time, some window
-        is in another period or step than at the previous event; or some window has stopped taking
-        events of an earlier period or step. An all-or-nothing batch is one record, judged at its
-        latest `at`.
+        far, its own included. The time at which the previous event was judged may be earlier. An
+        event begins a new record if, since that time, some window has begun another period or step,
+        or has stopped taking events of an earlier period or step. An all-or-nothing batch is one
+        record, judged at the latest `at` of the whole batch.
         """
         now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:
@@ -425,8 +425,8 @@ class Oracle:
         return [queried.state(span, now_ms) for span in spans]
 
     def seal(self) -> None:
-        """Close and seal all periods that are due. If there are any, they are sealed by a
-        commit."""
+        """Close and seal all periods that are due. If a period was sealed, this was a commit, which
+        also refreshes the windows."""
         sealed = [board.seal(self.time(board)) for board in self.boards.values()]
         if any(sealed):
             self.latest_ms = self.now_ms()
@@ -444,14 +444,15 @@ class Oracle:
         after: Row | None = None,
         scope: Scope = ALL,
     ) -> list[Place]:
-        """Return a page. `after` is the last row of the previous page, with the score that it had
-        then."""
+        """Return a page. `after` is the last row of the previous page, with its score at the time
+        of that page."""
         board = self.board(name)
         places = self.places(name, window, period, scope)
         if reverse:
             places.reverse()
         rows = [place.row for place in places]
-        # the order of members does not hold for tokens, so the entry is found by its place
+        # A token keeps the place of the erased member, whatever the order of ids. So the sort key
+        # decides only if the ranking no longer has the entry itself.
         if after in rows:
             places = places[rows.index(after) + 1 :]
         elif after is not None:

@@ -239,7 +239,7 @@ class OracleBoard:
 
     def ranking(self, counted: Iterable[Counted], *, hide_zero: bool | None = None) -> list[Place]:
         """Return the ranking that results from these events: every member or, with `hide_zero`,
-        every member whose score is not 0. By default the definition decides."""
+        every member whose score is not 0. If `hide_zero` is None, the board's setting applies."""
         hides = self.definition.hide_zero if hide_zero is None else hide_zero
         own: dict[str, list[Counted]] = {}
         for event in counted:
@@ -400,8 +400,9 @@ class OracleBoard:
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
-        """Return whether an event would take a total in its period or step out of the bounds that
-        `share` returns for one step."""
+        """Return whether an event would take its member's total in the event's period or step out
+        of the bounds that `share` returns. Decay windows and boards with a `best` score have no
+        such bounds."""
         if isinstance(window, DecayWindow):
             return False
         step = window.counted.get(window.instance(event.at_ms), [])
@@ -426,8 +427,9 @@ class OracleBoard:
 
 
 def share(column: ColumnDef, steps: int) -> tuple[int, int]:
-    """Return the lowest and the highest total allowed in one step. With these bounds, a window
-    whose total is within the range stays within it when its oldest steps leave."""
+    """Return the lowest and the highest total allowed in one of a window's `steps` steps. If every
+    step keeps to these bounds, the total of the window stays within the column's range when the
+    oldest steps leave."""
     low, high = column.low, column.high
     if low >= 0:
         return low, min(high, LIMIT // steps)

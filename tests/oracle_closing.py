@@ -69,7 +69,8 @@ class Closings:
         self.cleared |= self.closed.keys()
 
     def holds(self, instance: Instance, member: str) -> bool:
-        """Return whether a period may have a member outside of the archive."""
+        """Return False if only the archive still has a member's entry of this period, because the
+        board was cleared or the member was erased after the period was closed; otherwise True."""
         return instance not in self.cleared and member not in self.erased.get(instance, ())
 
     def seal(self, start_ms: Callable[[Instance], int]) -> bool:
@@ -85,7 +86,7 @@ class Closings:
     def is_unsealed(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
     ) -> bool:
-        """Return whether a period is closed, or counts as closed, and is not sealed yet."""
+        """Return whether a period is closed, or due to be closed, and is not sealed yet."""
         if instance in self.closed:
             return instance not in self.sealed
         return self.is_due(instance, counted, final_ms, now_ms)
@@ -103,7 +104,8 @@ class Closings:
         return "closed" if any(event.scopes for event in counted) else "sealed"
 
     def change(self, other: Closings, now_ms: int) -> None:
-        """Apply the setting of a new definition, from `now_ms` on."""
+        """Take over the archive settings of a new definition. If the window had no archive, only
+        periods that become final after `now_ms` are closed."""
         if other.archive and not self.archive:
             self.since_ms = now_ms
         self.archive, self.length = other.archive, other.length

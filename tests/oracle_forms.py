@@ -32,8 +32,8 @@ def text_of(text: object, what: str) -> str:
 
 
 def ensure_label_texts(labels: object) -> None:
-    """Refuse labels of a wrong type or with invalid Unicode. Whether other labels are wrong depends
-    on the board."""
+    """Refuse labels of a wrong type or with invalid Unicode. All other checks of labels depend on
+    the board, and are made later."""
     for part in [*labels, *labels.values()] if isinstance(labels, Mapping) else [labels]:
         if isinstance(part, str):
             try:

@@ -141,7 +141,8 @@ class OracleWindow:
         return FIRST_MS
 
     def final_ms(self, instance: Instance) -> int | None:
-        """Return the first instant at which no event can change a period, None if there is none."""
+        """Return the first instant at which no event can change a period, or None if there is no
+        such instant."""
         return None if self.ends_ms is None else self.ends_ms + self.grace_ms + 1
 
     def close(self, now_ms: int, ranked_at: Callable[[int], Ranked]) -> None:
@@ -165,7 +166,8 @@ class OracleWindow:
         return self.closings.is_unsealed(instance, counted, self.final_ms(instance), now_ms)
 
     def state(self, span: Span | None, now_ms: int) -> str:
-        """Return the state of a period; None is the only period of a window without labels."""
+        """Return the state of a period. `span` is None for a window that has only one period, which
+        has no label."""
         end_ms = self.ends_ms if span is None else span.end_ms
         if end_ms is None or now_ms < end_ms:
             return "open"
@@ -284,7 +286,8 @@ class CalendarWindow(OracleWindow):
         return [span for span in spans if span.start_ms >= self.floor_ms]
 
     def _is_in_grace(self, span: Span, now_ms: int) -> bool:
-        """Return whether a window that archives its periods keeps a period for its grace."""
+        """Return whether a window with an archive keeps a period because the grace of this period
+        is not over."""
         return (
             self.closings.archive
             and not self.is_over(now_ms)

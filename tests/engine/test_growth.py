@@ -109,8 +109,8 @@ def test_members_can_leave_and_return_to_the_same_key() -> None:
 
 
 def test_moves_between_pages_that_join_keep_the_content() -> None:
-    """A few writes ahead, the batch predicts the leaves that a write will change. It then joins
-    some of these leaves, so that the predictions are wrong."""
+    """The engine predicts which leaf each write of a batch will change, a few writes before that
+    write. The writes in between join some of these leaves, so some predictions are wrong."""
     random = Random(17)
     pair = Pair(members(300_000))
     pair.put(range(300_000), [(place,) for place in range(300_000)])

@@ -40,8 +40,8 @@ class Rules:
         return self.text(member), self.units(numbers), self.at(at), id and self.text(id), labels
 
     def labelled(self, labels: object) -> int:
-        """Return the number of a label set. In this test, label sets are numbers already, and 7
-        means no labels."""
+        """Return the number of a label set. In this test, a label set is its number, and an event
+        without labels has the number 7."""
         if labels is None:
             return 7
         if not isinstance(labels, int):

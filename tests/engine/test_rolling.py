@@ -235,7 +235,7 @@ def test_an_expired_best_is_replaced_by_the_best_of_later_steps() -> None:
         pair.apply([Event(0, tuple_, now)])
     rolling = pair.rollings[0]
     assert rolling is not None
-    assert rolling.numbers() == [0, 2]  # a later step has a better value than step 1
+    assert rolling.numbers() == [0, 2]  # step 1 is dropped: step 2 has a better value
     seen = []
     for now in (29, 39, 49, 50):
         pair.go_to(now, Random(0))

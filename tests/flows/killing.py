@@ -47,7 +47,7 @@ class Acknowledged:
 
 
 class Load(Acknowledged):
-    """A source of random events on a board."""
+    """Writes random events to a board, and counts those that were acknowledged."""
 
     def __init__(self, lb: laurels.Leaderboards, random: Random) -> None:
         super().__init__()
@@ -91,8 +91,8 @@ class Tally:
         self.progressed += progressed
 
     def compare(self, delivered: Sequence[object], wanted: Sequence[object]) -> None:
-        """Count the missing and the repeated elements of a list, and record whether its order
-        differs from the expected one."""
+        """Compare what was delivered with the expected list. Count the missing and the repeated
+        elements, and record whether the order differs."""
         first = list(dict.fromkeys(delivered))
         self.missing += len({*wanted} - {*delivered})
         self.twice += len(delivered) - len(first)
@@ -120,7 +120,8 @@ class SinkProcess:
     def wait_for(
         self, condition: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS
     ) -> None:
-        """Wait until the running sink has caused a condition. Fail if the sink ends first."""
+        """Wait until the condition, which the running sink brings about, is true. Fail if the sink
+        ends first."""
 
         def holds() -> bool:
             assert self._child is not None

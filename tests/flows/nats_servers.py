@@ -162,9 +162,10 @@ class NatsServer(JetStream):
 
 
 class SharedNats(JetStream):
-    """A server for tests that only need one, and do not stop it or limit what it stores. It is the
-    one that `LAURELS_TEST_NATS` names, or one that is started here. The streams and subjects of the
-    tests begin with a name of their own, and `close` deletes only these streams."""
+    """A server for tests that only need one, and do not stop it or limit what it stores: the server
+    that `LAURELS_TEST_NATS` names, or one that is started here. The names of all streams and
+    subjects of the tests begin with a random prefix, and `close` deletes only the streams whose
+    names have this prefix."""
 
     def __init__(self) -> None:
         running = os.environ.get(RUNNING)
@@ -180,7 +181,8 @@ class SharedNats(JetStream):
         return self._url
 
     def name(self, name: str) -> str:
-        """Return the name of a stream or the first part of a subject among those of the tests."""
+        """Return the name with the prefix of the tests, for a stream or for the first part of a
+        subject."""
         return self._own + name
 
     def close(self) -> None:

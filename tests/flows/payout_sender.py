@@ -1,5 +1,6 @@
-"""A store with a sink that sends its payouts, until it is killed: seals days with prizes,
-disqualifies members and confirms payouts meanwhile. Each line of output is a step that was done.
+"""A process that runs until a test kills it. It has a store and a sink that sends the payouts of
+this store. Meanwhile, it seals days with prizes, disqualifies members and confirms payouts. Each
+line of output is a step that it has done.
 
     python -m tests.flows.payout_sender FOLDER URL START_MS SEED
 """
@@ -17,7 +18,7 @@ from .sinking import sink_of
 
 
 async def play(folder: str, url: str, start_ms: int, seed: int) -> None:
-    """Play days until killed, beside the sink."""
+    """Play one day after another while the sink runs, until the process is killed."""
     random = Random(seed)
     clock = laurels.ManualClock(start_ms)
     async with laurels.open_async(folder, clock=clock) as lb:

@@ -18,8 +18,8 @@ QUERIES = ("changes", "changed_boards", "boards", "position", "submit_many")
 
 
 async def beside(sink: SinkRunner, test: Callable[[], Awaitable[None]]) -> None:
-    """Run a test and a sink concurrently until one of them ends, and raise its error if it failed.
-    The sink must not end before the test."""
+    """Run a test and a sink concurrently until one of them ends. If that one has failed, raise its
+    error. The sink must not end before the test."""
     running = asyncio.create_task(sink.run())
     testing = asyncio.ensure_future(test())
     tasks = {running, testing}
@@ -93,8 +93,8 @@ class Steps:
             await self._begun.wait()
 
     async def step(self) -> float:
-        """End the current sleep, and wait for the next one. Return the length that was requested
-        for the ended sleep."""
+        """End the current sleep, and wait until the sink sleeps again. Return the number of seconds
+        for which the ended sleep was requested."""
         await self.asleep()
         seconds, future = self._sleeping.pop()
         future.set_result(None)

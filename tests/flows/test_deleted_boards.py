@@ -247,7 +247,8 @@ def test_other_tables_of_the_ledger_stay(url: str) -> None:
 
 
 class Lines:
-    """A file of changes, whose sink has its position in the store."""
+    """A file of changes as a target. A file keeps no position, so the position of its sink is in
+    the store."""
 
     def __init__(self, path: Path) -> None:
         self.url = str(path)
@@ -260,7 +261,7 @@ class Lines:
 
 
 class Stream:
-    """A stream of Redis, which has the position of its sink."""
+    """A stream of Redis as a target, which keeps the position of its sink."""
 
     def __init__(self, server: Server) -> None:
         self.url = f"redis://127.0.0.1:{server.port}/0/deleted"
@@ -291,7 +292,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Lines | Stream:
 
 
 async def expected(lb: laurels.AsyncLeaderboards, cursor: str) -> list[tuple[str, str]]:
-    """Return the kinds of the changes of a deleted board, with its unique id."""
+    """Return the kind of each change of a deleted board after the cursor, with the unique id of the
+    board. Changes of sink positions are left out."""
     page = await lb.changes("b", after=cursor, limit=10_000)
     return [
         (change.kind, cursor.partition("~")[0])
@@ -302,7 +304,7 @@ async def expected(lb: laurels.AsyncLeaderboards, cursor: str) -> list[tuple[str
 
 def test_other_targets_get_each_change_of_deleted_boards_once(target: Lines | Stream) -> None:
     """Boards of one name are created and deleted, one after another. The sink runs in some of the
-    rounds, before or after the deletion, and thereby moves the positions that it stores."""
+    rounds, before or after the deletion, and each run continues where the previous run ended."""
 
     async def play() -> None:
         async with opened() as lb:

@@ -105,7 +105,8 @@ def webhook() -> Iterator[Target]:
 
 @pytest.fixture(params=["postgres", "mariadb", "redis", "nats", "webhook"])
 def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
-    """Run a target. The client of Redis makes one attempt to connect, since the sink repeats it."""
+    """Run a target. The Redis client makes only one attempt to connect, since the sink itself tries
+    again."""
     monkeypatch.setattr(wire, "_AGAIN", glide.BackoffStrategy(1, 1, 1))
     others = {"redis": redis_stream, "nats": jetstream, "webhook": webhook}
     if request.param in others:
@@ -157,7 +158,9 @@ class Outage:
         return status
 
     async def assert_delivered(self) -> None:
-        """Assert that the target has got each change once, in their order."""
+        """Assert that the target has got each change once, in order. If the target does not keep
+        the order of all changes, the changes of each member must be in order. Of a ledger, compare
+        the rankings instead."""
         if self.target.changes is None:
             assert ledger(self.target.url, BOARD, "hour_") == rankings(self.lb.sync, BOARD)
             return
@@ -172,8 +175,8 @@ class Outage:
         assert arrived == wanted
 
     async def _stop_and_read(self, *args: Any, **options: Any) -> ChangePage:
-        """Read changes. At the first call, the sink has connected to the target, which is then
-        stopped."""
+        """Read changes. Before the first read, stop the target, to which the sink is connected by
+        then."""
         if not self._is_stopped:
             self._is_stopped = True
             await asyncio.to_thread(self.target.stop)

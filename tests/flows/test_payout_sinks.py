@@ -458,7 +458,8 @@ def test_a_key_that_may_not_read_payouts_still_sends_changes(
 
 
 def test_a_target_that_refuses_payouts_does_not_stop_changes(tmp_path: Path) -> None:
-    """The target is a ledger that refuses the position among the payouts."""
+    """The target is a ledger that stores positions in the changes of a board, but refuses to store
+    the position in the list of due payouts."""
     ledger = f"sqlite:///{tmp_path}/ledger.db"
 
     async def play() -> None:

@@ -12,8 +12,8 @@ from .test_ledger import board, prefix_of
 
 
 def test_a_source_with_a_very_long_name_does_not_stop_the_ledger(url: str) -> None:
-    """The ledger has the events of this source and the positions of all other sources, but not the
-    position of this one."""
+    """If the name of a source is too long for the ledger, the ledger has the events of this source,
+    but not its position. It has the positions of all other sources."""
 
     async def play() -> None:
         async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:

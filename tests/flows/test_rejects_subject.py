@@ -136,8 +136,8 @@ def test_a_subject_that_is_down_delays_the_source(
 ) -> None:
     """A batch with a malformed message is counted only after the subject has acknowledged this
     message. The batch after an event that the board refuses is counted only after the subject has
-    acknowledged this event. The same holds when the events of a batch are submitted one by one,
-    since the board may be unable to remember their ids (`alone`)."""
+    acknowledged this event. With `alone`, the board reports that it cannot remember the ids of a
+    whole batch, so the source submits the events one by one, with the same result."""
     if alone:
 
         async def cannot(*_: object) -> bool:

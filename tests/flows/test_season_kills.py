@@ -166,8 +166,8 @@ class Season:
             scores[member] += value
 
     def _kill_server(self, stage: str, count: int) -> None:
-        """Close and seal what is due, and kill the server in a stage of this work. Start it
-        again."""
+        """Let the server close and seal what is due. Kill the server soon after it has begun the
+        stage for the `count`-th time in this work, and start it again."""
         before = self.server.lines.count(stage)
         sealing = threading.Thread(target=self._seal, daemon=True)
         sealing.start()
@@ -234,7 +234,8 @@ class Season:
         return sorted(self.days[label].items(), key=lambda each: (-each[1], each[0]))
 
     def finish(self) -> None:
-        """Let the sink send the rest, and compare the receiver with what was won."""
+        """Let the sink send the remaining payouts. Then check that the payouts are exactly those
+        that were won, and that the receiver has all of them."""
         self.receiver.moods.clear()
         self.server.advance(DAY_MS)
         self._seal()

@@ -212,7 +212,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
 
 
 class Names:
-    """A resolver that returns another address each time that a name is looked up."""
+    """A resolver that gives these answers, one for each lookup of a name."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)

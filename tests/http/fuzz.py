@@ -149,7 +149,8 @@ def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) ->
 
 
 def _places(case: Any) -> Iterator[dict[str, Any]]:
-    """Yield the dicts of a request in which values may be replaced by existing ones."""
+    """Yield the dicts in the path, the query and the body of a request. The caller replaces some
+    of their values by values of `KNOWN`, so that the request is about existing data."""
     for place in (case.path_parameters, case.query, case.body):
         for each in place if isinstance(place, list) else [place]:
             if isinstance(each, dict):

@@ -86,7 +86,7 @@ class Watched:
         return frames, received
 
     async def step(self) -> None:
-        """Let more time pass than any interval of the hub. Then make the hub read a slice of the
+        """Let one second pass, so that every list is due. Then make the hub read one slice of the
         due lists."""
         self.seconds += 1
         await self.hub._read_slice()

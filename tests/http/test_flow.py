@@ -93,8 +93,8 @@ def test_an_export_that_is_not_read_reads_no_pages(
         return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
-        """Send other requests until the number of pages that have been read no longer grows. Return
-        this number."""
+        """Send health checks until 50 of them in a row find that no further page was read. Return
+        the number of pages that were read."""
         before, same = made, 0
         while same < 50:
             (await http.get("/healthz")).raise_for_status()

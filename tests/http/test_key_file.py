@@ -44,8 +44,8 @@ def folder(tmp_path: Path) -> KeyFolder:
 
 
 def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
-    """Return a replacement of `os.write`. All its calls together write `whole` bytes; every later
-    call raises the error `number`."""
+    """Return a replacement of `os.write` that writes `whole` bytes in total, over all its calls.
+    After that, every call raises an OSError with this number."""
     real, left = os.write, [whole]
 
     def write(file: int, content: bytes) -> int:

@@ -51,7 +51,7 @@ def servers() -> Iterator[tuple[Server, Server]]:
 
 @pytest.fixture(autouse=True)
 def no_linger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the old store delete a board at once."""
+    """Make the old store delete a moved board at once."""
     monkeypatch.setattr(Mover, "linger_seconds", 0.0)
 
 
@@ -145,8 +145,9 @@ def test_a_moved_board_is_found_after_a_restart(
 
 
 def test_a_moved_board_ends_when_it_is_deleted(site: Site) -> None:
-    """Until the board is deleted, its changes do not end. The changes of the deleted board are in
-    another store than a new board of the same name."""
+    """The move does not end the changes of the board; only the deletion does. The deleted board's
+    changes are in the store to which it was moved, and a new board of the same name is in the store
+    to which the name points."""
     fill(site.lb)
     assert move(site.url, "a1", 3).json()["store"] == 3
     assert site.lb.deleted_boards() == []

@@ -126,7 +126,7 @@ def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_list
 ) -> None:
     play_seasons(lb, clock, BOARD)
     clock.advance(DAY)
-    lb.seal()  # lists what is due
+    lb.seal()  # also enters the payouts that are due in their list
     open_ones = [each.id for each in payouts(lb, "a1") if each.state == "due"]
     assert len(open_ones) > 20
     confirmed: dict[str, str] = {}
@@ -157,7 +157,7 @@ def test_payouts_confirmed_during_moves_stay_confirmed_and_all_due_ones_are_list
     clock.advance(2 * DAY)
     lb.seal()
     clock.advance(3_600_000)
-    lb.seal()  # lists what is due
+    lb.seal()  # also enters the payouts that are due in their list
     more, cursor = listed_from(lb, cursor)
     due = {each.id for each in payouts(lb, "a1") if each.state in ("due", "confirmed")}
     assert due <= {*seen, *more}

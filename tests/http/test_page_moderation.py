@@ -1,5 +1,6 @@
 """The functions of the page for keys that administer: payouts, the history of a period, hiding and
-disqualifying. Other keys see nothing of it, and the page does not ask for it."""
+disqualifying. With any other key, the page neither shows these functions nor requests their
+data."""
 
 from __future__ import annotations
 

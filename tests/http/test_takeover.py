@@ -63,8 +63,8 @@ def patient_move(url: str, to: int) -> httpx.Response:
 def interrupted(
     folder: Path, servers: tuple[Server, Server], step: str, to: int = 3
 ) -> dict[str, str]:
-    """Begin to move the board `a1` by a service of its own, and end the service at a step of the
-    move as a kill does. Return the stores of the service."""
+    """Start a service that begins to move the board `a1`, and end this service at a step of the
+    move, as a kill does. Return the stores of the service."""
 
     def killed(*_: object) -> None:
         raise MoveRefused("killed")

@@ -1,5 +1,6 @@
-"""A board is restored over HTTP by a key that administers its old name and its new one, and for
-another key a board that is gone and one that it may not see look alike."""
+"""A key can restore a deleted board over HTTP only if it administers both the old and the new name
+of the board. About a board that it does not administer, it gets the same answer as about a board
+that never existed."""
 
 from __future__ import annotations
 
