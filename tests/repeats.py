@@ -1,8 +1,9 @@
 """The repeats of a case over several implementations, of which `make test` runs only some.
 
 Implementations that share most of their code are one group. In `make test`, each case of a test
-runs on an implementation of each group, and a test with few cases on more than one of a group.
-`make torture` runs each case on every implementation.
+runs on at least one implementation of each group. If a test has few cases, some of them run on
+several, so that the test runs on a certain share of the group. `make torture` runs each case on
+every implementation.
 """
 
 from __future__ import annotations
@@ -54,15 +55,16 @@ def mark_repeats(
 ) -> None:
     """Mark as `torture` the items that `make test` does not run. `member_of` returns the
     implementation that a parameter chooses, from the name and the value of the parameter, or None
-    for any other parameter. Each test runs on at least this share of the implementations of a
-    group."""
+    for any other parameter. `share` is the least fraction of the implementations of a group on
+    which a test runs."""
     tests: dict[tuple[Path, str, str], Repeats] = defaultdict(Repeats)
     for item in items:
         spec: Any = getattr(item, "callspec", None)
         if spec is None or any(map(item.get_closest_marker, ("torture", EVERY))):
             continue
         members = {name: member_of(name, value) for name, value in spec.params.items()}
-        # The implementations of a test have the same objects as further parameters.
+        # The other parameters of a case are the same objects for every implementation, so their ids
+        # identify the case.
         case = tuple((name, id(of)) for name, of in spec.params.items() if members[name] is None)
         test = str(getattr(item, "originalname", item.name))
         for member in members.values():

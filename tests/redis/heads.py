@@ -313,7 +313,8 @@ class Crowd:
         self.steps = 0
 
     def entries(self) -> dict[str, Words | None]:
-        """Return the entries of the next write. Each call chooses other members and scores."""
+        """Return the entries of the next write: random members with new words, or None to remove
+        the member."""
         rng, ranking = self.rng, self.ranking
         self.steps += 1
         entries: dict[str, Words | None] = {}

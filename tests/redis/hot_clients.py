@@ -23,9 +23,9 @@ ASK_ANEW = "none.1:0"
 
 class Service:
     """A service in a process of its own. `events` gets each line that the process prints, and
-    `ended` for each finished request of a `Late` thread. `removal` has two values from just after
-    the last removal of a member by this service: the number of states in the history, and the
-    board's version as a `Position`. Later answers of this service must show this version or a later
+    `ended` whenever a request of a `Late` thread has its answer. `removal` describes the last
+    removal of a member by this service: how many states the history had after it, and which version
+    the board had then. Answers to later requests to this service must show this version or a newer
     one."""
 
     def __init__(self, url: str, clocks: Path) -> None:

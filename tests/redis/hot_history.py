@@ -1,7 +1,7 @@
 """All states of a board, and a check of which state an answer shows.
 
-The test makes one write after the other, so it knows each state of the board, and when it was the
-current one. An answer has to show exactly one of these states, and all of it.
+The test makes one write after the other, so it knows each state of the board, and from when until
+when the board was in this state. An answer has to show exactly one of these states, as a whole.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ before this one, and the offsets of the version."""
 
 class State(Struct, frozen=True):
     """A state of the board: the scores in `all` and in each day. It began at `began_ms` by the
-    boards' clock and at `began_ns` by the clock for ages. If `version` is None, the board did not
-    exist."""
+    boards' clock, and at `began_ns` by the clock that measures the ages of answers. If `version` is
+    None, the board did not exist."""
 
     version: BoardVersion | None
     scores: Mapping[str, int]
@@ -37,8 +37,8 @@ class State(Struct, frozen=True):
 
 class Asked(Struct, frozen=True):
     """A request. When it was sent, the history had `states` states, the boards' clock showed
-    `now_ms`, and the clock for ages showed `elapsed_ns`. `sent` is the version that the client
-    sent."""
+    `now_ms`, and the clock that measures ages showed `elapsed_ns`. `sent` is the version that the
+    client sent with it, or None."""
 
     path: str
     states: int
@@ -77,7 +77,8 @@ class History:
         headers: Mapping[str, str],
         content: bytes,
     ) -> BoardVersion | None:
-        """Assert that an answer is one that the reader may get now. Return its version."""
+        """Assert that an answer is one that the reader may get now. Return its version, or None if
+        it says that the board or the member does not exist."""
         current = self.states[asked.states - 1 :]
         if status == 404:  # such an answer is never repeated from memory
             code = msgspec.json.decode(content)["code"]
@@ -103,9 +104,9 @@ class History:
         return version
 
     def _ensure_young(self, asked: Asked, at: int) -> None:
-        """Assert that state number `at` was still the current one less than `max_age` before the
-        request was sent. If the request was sent after the last boundary, the state must not have
-        ended before this boundary."""
+        """Assert that, when the request was sent, state number `at` was the current state or had
+        been replaced less than `max_age` ago. If the request was sent after the last boundary, the
+        state must not have been replaced before this boundary."""
         if at + 1 == len(self.states):
             return
         successor = self.states[at + 1]

@@ -1,12 +1,12 @@
 """A proxy between a process and its server. It makes requests or answers disappear.
 
 It forwards bytes in both directions until it meets a request that contains certain bytes. Then it
-does what the test has chosen:
+does one of three things, as the test has chosen:
 
-It forwards the request, waits for the answer, and cuts the connection instead of forwarding the
-answer, or after a part of it. Or it keeps the request, cuts the connection at once, and forwards
-the request much later. Or it holds the request and everything after it on this connection until the
-test releases it.
+- It forwards the request and waits for the answer. It forwards nothing or only a part of this
+  answer, and then cuts the connection.
+- It keeps the request, cuts the connection at once, and forwards the request much later.
+- It holds the request, and everything after it on this connection, until the test releases it.
 """
 
 from __future__ import annotations

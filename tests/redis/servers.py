@@ -2,8 +2,8 @@
 append-only file.
 
 `Server` is one process. `Cluster` is three primaries, optionally with a replica each. Both run
-until the end of their `with` block, and servers that a failed test leaves running end with this
-process.
+until the end of their `with` block. If a failed test leaves servers running, they are ended when
+this process ends.
 
 The ports are below the range that the kernel uses for outgoing connections. The port 10,000 above
 each must be free, too, since the nodes of a cluster use it for their bus.

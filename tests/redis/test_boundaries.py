@@ -1,5 +1,5 @@
-"""What rolling windows show at boundaries on an index server: kept by the script that rotates a
-window, whoever calls it, and whatever the clocks of other processes show."""
+"""An index server keeps what a rolling window has shown at a boundary. The script that rotates the
+window does this, whichever process calls it, and whatever the clocks of other processes show."""
 
 from __future__ import annotations
 

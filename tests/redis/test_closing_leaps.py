@@ -42,7 +42,8 @@ class Episode:
         return self.rng.choice(self.stores)
 
     def submit(self) -> None:
-        """Submit an event of now, or of a time that may be too early."""
+        """Submit an event of the current time, or of an earlier time, which may be late for its
+        hour."""
         member, lb = f"m{self.rng.randrange(5)}", self.lb
         at_ms = remote(lb)._catalog.now()
         at_ms -= self.rng.choice([0, 0, 1, GRACE, HOUR // 2, 3 * HOUR])

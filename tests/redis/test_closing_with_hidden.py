@@ -1,6 +1,6 @@
-"""Closing on an index server. A process that has not read a board before closes its periods without
-the members that were hidden when they became final. A board that cannot be archived is refused or
-tried again, without delaying other boards."""
+"""Closing on an index server. Members that were hidden when a period became final are left out of
+it, even if the process that closes it has not read the board since the hiding, or never before. A
+board that cannot be archived is refused or tried again, without delaying other boards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Processes that delete a board on an index server, read its changes, fail in between, or have not
-heard of it yet."""
+"""Several processes use a board on an index server that one of them deletes. They read its changes,
+fail during the deletion, or do not know of the deletion yet."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_a_process_that_knows_the_board_learns_of_its_deletion(
 
 
 def test_a_position_goes_to_the_board_of_its_cursor(opened: Open, board: laurels.Board) -> None:
-    """The other processes do not know yet that another board has the name."""
+    """The processes that store the positions do not know yet that the board was deleted, and that a
+    new board has its name."""
     one, two, three = opened(), opened(), opened()
     one.create(board)
     after = one.changes("b").cursor
@@ -169,8 +170,8 @@ def test_a_process_with_an_outdated_copy_cannot_bring_the_board_back(
 def test_a_process_with_an_outdated_copy_removes_no_changes(
     opened: Open, board: laurels.Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process with the outdated copy closes the board before the process that deletes the board
-    has ended the changes."""
+    """The process that deletes the board is killed before it has ended the changes. Then the
+    process with the outdated copy removes the board's data, except the changes."""
     one, two = opened(), opened()
     one.create(board)
     after = one.changes("b").cursor

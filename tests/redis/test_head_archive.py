@@ -115,8 +115,9 @@ def test_a_small_ranking_is_archived_whole(deployment: Deployment) -> None:
 def test_corrections_end_with_the_archived_positions(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list gets shorter when no archived position is left. A correction after which a prize would
-    depend on positions that are not archived is refused, and changes nothing."""
+    """Each disqualification moves up the archived members below. When no more of them are archived,
+    the list gets shorter. A correction after which a prize would depend on positions that are not
+    archived is refused, and changes nothing."""
     lb, clock = deployment.lb, deployment.clock
     monkeypatch.setattr(
         ShardCalls, "head_sizes", replace(ShardCalls.head_sizes, spare=2, spare_share=0)

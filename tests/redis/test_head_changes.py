@@ -126,7 +126,8 @@ def test_entries_are_complete_while_a_head_is_added_and_removed(
     shards: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only a part of the members is moved into another layout when the head is changed."""
+    """The entries are read while only a part of the members has been moved into the layout that the
+    changed head requires."""
     monkeypatch.setattr(record_writes, "MAX_MEMBERS", 60)
     pair = Pair(lb, clock, definition_of("packed", shards))
     pair.change(0)

@@ -137,8 +137,9 @@ def definition_of(layout: str, rank: str, shards: int, **fields: Any) -> Definit
 
 
 def boards() -> list[object]:
-    """Return every combination of a layout and a way in which members change, each with one of the
-    other parameters. `make test` runs the first of them, in which each layout and way occurs."""
+    """Return every combination of a layout and a way in which members change, each with one value
+    for every other parameter. `make test` runs the first few combinations, in which each layout and
+    each way occurs."""
     return some(
         len(WAYS),
         [

@@ -197,8 +197,8 @@ def rows_of(server: Postgres | MariaDB, statement: str) -> None:
 def test_a_sink_and_the_ledger_of_a_board_in_one_database(
     url: str, tmp_path: Path, clock: AnyClock
 ) -> None:
-    """Both have each period once, whichever of the two writes it first, and even if a period is
-    sealed while the sink reads the list of sealed periods."""
+    """The database has each period once, whether the sink or the store writes it first, and even if
+    a period is sealed while the sink reads the list of sealed periods."""
     url = url.replace("sqlite:///", "sqlite:////") if url.startswith("sqlite") else url
     with boards_with(url, tmp_path, clock) as boards:
         lb = boards.open()

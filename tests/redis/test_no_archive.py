@@ -1,5 +1,5 @@
-"""On an index server, archives and prizes without a ledger are refused with an error that names
-them."""
+"""An index server refuses archives and prizes of boards without a ledger, and kept boundaries of
+rankings by a label in several shards. The error names what is refused."""
 
 from __future__ import annotations
 

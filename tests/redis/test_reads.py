@@ -202,7 +202,7 @@ def test_an_interrupted_call_is_repeated_once(monkeypatch: pytest.MonkeyPatch) -
         asyncio.run(main(2, sent=True))
     with pytest.raises(
         IndexUnavailable
-    ):  # a call that was not sent: the connection itself has tried again
+    ):  # not repeated: the connection itself repeats calls that it could not send
         asyncio.run(main(1, sent=False))
 
 

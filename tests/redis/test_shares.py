@@ -33,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Window:
-    """A board with a rolling window. Tests count members in its steps, and then delete the prepared
-    ranking. So the prepared ranking later has only the members that a pass has covered."""
+    """A board with a rolling window. Tests count events of members in its steps, and then delete
+    the prepared ranking. From then on, it has only the members that a pass has covered."""
 
     def __init__(
         self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]
@@ -76,7 +76,7 @@ class Window:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Limit each call to few members. Return this number."""
+    """Limit each call of due work to few members. Return this limit."""
     monkeypatch.setattr(RedisIndex, "share", 20)
     return 20
 

@@ -91,8 +91,8 @@ def definition(
 ) -> Definition:
     """Return a board with this combination of columns, tie rule and rank style. A third of the
     boards have scopes, and a third do not rank members whose score is 0. With `archiving`, half of
-    the boards have windows whose periods are archived. A `ledger` archives only boards that rank
-    all events together."""
+    the boards have windows whose periods are archived. With a `ledger`, only boards that rank all
+    events together are archived."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)

@@ -164,7 +164,8 @@ class Questions:
         assert score == public_score(expected, self.definition)
 
     def _bound(self, rng: Random, width: int) -> Score | None:
-        """Return the score of a random member, or its first columns, or None."""
+        """Return the first `width` columns of a random member's score, or sometimes None, for no
+        bound."""
         score = rng.choice(self.places).score
         return None if rng.random() < 0.2 else type(score)(score[:width])
 

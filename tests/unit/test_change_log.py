@@ -207,7 +207,8 @@ def test_the_oldest_of_many_deleted_boards_is_removed_early(
 def test_a_board_that_the_time_has_removed_is_removed_again_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    """The removal is not in the log, but its change was written to the file."""
+    """When the `retain` of a board is over, its removal is not written to the log, so each opened
+    store removes it anew. The change `delete` is already in the file, and is not written again."""
     clock = laurels.ManualClock(NOW_MS)
     definition = laurels.Board("r", ends=NOW_MS + HOUR, retain="1h", changes="5h")
     with boards(tmp_path, clock) as lb:

@@ -32,7 +32,7 @@ class Note:
 
 class Desk:
     """A committer for tests. Its commits multiply the numbers by ten, and its first commit waits
-    for `release`. Its clock moves on by `seconds` with each commit."""
+    for `release`. Its clock moves on by `seconds` at each reading."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.groups: list[list[int]] = []
@@ -129,7 +129,8 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
 
 
 def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
-    """Write each number in a thread of its own, so that the tickets are queued in this order."""
+    """Write each number in a thread of its own. Each thread starts when the ticket of the previous
+    number is in the queue, so the tickets are queued in order."""
     threads = []
     for number in numbers:
         there = desk.committer._inbox.waiting

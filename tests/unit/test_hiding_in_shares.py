@@ -23,8 +23,8 @@ NAMES = [f"b{number}" for number in range(COUNT)]
 
 @pytest.fixture
 def nothing_taken_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Boards record the hiding only when they are used, as after a kill right after the log
-    record."""
+    """Boards record the hiding only when they are used, as if the process had been killed right
+    after the hiding was written to the log."""
     with monkeypatch.context() as patch:
         patch.setattr(LocalCommits, "take_up", lambda _: None)
         patch.setattr(Service, "work_share", lambda *_: 0)

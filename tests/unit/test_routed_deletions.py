@@ -1,5 +1,5 @@
-"""A board that was copied to another store by hand, and deleted in the store that it was in before,
-continues there."""
+"""The deleted boards of several stores. A board that was copied by hand to another store, and then
+deleted in the first one, is not among them, because it continues in the other store."""
 
 from __future__ import annotations
 

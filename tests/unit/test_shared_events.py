@@ -247,8 +247,8 @@ def test_a_shared_ticket_holds_at_most_one_group() -> None:
 
 
 class _Taking(deque[SharedEvent]):
-    """The entries of a ticket that another thread seals while an event is added. With `drained`,
-    the ticket is sealed after the event was put into the list, otherwise before that."""
+    """The list of a ticket's events, with which the ticket is sealed in the middle of `append`, as
+    by another thread: with `drained` after the event is in the list, otherwise before that."""
 
     def __init__(self, ticket: SharedTicket, drained: bool) -> None:
         super().__init__()

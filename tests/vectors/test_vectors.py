@@ -381,8 +381,8 @@ def test_the_scripts_compute_the_sums_of_batches(
                 count(lb, i, case)
             (fits, added), *again = probes
             assert fits == case.fits, case.description
-            # A batch whose sums do not fit is sent again as single events. The script then finds
-            # that the sums of these events do not fit, either.
+            # If the sums that a batch was sent with do not fit, the batch is sent again as single
+            # events. The script then adds them up itself, and its sums do not fit, either.
             told_alone = case.added is None or server_side
             assert bool(again) == (not fits and not told_alone), case.description
             assert not any(each[0] for each in again), case.description
