@@ -246,7 +246,8 @@ class Oracle:
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
-        """Return an event that has passed all checks that do not depend on other events."""
+        """Make all checks of an event that do not depend on other events, and return the event with
+        its score in exact units. Raise Refusal if a check fails."""
         member = text_of(report.member, "member")
         ensure_numbers(report.value)
         at_ms = at_of(report.at)

@@ -362,7 +362,7 @@ class LateReader(MemoryReader):
     ("windows", "window", "most_ms"),
     [
         (["all", "1h=rolling:1h/10m"], "1h", 50 * MINUTE),
-        # the time that passes: the rest of the hour, and `close_wait`
+        # what remains of the event's hour, at most 1 h, and `close_wait`
         (["all", "hour:keep=30"], "hour", 5 * HOUR),
         (["all"], None, 0),
     ],

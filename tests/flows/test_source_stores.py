@@ -64,7 +64,8 @@ def replace(lb: laurels.AsyncLeaderboards, submit_many: Callable[..., Any]) -> N
 
 
 def broken(url: str, failure: Callable[[Any], Exception | None]) -> Boards:
-    """Return a function that opens the boards of a server so that some of the calls fail."""
+    """Return a function that opens the boards of a server. A call to a shard fails with the error
+    that `failure` returns for this shard, and succeeds if that is None."""
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:

@@ -13,8 +13,8 @@ FAR_MS = 40 * DAY_MS
 
 
 def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
-    """Return the `at` of an event: none, close to now, in a period or step or at its edge, late, or
-    ahead of now."""
+    """Return the `at` of an event: None, or a time that is close to now, in a period or step or at
+    its edge, late, or ahead of now."""
     kind = rng.randint(0, 9)
     if kind <= 3:
         return None

@@ -238,8 +238,9 @@ def seal(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the ot
 
 
 def change(world: World, rng: Random) -> None:
-    """Change the title, `hide_zero`, the `keep` of the board or of a window, the archive of a
-    window, or add a window."""
+    """Change the title, `hide_zero` and the `keep` of a board. Sometimes also change the `keep` or
+    the archive of a window, or add a window. In other cases, only add a scope or a label whose
+    values are ranked."""
     definition = world.definition(pick(world, rng))
     if rng.random() < 0.3:
         count_by_more(world, rng, definition)
@@ -311,7 +312,8 @@ def window(world: World, rng: Random, name: str) -> str | None:
 
 
 def scope(world: World, rng: Random, name: str) -> Sequence[str] | None:
-    """Return the scope to request in receipts, or None."""
+    """Return the label names of a scope whose scores and ranks the receipts are to show, or None
+    for no such request."""
     definition = world.definition(name)
     return rng.choice([None, *definition.scopes]) if definition.labels else None
 

@@ -76,7 +76,7 @@ def rolling(rng: Random, i: int, tz: str) -> WindowDef:
 
 
 def refreshed(rng: Random, window: WindowDef) -> WindowDef:
-    """Return a window. With probability 1/2, add a refresh to a rolling window."""
+    """Return the window. If it is a rolling one, add a refresh with probability 1/2."""
     if window.unit != "rolling" or rng.random() < 0.5:
         return window
     fitting = [each for each in INTERVALS if duration_ms(each) <= duration_ms(window.span)]
@@ -84,7 +84,7 @@ def refreshed(rng: Random, window: WindowDef) -> WindowDef:
 
 
 def archived(rng: Random, window: WindowDef) -> WindowDef:
-    """Return a window. With probability 2/3, archive the periods of a window that has some."""
+    """Return the window. If it is not a rolling one, give it an archive with probability 2/3."""
     if window.unit == "rolling" or rng.random() < 1 / 3:
         return window
     lengths: list[str | int] = ["forever", "forever", 4]

@@ -18,8 +18,8 @@ KEY = RankingKey(1, "all", 0)
 
 
 class WideRanking:
-    """A ranking of ten million members, computed when it is read. Each `tied` members have equal
-    columns: position p has the column p // tied. `read` counts the entries that were read."""
+    """A ranking of ten million members, computed when it is read. Groups of `tied` members have
+    equal columns: position p has the column p // tied. `read` counts the entries that were read."""
 
     def __init__(self, tied: int) -> None:
         self.tied = tied
