@@ -24,10 +24,11 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 class Opened(Struct, frozen=True):
     """The target of a call: a board, a shard of it, or its label replica, with the version and the
     rules that the process knows. `feeds` is the number of shards from which a label replica is
-    updated, and 0 for other targets. `closings` is the number of changes of the closed and sealed
-    periods that the process knows, None on a board that closes no periods. `hidden` is the version
-    of the hidden members that the process knows (`HiddenMembers.stored_text`); on a board with a
-    head, `hides` is their number. `cleared` is the last clearing of the board, if there was one."""
+    updated, and 0 for other targets. `closings` shows which state of the closed and sealed periods
+    the process knows: it is the number of changes that led to this state, None on a board that
+    closes no periods. `hidden` is the version of the hidden members that the process knows
+    (`HiddenMembers.stored_text`); on a board with a head, `hides` is their number. `cleared` is the
+    last clearing of the board, if there was one."""
 
     number: int
     version: int
@@ -143,7 +144,7 @@ class ShardChanges(Struct, frozen=True):
     """Blocks of changes of a shard, in order. `floor` is the `BlockPlace` just before the oldest
     kept block, `newest` the one at the end of the newest block. `waiting` is the number of changes
     for sinks in the first of these blocks and in all later blocks of the shard. `clears` has, for
-    each block, how often the board had been cleared."""
+    each block, how often the board had been cleared when the shard recorded the block."""
 
     floor: BlockPlace
     newest: BlockPlace
@@ -155,9 +156,9 @@ class ShardChanges(Struct, frozen=True):
 class StoredClosings(Struct, frozen=True):
     """The closed and sealed periods of a board, as they are stored: their records by window and
     instance. `changes` is the number of their changes so far. `recorded` has, by window, the
-    instance up to which periods need no further record of their closing; `trimmed` has the newest
-    instance whose record was removed. `unexpired` has the sealed periods whose keys are not known
-    to expire."""
+    instance up to which periods need no further record of their closing; `trimmed` has, by window,
+    the newest instance whose record was removed. `unexpired` has the sealed periods whose keys are
+    not known to expire."""
 
     changes: int
     records: dict[tuple[str, int], ClosedPeriod | SealedPeriod]

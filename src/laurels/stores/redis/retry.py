@@ -55,7 +55,7 @@ class Attempts:
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
-        """Return the result of `make(call=id)`. While the outcome is unknown, call it again.
+        """Return the result of `make(call=id)`. While the outcome is unknown, call `make` again.
 
         Raises the errors of the call. IndexUnavailable says whether any attempt may have counted.
         """

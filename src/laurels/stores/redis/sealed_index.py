@@ -21,8 +21,8 @@ PeriodPlace = tuple[str, int]
 
 
 class SealedIndex:
-    """Rankings of sealed periods of one board. `revisions` has the revisions that are read. Each
-    method may raise ArchiveDamaged, and the errors of the database."""
+    """Rankings of sealed periods of one board. `revisions` has the revision of each period that is
+    read. Each method may raise ArchiveDamaged, and the errors of the database."""
 
     def __init__(
         self, reader: FinalReader, uid: str, rules: Rules, revisions: Mapping[PeriodPlace, int]

@@ -81,7 +81,8 @@ def _answer(reader: FinalReader, index: SealedIndex, request: ReadRequest) -> Re
 
 
 def _part(reader: FinalReader, period: FinalPeriod, part: SealedPart) -> list[SealedPiece]:
-    """Return the pieces of a part of a period. O(scopes) and the entries of the part."""
+    """Return the pieces of a period that `part` requests, at most about `part.limit` entries.
+    O(scopes) and these entries."""
     pieces: list[SealedPiece] = [period.revision] if part.is_first else []
     room = part.limit
     for ranking in reader.rankings(period):
@@ -92,7 +93,8 @@ def _part(reader: FinalReader, period: FinalPeriod, part: SealedPart) -> list[Se
             start = part.position
         if not start:
             if room <= 1 and pieces and isinstance(pieces[-1], SealedRows):
-                break  # a page must not end with a ranking: the next page would begin with it again
+                # a page must not end with a ranking without rows: the next page would have it again
+                break
             pieces.append(ranking.form)
             room -= 1
         while start < len(ranking) and (room > 0 or isinstance(pieces[-1], SealedRanking)):
@@ -150,6 +152,6 @@ async def verify_sealed(
 
 
 def erased_places(ranking: SealedRanking) -> list[ErasedPlace]:
-    """Return the places of a ranking whose members were erased."""
+    """Return the places in a ranking at which members were erased."""
     labels = labels_of(ranking.scope)
     return [ErasedPlace(each.token, each.position + FIRST, labels) for each in ranking.erased]

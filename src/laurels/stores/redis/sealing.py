@@ -134,7 +134,7 @@ class ServerSealing:
             except DefinitionOutdated:
                 await self._catalog.load()
                 if self._catalog.registry.gone.get(state.board.name) is not state:
-                    return sealed  # another process has removed it
+                    return sealed  # another process has removed the board
                 with suppress(DefinitionOutdated):
                     await self._catalog.hidings.update(state)
             except ClosingsMoved:
@@ -149,7 +149,7 @@ class ServerSealing:
         raise NotReady(f"the board {quoted(state.board.name)} kept changing before its removal")
 
     async def settle(self, state: BoardState) -> None:
-        """Close and seal all periods of a board that are due, before it is deleted. Raises
+        """Before a board is deleted, close its due periods, and seal all closed ones. Raises
         PayoutsOpen, LedgerUnavailable."""
         await self._catalog.retry_outdated(state.board.name, self.close)
         await self.seal_board(state.board.name)
@@ -157,8 +157,8 @@ class ServerSealing:
         await self.payouts.keep_archive(state)
 
     async def _seal_next(self, state: BoardState) -> int | None:
-        """Seal the next closed period of a board. Return None if there is none, otherwise whether
-        this process has sealed it."""
+        """Seal the next closed period of a board. Return 1 if this process has sealed it, 0 if not,
+        and None if no closed period is left."""
         await self._catalog.closings.ensure_loaded(state)
         for window, instance in sorted(self._catalog.closings.unexpired.get(state.number, ())):
             await self._expire(state, window, instance)
@@ -166,7 +166,8 @@ class ServerSealing:
             return None
         ledger = self._ledgers.named(state.board.ledger)
         async with self._turns.setdefault(ledger.name, asyncio.Lock()):
-            chosen = _next_closed(state)  # this process may have sealed some meanwhile
+            # another task may have sealed periods while this one waited for its turn
+            chosen = _next_closed(state)
             if chosen is None:
                 return None
             return int(await self._seal_period(state, period_to_seal(*chosen), ledger))
@@ -267,15 +268,15 @@ class ServerSealing:
     async def _expire(self, state: BoardState, window: str, instance: int) -> None:
         """Let the keys of a sealed period expire when the window no longer keeps it. If the board
         has ended and this was its last period, also let the other keys of the board expire when the
-        board is removed. If the window has stopped keeping the period before the seal, mark all
-        scopes as stale, since some may be empty now. The last step records that all this is done:
-        if a process is killed before, another one does it again."""
+        board is removed. If the window stopped keeping the period before it was sealed, mark all
+        scopes as stale, since some may be empty now. The last step records that all this is done.
+        If the process is killed before that, another process does everything again."""
         now_ms = self._catalog.time_of(state)
         opened = opened_as(state)
         await self._catalog.index.expire_sealed(opened, window, instance, now_ms)
         oldest = oldest_stored(state.rules, state.floors, now_ms)
         rule = state.rules.windows[window]
-        if rule.steps:  # what was shown at a boundary is not kept after its seal
+        if rule.steps:  # the ranking kept from a boundary is dropped as soon as it is sealed
             oldest[window] = rule.instance_of(rule.period_at(now_ms))
         if instance < oldest.get(window, instance):
             if rule.steps:
@@ -304,7 +305,8 @@ class _LedgerWrite:
         the period has no payouts."""
 
     def begin(self, connection: Any) -> SealedPeriod | None:
-        """Begin to write the period. If the ledger has it already, return its seal instead."""
+        """Begin to write the period, and return None. If the ledger has the complete period
+        already, write nothing and return its seal."""
         writer = self._ledger.locked_writer(connection)
         revision = self._revision
         reader = self._ledger.reader(connection)
@@ -372,7 +374,8 @@ class _LedgerWrite:
 
 
 def _removing(ledger: Ledger, uid: str, window: str, newest: int) -> Callable[[Any], None]:
-    """Return the transaction that removes the periods up to an instance from a ledger."""
+    """Return the transaction that removes from a ledger the periods of a window up to the instance
+    `newest`."""
 
     def remove(connection: Any) -> None:
         writer = ledger.locked_writer(connection)

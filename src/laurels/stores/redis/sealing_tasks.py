@@ -147,7 +147,7 @@ class SealingTasks:
         return sealed
 
     async def _remove_in_background(self) -> None:
-        with ends_in(inf, anew=True), suppress(LaurelsError):  # it is tried again
+        with ends_in(inf, anew=True), suppress(LaurelsError):  # the next `start` tries again
             await self.remove_paid()
 
     async def _seal_in_background(self, ledger: str) -> None:
@@ -190,6 +190,6 @@ class SealingTasks:
 
 
 def _after(numbers: Iterable[int], last: int) -> list[int]:
-    """Return numbers in their order, beginning with those greater than `last`: a board that fails
-    for a reason of its own comes last at the next attempt."""
+    """Return the numbers in ascending order, but those up to `last` after all others. So the board
+    `last`, which could not be sealed at the previous attempt, comes last at the next one."""
     return sorted(numbers, key=lambda number: (number <= last, number))

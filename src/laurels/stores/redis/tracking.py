@@ -56,8 +56,8 @@ class ServerContents(Protocol):
 
 
 class Erasures(Struct, frozen=True):
-    """The erasures of an index server, by their notes: the one that is not complete and the one
-    that was begun last, None without one."""
+    """The notes about erasures on an index server: the erasure that is not complete, and the token
+    of the one that was begun last. Each is None if there is no such erasure."""
 
     incomplete: str | None
     newest: str | None
@@ -104,7 +104,8 @@ class TrackedServerBoard:
     def changed_pieces(self) -> Iterator[ChangedPiece]:
         """Yield the current rows of the members that were changed since the last call, and the
         payouts that were confirmed since then. Raises BoardChanging if a member may have been
-        erased since the sealed periods were read, because the copy may have the member in them."""
+        erased since the sealed periods were read, because the copied periods may then have the
+        member."""
         erasures: Erasures = self._run(_current(erasures_of(self._catalog)))
         if erasures != self._erasures or erasures.incomplete is not None:
             raise BoardChanging("a member was erased while the board was copied")
@@ -148,7 +149,8 @@ async def release(
 async def seize(
     catalog: BoardCatalog, contents: ServerContents, board: str, opened: Opened, owner: str
 ) -> None:
-    """Make another move the owner of the tracking and blocking of a board."""
+    """Transfer the tracking and blocking of a board to the move `owner`, whichever move has
+    them."""
     if await catalog.registry.note(_note_of(board)) is not None:
         await catalog.registry.set_note(_note_of(board), owner)
     await contents.seize(opened, owner)

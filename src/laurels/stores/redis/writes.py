@@ -88,8 +88,8 @@ class Writer(RecordWrites):
             await self._catalog.end_hidings(state)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Do a share of the due work after a submission. The submission has already counted, so
-        errors are ignored here, and the next read or write continues the work."""
+        """Do a share of the due work after a submission. The events are already counted, so errors
+        are ignored here, and the next read or write continues the work."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._catalog.feed(write.board.board.name)

@@ -18,9 +18,9 @@ class ShardedClosings(ShardedPositions):
     """The part of the sharded index that closes and seals periods."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """For each window in `floors`, freeze its periods up to this instance, in every shard. The
-        label replica records them as well, but still counts events that the shards accepted before
-        the freeze."""
+        """Freeze periods in every shard: for each window in `floors`, the periods up to its
+        instance. The label replica records the same instances, but still counts events that the
+        shards accepted before the freeze."""
         calls = [self._index.freeze(shard, floors, now_ms) for shard in shards(board)]
         if board.rules.has_label_replica:
             calls.append(self._index.freeze(label_replica(board), floors, MIN_MS))

@@ -100,7 +100,8 @@ class ShardedContents:
         return None
 
     async def seize(self, board: Opened, owner: str) -> None:
-        """Make another move the owner of the tracking and blocking of all parts."""
+        """Transfer the tracking and blocking of all parts to the move `owner`, whichever move has
+        them."""
         for part in parts_of(board):
             await self._parts.seize(part, owner)
 
@@ -163,7 +164,7 @@ def _is_of_replica(piece: ChangedIndexPiece) -> bool:
 
 
 def _is_of_data(piece: ChangedIndexPiece) -> bool:
-    """Return whether a piece removes the data of members."""
+    """Return whether a piece removes the data of members, in addition to their rows."""
     return isinstance(piece, ClearedRows) and piece.scope == ALL
 
 

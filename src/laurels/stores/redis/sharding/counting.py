@@ -5,11 +5,11 @@ counts its share in one atomic step. No step spans several shards, so three rule
 
 - A shard may refuse its share after other shards have counted theirs. The events that were not
   counted are then in `Applied.left`. The caller plans and sends them again, with their positions in
-  the whole call, since rankings by a label count the events of a call in its order. If a shard
-  cannot be reached, the error says that the call may have been carried out, and the caller repeats
-  it with the same id; shards that have counted it return the same answer again. If the outcome is
-  still unknown after that, or if another error occurs after some shards have counted, PartlyCounted
-  is raised.
+  the whole call, since rankings by a label count the events of a call in the order of the call. If
+  a shard cannot be reached, the error says that the call may have been carried out, and the caller
+  repeats it with the same id; shards that have counted their share return the same answer again. If
+  the outcome is still unknown after that, or if another error occurs after some shards have
+  counted, PartlyCounted is raised.
 - Every shard stores a position together with its share; see positions.py. A caller that was
   interrupted reads the previous position and sends the same batch again, and the shards that have
   counted their share skip it. A batch that ends at another position raises PositionDiffers; a batch
@@ -188,7 +188,8 @@ class Counting:
 
     def _lagging_stages(self, *, tight: bool) -> list[list[_Share]]:
         """Return the stages of a batch with `behind`. Each shard counts its share of such a batch
-        independently."""
+        independently. If the batch is all-or-nothing, the shards without events come last, since
+        they must not store its position if it is refused."""
         if not self._batch.atomic:
             return [[share] for share in self._shares] if tight else [self._shares]
         bare = [share for share in self._shares if not share.events]
@@ -278,7 +279,7 @@ class Counting:
             await self._measure_capacity(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.select(share.events)
-        # the batch gets the time of this share, so that no ids expire by the time of later events
+        # count as of the time of this share: as of later events, ids might expire too early
         if self._remeasures:
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._capacity is not None:
@@ -322,8 +323,10 @@ class Counting:
         return any(share.applied and share.applied.outcomes.refused for share in self._shares)
 
     def _left(self) -> list[int] | None:
-        """Return the events that still have to be counted; None if nothing is left to do. Raise the
-        error if nothing was counted, or if it is unknown which events were counted."""
+        """Return the events that still have to be counted after some shards refused theirs; None if
+        no shard failed. Raise the error of the shards if nothing was counted, or if it is unknown
+        which events were counted. Raise PartlyCounted for any other error after which some events
+        are counted."""
         if not (errors := [share.error for share in self._shares if share.error is not None]):
             return None
         error = worst(errors)

@@ -56,8 +56,9 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 class FeedEntry(Struct, frozen=True):
     """An entry of a feed: its place, and the payload of a batch. `refused` has the positions, in
-    the shard's share, of the events that were not counted. `baselines` has for each event that set
-    a total the words of the total before it."""
+    the shard's share, of the events that were not counted. `baselines` has an item for each event
+    of the share: the previous total if the event sets a total, otherwise False. It is empty if no
+    event sets a total."""
 
     place: FeedPlace
     payload: FeedPayload

@@ -27,7 +27,8 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 class MergedFeed(Struct, frozen=True):
     """A planned batch for the rankings by a label. `spans` has an item for each shard with entries
     in the batch: the shard, the entry before its first entry in the batch, and its last entry in
-    the batch. `baselines` has the previous totals if totals were set."""
+    the batch. `baselines` has an item for each event: the previous total if the event sets a total,
+    otherwise False. It is None if no event sets a total."""
 
     batch: Batch
     plan: Plan
@@ -77,8 +78,8 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Merge entries into one batch, accepted at `now_ms`. For each feed, `after` is the entry
-    before those that are merged."""
+    """Merge entries into one batch, accepted at `now_ms`. For each feed, `after` has the place of
+    the entry before the first merged one."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     entry_rows = [(entries[event.entry], event.row) for event in events]

@@ -54,9 +54,10 @@ they are read only if the span is moved, in another round."""
 
 
 class Pivot(NamedTuple):
-    """A pivot of a span: its place, and how many entries of the whole board are read before and
-    after it. Without `shared`, each shard is asked for all of these entries. With `shared`, it is
-    asked for fewer: for as many of them as one shard almost certainly has at most (`_part`)."""
+    """A pivot of a span: its place, and how many entries of the whole board are needed before and
+    after it. Each shard is asked for the same number of its own entries, since one shard may have
+    all that are needed. With `shared`, it is asked for fewer: for the greatest number that one
+    shard can be expected to have (`_part`)."""
 
     place: Anchor
     before: int

@@ -90,9 +90,9 @@ class StoredPositions(Struct):
         return len(ends) > 1
 
     def _lost_by_keeper(self, position: str) -> bool:
-        """Return whether the keeper lost the batch that ended at `position`. Call this only with
-        the position that a new batch follows: the keeper counted the batch before then. For any
-        other position, the keeper may not have counted the batch yet."""
+        """Return whether the keeper lost the batch that ended at `position`. Call this only with a
+        position that a new batch follows, since then the keeper must have counted the batch that
+        ended there. For any other position, the keeper may not have counted that batch yet."""
         if self.source.startswith(SINK_PREFIX) or self.before == position:
             return False
         pairs = (self.pair(shard) for shard in range(len(self.texts)) if shard != self.keeper)

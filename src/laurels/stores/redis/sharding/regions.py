@@ -87,10 +87,11 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows before the pivot that are certainly complete. For each shard with rows
-    that were not read before these, `first` has the first row that was read, None if there is none.
-    Rows before it may be missing, so the result begins at the row of `first` that is nearest to the
-    pivot."""
+    """Return the last rows before the pivot, as far back as no row is missing among them. `first`
+    has an item for each shard that has more rows before those that were read: the first row that
+    was read from it before the pivot, or None if none was. Earlier rows of this shard are missing,
+    so the result begins at the row of `first` that is nearest to the pivot. With a None, it is
+    empty."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -98,10 +99,10 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows after the pivot that are certainly complete. For each shard with rows
-    that were not read after these, `last` has the last row that was read, None if there is none.
-    Rows after it may be missing, so the result ends at the row of `last` that is nearest to the
-    pivot."""
+    """Return the first rows after the pivot, as far as no row is missing among them. `last` has an
+    item for each shard that has more rows after those that were read: the last row that was read
+    from it after the pivot, or None if none was. Later rows of this shard are missing, so the
+    result ends at the row of `last` that is nearest to the pivot. With a None, it is empty."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

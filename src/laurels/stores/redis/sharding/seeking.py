@@ -100,8 +100,9 @@ async def _marks(
 
 
 def _mark(bound: AtBound, i: int, parts: Sequence[ReadResult], ends: Sequence[int]) -> _Location:
-    """Return the location of `bound`, the i-th anchor. A shard may list its entries only up to an
-    end; the position in this shard is then at most this end."""
+    """Return the location of `bound`, which is the anchor with the index `i` in the results
+    `parts`. If a shard knows only a part of its order, its position is limited to the end of that
+    part, in `ends`."""
     positions = [
         part.positions[i] if part.certain is None else min(part.positions[i], end)
         for part, end in zip(parts, ends, strict=True)

@@ -133,7 +133,7 @@ class ShardedIndex(ShardedClosings):
         return await self._index.forget_ids(home(board, member), member)
 
     async def forget_names(self, board: Opened, member: bytes) -> None:
-        """Remove the member from the lists of what has changed in the shards lately."""
+        """Remove the records of recent changes that name the member, in all parts of the board."""
         await gather(self._index.forget_names(part, member) for part in parts_of(board))
 
     async def hide(
@@ -161,8 +161,8 @@ class ShardedIndex(ShardedClosings):
             await gather(map(self._index.wake_heads, shards(board)))
 
     async def hidings(self, board: Opened) -> StoredHidings:
-        """Return the hidden members of a board. First let the shards of members record what they
-        still have to record, in order."""
+        """Return the hidden members of a board. First let the shards record, in order, the hidings
+        and ends of hidings that they have not recorded yet."""
         stored = await self._index.hidings(board)
         for id, block in sorted(stored.unrecorded.items()):
             await self._index.record_hidden(home(board, block.member or b""), id, block)

@@ -1,4 +1,5 @@
-"""The upkeep of boards in several shards: passes over their rankings, expiry, audits."""
+"""The upkeep of boards in several shards: the end of steps, passes over rankings, expiry,
+audits."""
 
 from collections.abc import Sequence
 
@@ -39,13 +40,14 @@ class ShardedUpkeep:
         )
 
     async def advance_head(self, board: Opened, limit: int) -> int:
-        """Continue the passes over rankings with a head by about `limit` members. Return about how
-        many members are left."""
+        """Continue the passes that refill the heads of a board and renew its grids, by about
+        `limit` members in all shards together. Return approximately how many members are left."""
         each = max(1, limit // board.rules.shards)
         return sum(await gather(self._index.advance_head(part, each) for part in shards(board)))
 
     def archived_positions(self, head: int) -> int:
-        """Return how many positions of a board with this head are archived."""
+        """Return how many positions of a ranking are archived on a board with this head, provided
+        that it has so many members."""
         return self._index.archived_positions(head)
 
     async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
