@@ -179,7 +179,8 @@ def test_each_flipped_or_missing_byte_is_an_error_or_nothing(tmp_path: Path) -> 
 
 
 def _refuses(folder: Path, rows: list[Row]) -> bool:
-    """Return whether reading everything is refused; otherwise all of it must be right."""
+    """Return whether reading the archive raises an error or finds no period. If not, assert that
+    everything read is right."""
     try:
         archive = Archive(FolderSegments(folder), random_secret())
         period = archive.open(key(1))

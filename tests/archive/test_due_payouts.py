@@ -45,8 +45,9 @@ def test_a_payout_that_is_made_later_comes_later_whatever_the_clock_shows(tmp_pa
 def test_no_page_of_due_payouts_needs_all_of_them_to_be_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All payouts of a seal are due at the same time. A page is read from the index in its order,
-    before and after a payout of this time, and with other times."""
+    """All payouts of a seal are due at the same time. A page that begins after one of them has the
+    others of the same time, and then payouts of later times. Both are read in the order of the
+    index, without sorting."""
     plans: list[str] = []
     original = PayoutFile.rows
 

@@ -84,7 +84,8 @@ def test_no_salt_of_an_erased_entry_can_be_derived() -> None:
 def test_lists_go_on_where_they_were_among_equal_scores(
     scores: list[int], data: st.DataObject
 ) -> None:
-    """A cursor is the entry after which a page begins. Tokens are not in the order of members."""
+    """A cursor names the entry after which a page begins. Entries with equal scores are in the
+    order of members, and a token in the place of a member breaks this order."""
     rows = sorted(Row((score, 0), f"m{at:03}".encode()) for at, score in enumerate(scores))
     archive = Archive(MemorySegments(), random_secret())
     archive.write([(key(1), [frozen(rows)])])

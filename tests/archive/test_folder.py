@@ -131,7 +131,8 @@ def test_periods_that_have_left_the_archive_leave_the_disk(
 def test_what_was_written_but_not_sealed_is_dropped_when_the_folder_is_opened(
     folder: Path, clock: laurels.ManualClock
 ) -> None:
-    """A kill between the archive and the seal leaves a period, or a revision of one, behind."""
+    """If a process is killed after it has written to the archive and before it has recorded the
+    seal, the archive has a period, or a revision of one, that is not sealed."""
     archive = Archive(FolderSegments(folder / "archive"), random_secret())
     sealed = archive.periods()
     corrected = replace(sealed[0], revision=1)

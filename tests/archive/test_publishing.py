@@ -56,7 +56,7 @@ def test_a_share_is_published_at_once_and_the_others_by_whoever_reads(folder: Pa
     assert table.open_on("uid")
     assert table.publish_share()
     assert table.page(PayoutFilter("another"), 0, (0, 0), 9) == []
-    # a query about another board does not wait until these are published
+    # that query, about another board, has not waited until all payouts are published
     assert table.publish_share()
     rows = listed(table)
     assert [row.id for row in rows] == [identity(number) for number in range(COUNT)]

@@ -148,8 +148,9 @@ def test_a_program_is_listed_once() -> None:
 def test_growth_is_compared_with_the_logarithm_and_the_cost_of_memory() -> None:
     reads = {1_024: 1.0, 4_096: 10.0, 1 << 20: 10.0}
     # From 1,024 members on, a cost of 100 may grow with the logarithm: to 120 at 4,096 members and
-    # to 200 at 1,048,576. One random read, 10, is allowed in addition for each binary digit of
-    # the size. At 4,096 members the cost is the allowed one, at 1,048,576 it is twice as high.
+    # to 200 at 1,048,576. In addition, one random read, which costs 10, is allowed for each binary
+    # digit of the size. The cost at 4,096 members is the greatest allowed one, the cost at
+    # 1,048,576 is twice the allowed one.
     costs = {1_024: 100.0, 4_096: 120.0 + 12 * 10, 1 << 20: 2 * (200.0 + 20 * 10)}
     assert {size: round(share, 9) for size, share in shares(costs, reads).items()} == {
         4_096: 1.0,

@@ -22,7 +22,8 @@ IN_JANUARY = ("--window", "month", "--period", "2021-01")
 
 @pytest.fixture
 def sealed(shell: Shell) -> Shell:
-    """Boards on which January 2021 is sealed: ann has won gold and two, bob two."""
+    """Boards on which January 2021 is sealed: ann has won the prizes `gold` and `two`, bob has won
+    `two`."""
     clock = laurels.ManualClock(JANUARY_MS)
     with laurels.open(shell.directory / "boards", clock=clock) as lb:
         month = {"name": "month", "type": "month", "prizes": PRIZES}

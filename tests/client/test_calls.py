@@ -381,7 +381,7 @@ def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> N
 
 
 def test_an_older_service_that_cannot_list_changed_boards_is_reported() -> None:
-    """The client raises an error. Instead it could read the changes of every board, but a sink asks
+    """The client raises an error. It could read the changes of every board instead, but a sink asks
     so often that this would put too much load on the service."""
     script = Script(refusal(404, "not_found", "there is no /v1/changes"))
     with pytest.raises(ServiceOutdated, match=r"GET /v1/changes.*; upgrade the service") as caught:

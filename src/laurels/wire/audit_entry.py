@@ -85,8 +85,8 @@ def without_member(entry: AuditEntry, member: str, token: str) -> AuditEntry:
 
 
 def _replaced(request: Any, names: dict[str, str], parts: dict[str, str]) -> Any:
-    """Return arguments with other members. `names` has the members to be replaced, `parts` their
-    form in the ids of payouts."""
+    """Return arguments in which members are replaced by tokens. `names` has the token of each
+    member; `parts` has the same tokens by the form that the members have in the ids of payouts."""
     if isinstance(request, list):
         return [_replaced(each, names, parts) for each in request]
     if not isinstance(request, dict):

@@ -145,7 +145,8 @@ class MemoryKeyStore:
 
 
 def with_id(key: Key) -> Key:
-    """Return a key with an id; a key of an older version gets an id derived from its secret."""
+    """Return a key with an id; a key that an older version has stored without an id gets one
+    derived from its secret."""
     if key.id:
         return key
     return replace(key, id=hashlib.sha256(b"id:" + key.sha256.encode()).hexdigest()[:16])

@@ -20,9 +20,9 @@ class StoreStatus(Answer, frozen=True):
 
 
 class MovedBoard(Answer, frozen=True):
-    """A board that is now in the store with this number. `rows` is the number of rows copied, and
-    `held_ms` the time for which writes to the board were held. Both are 0 if the board was in that
-    store already."""
+    """A board that is now in the store with the number `store`. `rows` is the number of rows
+    copied, and `held_ms` the time for which writes to the board were held. Both are 0 if the board
+    was in that store already."""
 
     board: str
     store: int

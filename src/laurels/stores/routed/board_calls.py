@@ -43,8 +43,8 @@ T = TypeVar("T")
 
 
 class BoardCalls(AllBoards):
-    """Several stores as one, for calls about one board as well. `warn` is called with each warning
-    for the operator."""
+    """Several stores as one: the calls about one board, in addition to those about all boards.
+    `warn` is called with each warning for the operator."""
 
     def __init__(
         self,
@@ -111,9 +111,9 @@ class BoardCalls(AllBoards):
         return result
 
     def _write_everywhere(self, command: Command[Any]) -> Any:
-        """Carry out a command in all stores. If the stores return truth values, return whether any
-        of them is true. If they return erasures, return these as one. Index servers come first,
-        since they may refuse the command before any other store has carried it out."""
+        """Carry out a command in all stores, and return one result: erasures are merged into one;
+        of truth values, return whether any is true; otherwise return None. Index servers come
+        first, since they may refuse the command before any other store has carried it out."""
         stores = sorted(self._all(), key=lambda store: store.is_exact)
         results = [store.write(command) for store in stores]
         if isinstance(command, EraseMember):
@@ -121,8 +121,9 @@ class BoardCalls(AllBoards):
         return None if results[DEFAULT] is None else any(results)
 
     def _store_for(self, board: str, command: Command[Any]) -> Servable:
-        """Return the store for a write. The position of a sink in the changes of a deleted board
-        may be in another store than a new board of the same name."""
+        """Return the store for a write to a board. A write that moves a sink in the changes of a
+        deleted board goes to the store with these changes. A new board of the same name may be in a
+        different store."""
         move = sink_move(command)
         if move is None or has_uid(self._store_of(board), board, move.uid):
             return self._at(board)

@@ -15,8 +15,8 @@ from laurels.stores.board_copies import MovableCopies, TrackedBoard
 
 
 class RoutedCopies:
-    """Implementation of `MovableCopies`: each call goes to the store that the board is in, or that
-    its name points to."""
+    """Implementation of `MovableCopies`: each call goes to the store of the board. For a board that
+    does not exist, this is the store that its name points to."""
 
     def __init__(
         self, default: Callable[[], MovableCopies], copies_of: Callable[[str], MovableCopies]
@@ -61,15 +61,18 @@ class RoutedCopies:
         return self._copies_of(board).track(board, owner)
 
     def unblock(self, board: str, owner: str) -> bool:
-        """End the tracking or blocking of a board by an owner."""
+        """End the tracking or blocking of a board by a move. Return False if another move tracks or
+        blocks the board."""
         return self._copies_of(board).unblock(board, owner)
 
     def owner(self, board: str) -> str | None:
-        """Return the owner of the move that tracks or blocks a board."""
+        """Return the owner of the move that tracks or blocks a board; "" for a move by an earlier
+        release, None if there is none."""
         return self._copies_of(board).owner(board)
 
     def seize(self, board: str, owner: str) -> None:
-        """Take over the tracking or blocking of a board from another move."""
+        """Transfer the tracking or blocking of a board to the move `owner`, whichever move has
+        it."""
         self._copies_of(board).seize(board, owner)
 
     def payouts(self, board: str) -> Iterator[PayoutRows]:

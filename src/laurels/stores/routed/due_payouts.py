@@ -14,14 +14,16 @@ _SEPARATOR = "~"
 
 
 class RoutedDuePayouts:
-    """Implementation of `DuePayouts`. Payouts of one store are in order, those of several are not.
-    A store that does not answer is left out of pages, and its part of the cursor stays the same."""
+    """Implementation of `DuePayouts`. The payouts of each store are in order, but there is no order
+    between the stores. A store that does not answer is left out of pages, and its part of the
+    cursor stays the same."""
 
     def __init__(self, stores: Sequence[PlacedStore]) -> None:
         self._stores = stores
 
     def page(self, after: str | None, limit: int, boards: BoardSelection) -> PayoutPage:
-        """Return a page of the first store that has payouts after its part of the cursor."""
+        """Return a page of the first store that has payouts after its part of the cursor; an empty
+        page if no store has."""
         page_limit(limit)
         cursors = _parts(after, len(self._stores))
         page, more = PayoutPage([]), False
@@ -77,8 +79,8 @@ def _joined(cursors: Sequence[str | None]) -> str | None:
 
 
 def _parts(cursor: str | None, count: int) -> list[str | None]:
-    """Return the cursor of each store. Raises PayoutsDiverged if it was made for another number of
-    stores."""
+    """Return each store's part of a cursor, None for a store without one. Raises PayoutsDiverged if
+    the cursor was made for another number of stores."""
     if cursor is None:
         return [None] * count
     parts = [part or None for part in cursor.split(_SEPARATOR)]

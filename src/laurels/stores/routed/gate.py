@@ -92,7 +92,8 @@ class WriteGate:
 
     def _enter(self, board: str) -> _BlockedBoard | None:
         """Count a write in progress and return None. If the board is blocked, count the write as
-        waiting instead, and return that board. Raises BoardMoving if the write may not wait."""
+        waiting instead, and return the blocked board. Raises BoardMoving if the write may not
+        wait."""
         with self._lock:
             blocked = self._blocked.get(board) if self._blocked else None
             if blocked is None:

@@ -58,7 +58,8 @@ _ROUNDS = 20
 
 
 class _Copy(Struct, frozen=True):
-    """A copy that is not finished: the origin at its beginning, and how many rows it has."""
+    """A copy that is not finished: the origin of the board when the copy began, and how many rows
+    were copied then."""
 
     origin: Origin
     rows: int
@@ -164,7 +165,8 @@ class Mover:
                     self._switch(board, replace(route, uid=origin.uid), source, target, to)
             except BoardChanging:
                 ensure_steps_are_longer(source.copies.origin(board), self._clock() - began)
-                # The tracking does not end in between, so no other process can begin a move.
+                # This begins the tracking anew without ending it first, so no other process can
+                # begin a move.
                 tracked = source.copies.track(board, route.owner)
             else:
                 return MovedBoard(board, to + 1, copy.rows, round(1_000 * timer.seconds, 1))
@@ -256,8 +258,9 @@ class Mover:
 
     def _give_up(self, board: str, route: BoardRoute) -> None:
         """Remove what a failed move has left, and let the old store accept writes again. If that
-        fails, repeat it in a thread. First store the route of the unfinished move again: the route
-        of the finished move may have been stored although an error was raised."""
+        fails, repeat it in a thread until it succeeds. First store `route`, the route of the
+        unfinished move, again: the route of the finished move may have been stored although an
+        error was raised."""
         try:
             self._routes.store(board, route)
             self._settle(board)
@@ -311,7 +314,7 @@ class Mover:
         """Note that a board was deleted, and remove what a move has left of it in the old store. A
         new board of that name is then created in the store that the name points to."""
         route = self._routes.all.get(board)
-        if route is None or route.state == "copying":  # a failed move removes the copy
+        if route is None or route.state == "copying":  # the move fails, and removes its copy
             return
         with suppress(LaurelsError):
             if route.state == "moved":
@@ -339,7 +342,8 @@ class Mover:
                     self._settle(board)
 
     def stop(self) -> None:
-        """End all waiting. The next start does the rest."""
+        """End the waiting of all threads. Moves that are not settled by then are settled by
+        `recover` at the next start."""
         self._stopping.set()
 
     def _number(self, identity: str) -> int | None:

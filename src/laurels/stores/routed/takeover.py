@@ -1,18 +1,21 @@
 """Takes over boards from a service that was killed during a move and will not start again.
 
 Such a move leaves an owner in the store of the board: no other service can move the board, and from
-the last moment of the move on all writes are refused. Only the route of the killed service says
-whether the board was switched. Without that route, the state of the stores shows whether it was
-switched. The owner names the store to which the board was being copied:
+the last moment of the move on all writes are refused. The route of the killed service says whether
+the board was switched, but another service does not have this route, and has to find out from the
+state of the stores. The owner names the store to which the board was being copied:
 
 - If that store has the complete board, the old one accepts no writes, since a copy is completed
-  only while they are blocked. So the new store has every event, and the old board is removed.
-  The exception is a board with a sink that has not sent all changes: it was never switched.
+  only while they are blocked. So the new store has every event, and the old board is removed. The
+  exception is a board with a sink that has not sent all changes: it was never switched, so its copy
+  is removed as in the next case.
 - Otherwise nothing was written to the copy. It is removed, and the old store accepts writes again.
 
-If then one store has the board, this service serves it from there, whatever its name points to.
+If only one store has the board after that, this service serves it from there, whatever store the
+name points to.
 
-First the owner is replaced, so that a service which was only paused cannot continue its move.
+Before all this, the owner is replaced, so that a service which was only paused cannot continue its
+move.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -90,7 +93,8 @@ class MoveTakeover:
         if target is None:
             source.copies.unblock(board, own)
         elif having.get(target) == uid and not has_board(self._stores[target].store, board):
-            remove(source, board, uid)  # a later move from the target has just been ended
+            # ending a later move, away from the target, has just removed the board from the target
+            remove(source, board, uid)
         elif self._is_switched(board, number, target, uid):
             remove(source, board, uid)
         else:
@@ -113,9 +117,10 @@ class MoveTakeover:
         )
 
     def _is_switched(self, board: str, number: int, target: int, uid: str) -> bool:
-        """Return whether the target has the complete board, which then has to be served. If the
-        board has sinks that were not moved yet, move them. Raises MoveRefused if the state of the
-        stores does not show whether it is complete."""
+        """Return whether the board was switched, so that it has to be served from the target: the
+        target has the complete board, and no sink has unsent changes. Sinks that were not moved yet
+        are moved. Raises MoveRefused if a sink has unsent changes and the stores have different
+        changes of the board, so that it is not known which store is up to date."""
         source, copied = self._stores[number].store, self._stores[target].store
         if not has_uid(copied, board, uid):
             return False
