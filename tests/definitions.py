@@ -86,7 +86,7 @@ class WindowDef:
 
     @property
     def _kind(self) -> str:
-        """Return the text form without options."""
+        """Return the text form of the window without its name and its options."""
         if self.half_life:
             return f"{self.unit}:{self.half_life}"
         return f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
@@ -209,8 +209,9 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Counted(Unchanging):
-    """An event as a window counts it, in some scopes. For `set`, `values` is the difference to the
-    previous total. In a window with decay, `decay` has the half-life and the time of the query."""
+    """An event as a window counts it, in the rankings of `scopes`. For `set`, `values` is the
+    difference to the previous total. In a window with decay, `decay` has the half-life and the time
+    of the query."""
 
     member: str
     values: Score

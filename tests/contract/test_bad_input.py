@@ -152,7 +152,7 @@ def test_each_invalid_event_is_refused_with_its_code(
     ready: Ready, wrong: dict[str, Any], code: str
 ) -> None:
     error = ready.refuses(submit(**wrong), code)
-    # of these errors, only `dedupe_full` can pass: sent again later, the event may be accepted
+    # only `dedupe_full` is temporary: if the event is sent again later, it may be accepted
     assert error.retryable == (code == "dedupe_full")
     event = {"member": "ann", "value": 1, **wrong}
     receipt = ready.lb.submit_many("b", [event])[0]

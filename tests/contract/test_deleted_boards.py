@@ -1,5 +1,5 @@
-"""The changes of a deleted board end with its deletion, and are kept for as long as the board kept
-changes."""
+"""The changes of a deleted board end with its deletion. After it, they are kept for the time that
+the setting `changes` of the board named."""
 
 from __future__ import annotations
 
@@ -294,7 +294,8 @@ def test_a_sink_moves_its_position_in_the_changes_of_a_deleted_board(
     lb.create(board())
     page = lb.changes("b", after=start, limit=7)
     for _ in range(2):
-        lb.submit_many("b", [], position=(source, page.cursor, start))  # moves the position again
+        # the second time, this repeats the move, which has no effect
+        lb.submit_many("b", [], position=(source, page.cursor, start))
         assert lb.position("b", source) is None
         assert only(lb, source).position == page.cursor
         assert only(lb, "sink:other").position is None

@@ -141,7 +141,8 @@ def test_an_erased_member_leaves_its_places_and_nothing_else(
     assert (payout.reference, payout.position) == ("paid", 2)
     assert payout.id.split("/")[4] == token
     assert not lb.payouts("b", member="zoe")
-    assert token not in [each.member for each in lb.due_payouts()]  # it has been sent as zoe's
+    # readers got this payout when it named zoe, so it is not listed again
+    assert token not in [each.member for each in lb.due_payouts()]
     lb.check()
     lb.rebuild()
     assert listed(lb, window="day", period=label) == ["ann", token, "cid"]
@@ -186,8 +187,8 @@ def test_a_member_with_open_payouts_is_paid_first(
 def test_periods_that_are_due_are_closed_with_the_member(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
-    """The period was final before the member was erased, so the places of the other members
-    stay."""
+    """The period was final before the member was erased. So it is closed with a token in the
+    member's place, and the other members keep their places."""
     lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], ledger="main"))
     lb.submit_many("b", [("ann", 3), ("zoe", 2), ("cid", 1)])
     label = lb.periods("b", "day")[0].label
@@ -256,7 +257,7 @@ def test_boards_that_had_the_member_tell_their_followers(
     label = season(lb, clock, "ann", "zoe")
     lb.create(laurels.Board("never", changes="1d"))
     lb.submit("never", "ann", 1)
-    lb.remove("b", "zoe")  # after this only the archive has the member
+    lb.remove("b", "zoe")  # from now on only the archive has the member
     erasure = lb.erase("zoe", "asked for it")
     assert erasure.periods == 1
     assert listed(lb, window="day", period=label) == ["ann", erasure.token]
@@ -289,7 +290,7 @@ def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
     lb.seal()
     assert lb.rank("b", "ann") == 2
     token = lb.erase("zoe", "asked for it").token
-    # the answers must not come from the ranking in memory, not even when they are repeated
+    # the ranking in memory must answer none of these queries, even when they are repeated
     for _ in range(3):
         assert lb.rank("b", "ann") == 2
         assert lb.ranks("b", ["zoe", token, "cid"]) == [None, 1, 3]

@@ -39,7 +39,7 @@ def test_a_period_that_is_final_keeps_who_was_hidden(
 def test_final_periods_of_all_boards_keep_who_was_hidden(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
-    boards = [f"b{i}" for i in range(scaled(110, 230))]  # more than are closed in one share
+    boards = [f"b{i}" for i in range(scaled(110, 230))]  # more boards than one share closes
     for board in boards:
         lb.create(
             laurels.Board(board, windows=["all", "day:archive=forever"], grace="0ms", ledger="main")

@@ -1,5 +1,5 @@
-"""Late events: the window `all` counts every late event. A calendar window counts it if the grace
-and `keep` of the window allow it."""
+"""Late events: the window `all` counts every late event. A calendar window counts a late event if
+its grace and `keep` allow it."""
 
 from __future__ import annotations
 

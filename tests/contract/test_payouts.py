@@ -69,7 +69,8 @@ def board(**fields: Any) -> laurels.Board:
 
 @pytest.fixture
 def sealed(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> laurels.Leaderboards:
-    """Return boards on which November is sealed: ann has won gold and two, bob two."""
+    """Return boards on which November is sealed: ann has won the prizes `gold` and `two`, bob has
+    won `two`."""
     lb.create(board(changes="30d"))
     lb.submit_many("b", [("ann", 9), ("bob", 8), ("cid", 7)])
     clock.set(DECEMBER)

@@ -94,8 +94,8 @@ def test_a_position_differs_from_the_one_it_follows(lb: laurels.Leaderboards) ->
 
 @pytest.mark.parametrize("seed", range(2))
 def test_writers_of_one_source_count_each_event_once(lb: laurels.Leaderboards, seed: int) -> None:
-    """Several writers read the same events as fast as they can, and each cuts them into batches of
-    other sizes."""
+    """Several writers read the same events as fast as they can. Each divides them into batches of
+    its own random sizes."""
     lb.create(laurels.Board("b"))
 
     def write(at: int, end: int) -> None:

@@ -37,8 +37,8 @@ def implementation(request: pytest.FixtureRequest) -> Implementation:
 
 
 def ensure_only_refresh(page: laurels.Page, written: laurels.Receipt) -> None:
-    """Assert that only the refresh has changed the board since the write. The refresh adds one
-    change in each shard that has members."""
+    """Assert that only a refresh has changed the board between the write and the page. The refresh
+    adds one change in each shard that has members."""
     offset = page.as_of.offset
     shards = len(offset) if isinstance(offset, tuple) else 1
     assert 1 <= changes(offset) - changes(written.offset) <= shards

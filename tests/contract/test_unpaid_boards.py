@@ -52,7 +52,8 @@ def test_a_board_with_open_payouts_stays_after_its_retain(
     for _ in range(2):
         assert names(lb) == ["b", "other"]
         assert waits(lb) == {"2026-11": ("payouts",)}
-        # the day with open payouts is no longer listed, so the oldest listed day shows the reason
+        # the day with open payouts is no longer listed, so the oldest listed day says what is
+        # waited for
         oldest = lb.periods("b", "day")[-1].label
         assert oldest > "2026-11-20"
         assert waits(lb, "day") == {oldest: ("payouts",)}

@@ -1,5 +1,6 @@
 """While a board of an index server is moved and its writes are blocked, its payouts stay as they
-are. After the move the index server has none of them; after a failed one it goes on with all."""
+are. After the move the index server has none of them; after a failed move it still has all of them,
+and continues to emit them."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ from .seasons import SEASONS, START_MS, play_seasons, seasons
 def copy_until_killed(
     source: Path | str, target: Path | str, now_ms: int, lines: int, seconds: float
 ) -> bool:
-    """Copy the board in a process. Kill the process some seconds after it has printed a number of
-    lines, or its last line. Return whether the copy was done before."""
+    """Copy the board in a process. Kill the process `seconds` after it has printed this many lines
+    or, if it prints fewer, after its last line. Return whether the copy was complete before the
+    kill."""
     arguments = [sys.executable, "-m", "tests.copying.killed_copy", str(source), str(target)]
     with subprocess.Popen(
         [*arguments, str(now_ms), SEASONS.name],

@@ -135,7 +135,8 @@ def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
 def test_a_board_in_event_time_is_copied_while_it_is_written(
     kinds: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events are late and early, and their ids are remembered by their own times."""
+    """The times of successive events go forward and back. Each id is remembered as of the time of
+    its event."""
     monkeypatch.setattr(tracking, "_TAKEN", 7)
     board, random = Board("b", windows=["all", "day"], tie="last", dedupe="3d"), Random(7)
     with ExitStack() as stack:
@@ -245,8 +246,8 @@ def test_a_copy_has_one_owner(pair: tuple[Deployment, Deployment], clock: Manual
 def test_a_copy_is_begun_anew_if_a_member_was_erased(
     pair: tuple[Deployment, Deployment], clock: ManualClock
 ) -> None:
-    """What was copied of sealed periods may have the member, although nothing that is tracked has
-    changed."""
+    """A sealed period that was copied before the erasure may have the member, and the tracked
+    changes do not show that. So any erasure during the copy counts."""
     play(pair[0].lb, clock, BOARDS[:1], days=1)
     source = movable_copies_of(pair[0].lb)
     pair[0].lb.erase("m2", "asked for it")

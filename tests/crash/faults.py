@@ -31,9 +31,9 @@ the folder that the kill has left."""
 
 @dataclass(frozen=True)
 class Scene:
-    """A part to run on a copy of the folder `before`, or on a new folder if that is None. `reports`
-    are the reports of the run that left the folder `before`. If no call fails, the part makes
-    `calls_with_reads` calls, and `calls` of them do not read."""
+    """A part (of `play.PARTS`) to run on a copy of the folder `before` or, if `before` is None, on
+    a new folder. `reports` are the reports of the run that left the folder `before`. If no call
+    fails, the part makes `calls_with_reads` calls, and `calls` of them do not read."""
 
     name: str
     part: str
@@ -87,8 +87,8 @@ def _played(
 
 
 def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
-    """Run a scene with a fault, and check the folder. Return the steps that are in it although no
-    success was reported."""
+    """Run a scene with a fault, and check the folder. Return the steps that are in the folder
+    although no success was reported for them."""
     try:
         code, reports = _played(stage, scene, fault.settings(), folder)
         assert code == (0 if fault.number else KILLED), code

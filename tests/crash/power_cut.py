@@ -180,8 +180,8 @@ def traced(stage: Stage, base: Path) -> Traced:
 
 
 def survive_cut(run: Traced, after: int, chance: Random | None, work: Path) -> set[int]:
-    """Cut the power after this many calls, and check the folder. Return the steps that are in it
-    although no success was reported."""
+    """Cut the power after this many calls, and check the folder. Return the steps that are in the
+    folder although no success was reported for them."""
     shutil.rmtree(work, ignore_errors=True)
     disk, reports = Disk(run.folder), work.with_name(f"{work.name}.reports")
     written = bytearray()

@@ -52,7 +52,8 @@ def _judge(lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]]) -> Non
 def _judge_window(
     lb: laurels.Leaderboards, acknowledged: list[tuple[str, int]], name: str, hours: int
 ) -> None:
-    """Check the closes and seals of a window, each of which has the events of some hours."""
+    """Check the closes and seals of a window whose periods each have the events of `hours`
+    hours."""
     changes = [each for each in _changes(lb) if each.data["window"] == name]
     closes = [each.data["period"] for each in changes if each.kind == "close"]
     seals = {each.data["period"]: each.data for each in changes if each.kind == "seal"}

@@ -211,8 +211,10 @@ def test_a_snapshot_between_the_record_and_the_files_completes_it(tmp_path: Path
 def test_a_board_that_is_removed_during_an_erasure_keeps_its_later_places(
     tmp_path: Path, changes: str
 ) -> None:
-    """Somebody uses the id again before the erasure is complete. The board, which is no longer
-    retained, cannot tell which of its periods was sealed later."""
+    """Before the erasure is complete, a new member with the same id is counted, and is ranked in a
+    period that is sealed later; its place there must stay. The board is no longer retained when the
+    erasure is completed, so it cannot tell which of its periods were sealed before the erasure
+    began."""
     clock = laurels.ManualClock(START_MS)
     with laurels.open(tmp_path, clock=clock) as lb:
         limits: dict[str, Any] = {"ends": START_MS + 3 * DAY_MS, "retain": "1d", "changes": changes}

@@ -81,8 +81,9 @@ class StepReports:
 
 
 def judge(folder: Path, reports: StepReports) -> set[int]:
-    """Open the folder. Return the steps that are in it although no success was reported. Raise
-    AssertionError if its content is wrong, or if it no longer accepts writes."""
+    """Open the folder. Return the steps that are in the folder although no success was reported for
+    them. Raise AssertionError if the content of the folder is wrong, or if it accepts no more
+    writes."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
         lb.check()

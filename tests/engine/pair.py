@@ -21,8 +21,8 @@ def by_word(rows: Sequence[Row], width: int) -> "list[array[int]]":
 
 
 class Pair:
-    """Both sets, over one roster with the given members. A member is named by its index in that
-    list."""
+    """The ranked set of the engine and the plain one, over one roster with these members. Methods
+    name a member by its index in `members`."""
 
     def __init__(
         self,

@@ -224,11 +224,12 @@ class RollingPair:
         }
         for key, cell in compared.items():
             if len(cell) > words and key[0] - cell[words] < rolling.leaving:
+                # the engine may still link to a step that has left, the plain cells do not
                 compared[key] = (
                     *cell[:words],
                     0,
                     cell[-1],
-                )  # remove a link to a step that has left
+                )
         assert compared == made
 
     def expected(self, window: int, now: int) -> dict[int, Row]:

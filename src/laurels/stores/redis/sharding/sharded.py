@@ -36,8 +36,8 @@ class ShardedIndex(ShardedClosings):
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> bool:
         """Register a board, or its changed definition. Record this among the changes of the board's
-        first shard. Repeating it has no effect. Return whether the first shard has a fence at this
-        version.
+        first shard. Repeating the call has no effect. Return whether the first shard has a fence at
+        this version.
 
         If the board was cleared, its parts are cleared in a fixed order. The first shard is cleared
         after the other shards, since it records the clearing among its changes: when a reader gets
@@ -77,7 +77,7 @@ class ShardedIndex(ShardedClosings):
         await gather(map(self._index.forget_changes, parts_of(board)))
 
     async def close(self, board: Opened) -> None:
-        """Remove a board with all its data. Repeating it has no effect."""
+        """Remove a board with all its data. Repeating the call has no effect."""
         await gather(map(self._index.close, parts_of(board)))
         self._replicator.forget(board)
 
