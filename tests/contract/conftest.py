@@ -28,7 +28,8 @@ def patient_calls() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the items of `make test` before the conftest of all tests selects the items to run."""
+    """Mark the items that `make test` leaves out, before `tests/conftest.py` selects the items to
+    run."""
     if not config.getoption("all_stores"):
         here = Path(__file__).parent
         mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.5)

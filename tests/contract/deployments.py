@@ -125,7 +125,7 @@ class WithServer(OnRedis):
         ledger_url = f"{url}{join}prefix=c{zlib.crc32(str(folder).encode()):x}_"
         self._ledger = patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": ledger_url})
         self._ledger.start()
-        if self._is_running():  # the tables have to stay when the boards are opened again
+        if self._is_running():  # drop the tables only at exit, since boards are opened again
             atexit.register(drop, ledger_url)
 
     def _is_running(self) -> bool:

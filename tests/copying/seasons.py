@@ -49,7 +49,7 @@ ARCHIVED = Board(
 
 
 def _play_day(lb: Leaderboards, clock: ManualClock, board: Board, random: Random, day: int) -> None:
-    """Submit the events of a day, hide a member on the second one, and seal what is due at the
+    """Submit the events of a day, hide a member on the second day, and seal what is due at the
     end."""
     events = [
         (member, random.randrange(30), None, None, {"room": str(random.randrange(3))})

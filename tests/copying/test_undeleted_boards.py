@@ -83,7 +83,7 @@ def test_a_board_that_retain_removed_is_folded_again(tmp_path: Path) -> None:
 
 
 def test_payouts_have_the_name_that_the_log_has(tmp_path: Path) -> None:
-    """A backup may have the payouts of a later time than its log."""
+    """In a backup, the file of payouts may be newer than the log, and name a board differently."""
     clock = ManualClock(START_MS)
     with laurels.open(tmp_path / "data", clock=clock) as lb:
         play(lb, clock)

@@ -52,7 +52,7 @@ class Zone:
         return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
 
     def local_offsets(self, local: datetime) -> tuple[int, int]:
-        """Return the two offsets from UTC with which a naive local time may be meant, in ms.
+        """Return the two offsets from UTC, in ms, that a naive local time may have.
 
         They are equal except where clocks change. For a repeated time they are the offsets of its
         first and its second occurrence. For a skipped time they are the offsets before and after
@@ -79,8 +79,8 @@ class Zone:
         return self.change(local_time_ms - after_ms, first_ms)
 
     def change(self, before_ms: int, after_ms: int) -> int:
-        """Return the instant in (before_ms, after_ms] at which the offset changes, if there is
-        exactly one."""
+        """Return the instant in (before_ms, after_ms] at which the offset changes. There must be
+        exactly one such instant."""
         offset_ms = self.offset_ms(before_ms)
         low, high = before_ms // 1000, after_ms // 1000
         while high - low > 1:

@@ -43,8 +43,8 @@ class SeasonCopies:
         self._received: dict[int, _Received] = {}
 
     def shares(self, origin: Origin) -> Iterator[SealedShare]:
-        """Yield the sealed periods of a board. Raises ArchiveDamaged if the ledger does not have
-        one of them."""
+        """Yield the sealed periods of a board. Raises ArchiveDamaged if one of them is missing in
+        the ledger."""
         places = list(revisions_of(origin.closing))
         if not places:
             return
@@ -164,7 +164,8 @@ class _Received:
             )
 
     def _erase(self, stored: FinalPeriod, pieces: Sequence[SealedRanking | SealedRows]) -> None:
-        """Erase the members from a period in the ledger that were erased from it in the source."""
+        """Erase from a period in the ledger the members that were erased from this period in the
+        source."""
         erased = [each for each in pieces if isinstance(each, SealedRanking) and each.erased]
         if erased:
             with self._ledger.connected() as connection:

@@ -80,8 +80,9 @@ class AllBoards(PlacedStores):
         return deleted_boards(self._stores, self._store_of, source)
 
     def restorable_boards(self) -> list[RestorableBoard]:
-        """Return the removed boards of all stores that can be restored, in the order of their
-        removal. A board can only be restored under a name that points to its store."""
+        """Return the removed boards that can be restored, of all stores, in the order of their
+        removal. A board can only be restored under a name that points to its store. Raises
+        IndexUnavailable if a store does not answer."""
         removed = [each for store in self._all() for each in store.restorable_boards()]
         return sorted(removed, key=lambda each: each.removed_ms)
 

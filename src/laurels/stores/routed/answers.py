@@ -45,7 +45,8 @@ class RoutedAnswers:
         return opened is not None and opened.answers.keeps(board)
 
     def moment(self) -> int:
-        """Return a number that is greater than those of all earlier calls, in every store."""
+        """Return a number that is greater than all those that were returned before, for any
+        store."""
         return self._moment()
 
     def version_after(self, board: str, offset: Offset) -> BoardVersion | None:

@@ -43,7 +43,8 @@ def store_of_deleted(
 
 
 def has_uid(store: PlacedStore, board: str, uid: str) -> bool:
-    """Return whether the board of a name in a store has this unique id."""
+    """Return whether the board of this name in a store has this unique id; False if the store has
+    no such board or does not answer."""
     with suppress(LaurelsError):
         return uid_of(store.store.changes(board, NOW, 1).cursor) == uid
     return False
@@ -56,7 +57,7 @@ def _of_store(store: PlacedStore, source: str | None) -> list[DeletedBoard]:
 
 
 def _continues(deleted: DeletedBoard, store: PlacedStore, store_of: FindStore) -> bool:
-    """Return whether a board continues in another store, because an operator has copied the board
-    there and deleted it in its former store."""
+    """Return whether a board that was deleted in `store` continues in the store that its name
+    points to, because an operator has copied the board there before deleting it."""
     placed = store_of(deleted.name)
     return placed is not store and has_uid(placed, deleted.name, deleted.uid)

@@ -19,7 +19,8 @@ number is low enough to leave room for writes to other boards."""
 
 
 class _BlockedBoard:
-    """A board whose writes are blocked: the event that they wait for, and how many wait."""
+    """A board whose writes are blocked: the future that they wait for, how many wait, and whether
+    further writes are refused instead of waiting."""
 
     def __init__(self) -> None:
         self.released = Future[None]()
@@ -39,8 +40,8 @@ class WriteGate:
 
     @contextmanager
     def writing(self, board: str) -> Iterator[None]:
-        """Count a write of a thread, after waiting while its board is blocked. Raises
-        BoardMoving."""
+        """Wait while a board is blocked, then count a write of a thread as in progress until the
+        context ends. Raises BoardMoving if the write may not wait, or has waited for too long."""
         while (blocked := self._enter(board)) is not None:
             try:
                 blocked.released.result(MOST_HOLD_SECONDS)
@@ -56,7 +57,7 @@ class WriteGate:
 
     @asynccontextmanager
     async def writing_async(self, board: str) -> AsyncIterator[None]:
-        """Count a write of a task, after waiting while its board is blocked. Raises BoardMoving."""
+        """Do the same as `writing` for a write of a task."""
         while (blocked := self._enter(board)) is not None:
             try:
                 waiting = asyncio.wrap_future(blocked.released)

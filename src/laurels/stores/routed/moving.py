@@ -100,9 +100,9 @@ class Mover:
         self, board: str, to: int, pause_seconds: int = 0, takeover: TakeoverMode = "none"
     ) -> MovedBoard:
         """Move a board to the store `to`. Writes are held for less than a second, or for up to
-        `pause_seconds` if that is longer. First end the move of a killed service as `takeover` says
-        (`MoveTakeover`). Raises UnknownBoard, UnknownStore, NameTaken, MoveRefused, BoardMoving,
-        CopyRefused, and IndexUnavailable if a store does not answer."""
+        `pause_seconds` if that is longer. Unless `takeover` is "none", first end the move of a
+        killed service (see `MoveTakeover`). Raises UnknownBoard, UnknownStore, NameTaken,
+        MoveRefused, BoardMoving, CopyRefused, and IndexUnavailable if a store does not answer."""
         if not 0 <= to < len(self._stores):
             raise UnknownStore(f"expected a store from 1 to {len(self._stores)}, got {to + 1}")
         if not self._busy.acquire(blocking=False):

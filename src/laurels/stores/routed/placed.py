@@ -37,8 +37,8 @@ class PlacedStore:
     """A store behind a service.
 
     `name` is its URL without credentials, for the operator; `identity` is the same for all URLs of
-    the store. `opened` is None as long as the store has never answered. Then `failure` is the
-    reason, and `open_store` opens the store.
+    the store. `opened` is None as long as the store has never answered. In that case, `failure` is
+    the reason, and `open_store` is called to open the store.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class ShardedPositions(ShardedReads):
         }
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store the newest block of each shard that a registered sink has confirmed; see
+        """Store, for each shard, the newest block that a registered sink has confirmed; see
         `RemoteIndex`."""
         parts = shards(board)
         blocks = confirmed if confirmed is not None and len(confirmed) == len(parts) else None
