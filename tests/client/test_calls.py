@@ -32,6 +32,7 @@ from laurels.core.commands import (
     ShowMember,
     Submit,
     SubmitMany,
+    UndeleteBoard,
 )
 from laurels.errors import (
     Closed,
@@ -95,6 +96,7 @@ def test_every_command_has_a_request() -> None:
         ChangeBoard("b", {"title": "B"}),
         ClearBoard("b"),
         DeleteBoard("b"),
+        UndeleteBoard("b"),
         EraseMember("ann", "asked", "erased-1"),
     ]
     assert {*map(type, commands)} == {*Command.__subclasses__()} - {SubmitMany}
