@@ -49,8 +49,8 @@ T = TypeVar("T")
 
 
 class BoardCatalog(DueWork):
-    """The boards, with calls that are repeated while this process's copy is outdated, and with the
-    due work of all boards."""
+    """The boards of an index server. It repeats calls that are refused because this process's copy
+    is outdated, and does the due work of all boards."""
 
     async def retry_outdated(self, board: str, action: Callable[[BoardState], Awaitable[T]]) -> T:
         """Return the result of `action` for a board. If the index refuses a call because this
@@ -84,7 +84,7 @@ class BoardCatalog(DueWork):
 
     @read_only
     async def read_hidden(self, board: str) -> BoardState:
-        """Read the hidden members of a board. Return the board."""
+        """Return a board, after its hidden members were read from the server."""
 
         async def read(state: BoardState) -> BoardState:
             await self.hidings.update(state)
@@ -95,7 +95,8 @@ class BoardCatalog(DueWork):
     async def end_hidings(self, state: BoardState) -> None:
         """Remove the hidings that have ended: those of a board, and those on all boards."""
         now_ms = self.time_of(state)
-        # before hidings end: members who were hidden when a period became final stay hidden in it
+        # Periods are closed before hidings end: a member who was hidden when a period became final
+        # stays hidden in it.
         if now_ms >= state.final_ms:
             await self.closings.close_due(state, now_ms)
         await self.hidings.do_due_work(self.now())
@@ -127,7 +128,7 @@ class BoardCatalog(DueWork):
                     await self.hidings.end_due(state, now_ms)
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
-                    if state.rules.has_label_replica:  # a failed process may have left events
+                    if state.rules.has_label_replica:  # its feeds may have uncounted events
                         left += not await self.feed(state.board.name)
                 left += await self._advance_passes(state, now_ms, limit)
                 left += await self.advance_head(state, limit)
@@ -174,9 +175,9 @@ class BoardCatalog(DueWork):
                 raise RefreshChanged
 
     async def refresh_due_windows(self, *, paced: bool) -> None:
-        """Refresh the windows that are due. Make only one call for a large refresh, since the
-        writer waits for it. With `paced`, make no call for it, since a background task does large
-        refreshes."""
+        """Refresh the windows that are due, at the end of a write. For each large refresh make only
+        one call, since the write waits for it; with `paced` make none, since a background task does
+        the large refreshes."""
         with suppress(LaurelsError):  # after an error, the work stays due
             await self._refresh_due_windows(0 if paced else 1)
 
@@ -214,14 +215,14 @@ class BoardCatalog(DueWork):
             left, states = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
             self.note_refresh_states(state, states)
             if not left:
-                self._swept.pop(number, None)  # some scopes may be empty now
+                self._swept.pop(number, None)  # sweep again: scopes may be empty now
                 break
         self.registry.refreshing.note_progress(place, left)
         return left
 
     async def feed(self, board: str) -> bool:
         """Bring the rankings by a label up to date: count in them the events that the shards of a
-        board have counted. Return False if some of these events are left."""
+        board have counted. Return False if some of these events are still not counted there."""
 
         async def feed(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))

@@ -158,7 +158,8 @@ class ChangeReader:
             raise unknown_board(state.board.name) from error
 
     async def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, each with the position of `source`."""
+        """Return the deleted boards whose changes are kept, each with the position of `source` in
+        its changes."""
         await self._catalog.load()
         await self._catalog.remove_gone()
         return await read_only(self._catalog.deletions.answers)(source)
@@ -183,7 +184,7 @@ class ChangeReader:
 
 
 class _Replaced(Exception):  # noqa: N818 (names the state)
-    """The board was deleted while its changes were read."""
+    """The error that is raised if a board is deleted while its changes are read."""
 
 
 class _Followed(Struct, frozen=True):

@@ -60,8 +60,9 @@ class ServerClearings:
         return True
 
     async def _fence(self, state: BoardState, now_ms: int) -> bool:
-        """Let no period of a board be closed at its present version. Return False if a period is
-        due, or not sealed yet."""
+        """Set the fence: from now on no period of the board can be closed until the board has
+        another version. Return False, without a fence, if the board has changed, or if a period is
+        due to be closed, or is closed and not sealed yet."""
         if self._catalog.boards.find_current(state) is not state or now_ms >= state.final_ms:
             return False
         try:

@@ -134,7 +134,8 @@ class ServerClosings:
         for name, closing in state.closing.items():
             instances = {key.instance for key in keys if key.window == name}
             window = state.rules.windows[name]
-            if window.steps and instances:  # events count at later boundaries as well
+            # The events of a step also count in what the window shows at the ends of later steps.
+            if window.steps and instances:
                 newest = max(instances)
                 start_ms = window.period_of(newest).start_ms
                 instances.update(window.archived_with(newest, start_ms))
@@ -144,7 +145,7 @@ class ServerClosings:
 
     async def close_due(self, state: BoardState, now_ms: int) -> int:
         """Close the periods of a board that are due at `now_ms`, in the order of their ends. Return
-        how many this process has closed. One comparison if nothing is due."""
+        how many this process has closed. If nothing is due, this costs one comparison."""
         if now_ms < state.final_ms:
             return 0
         closed = 0
@@ -154,8 +155,9 @@ class ServerClosings:
         return closed
 
     async def _close_final(self, state: BoardState, now_ms: int, *, is_unsure: bool) -> int:
-        """Close the periods of a board that are final. `is_unsure` means that this process does not
-        know what is frozen: it has just begun, or an event was refused.
+        """Close the periods of a board that are final, and return how many were closed. `is_unsure`
+        means that this process does not know which periods are frozen, since it has just begun, or
+        since the server has refused an event in a frozen period.
 
         The periods are frozen before they are searched for entries. Otherwise another process could
         count an event in a period between the search and the freezing, and the period would never
@@ -187,7 +189,7 @@ class ServerClosings:
     ) -> int:
         """Record the closing of frozen periods. `floors` has the newest of them by window."""
         opened, closed = self._opened_as(state), 0
-        # Another process may have hidden members, and this one may not have read the board since.
+        # This process may not know yet which members other processes have hidden.
         await self.update_hidden(state)
         ranked = {(key.window, key.instance) for key in await self._index.keys(opened)}
         filled = [
@@ -339,8 +341,8 @@ def renewed(state: BoardState) -> BoardRecord:
 
 
 def _unsealed(state: BoardState, name: str) -> Iterable[int]:
-    """Yield instances of a window. The least of them is at or before every period that is not
-    sealed."""
+    """Yield instances of a window. All its periods that still have to be sealed are at or after the
+    least of these instances."""
     closing = state.closing[name]
     yield from closing.closed
     if name in state.rules.closing:
@@ -356,7 +358,7 @@ def _unsealed(state: BoardState, name: str) -> Iterable[int]:
 def _may_be_open(
     state: BoardState, name: str, instance: int, closings: Mapping[str, WindowClosing]
 ) -> bool:
-    """Return whether a period is one of those that the window closes, and is not closed yet."""
+    """Return whether the window closes this period, and the period is not closed yet."""
     closing, window = closings[name], state.rules.windows[name]
     if name not in state.rules.closing or closing.is_closed(instance):
         return False

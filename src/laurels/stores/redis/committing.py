@@ -156,8 +156,8 @@ class RedisCommits(RedisReads):
             return receipts
 
     async def _move_in_deleted(self, move: SinkMove) -> Receipts | None:
-        """Move the position of a sink if it is in the changes of a deleted board, and return the
-        receipts of the submission; None if it is not."""
+        """If `move` is for the changes of a deleted board, move the position of the sink there, and
+        return empty receipts. Otherwise do nothing, and return None."""
         current = self._catalog.boards.boards.get(move.board)
         if current is None or current.uid != move.uid:
             deletion = await self._catalog.find_deletion(move.board, move.uid)
@@ -213,7 +213,7 @@ class RedisCommits(RedisReads):
             state = await self._catalog.read_hidden(command.board)
             await self._catalog.end_hidings(state)
             return
-        # Final periods are closed first, with the members that are hidden now.
+        # Periods that are final already are closed before the command changes who is hidden.
         await self._catalog.close_all_due()
         await self._catalog.hidings.do_due_work(self._catalog.now())
 

@@ -290,7 +290,7 @@ class ServerCopies:
             opened = opened_as(state)
             erasures = await erasures_of(self._catalog)
             copies = await self._contents.track(opened, owner)
-            try:  # a move that was killed may have blocked them
+            try:  # a move that was killed may have left the payouts blocked
                 await self._payouts.release(state.board, state.uid)
             except BaseException:
                 await self._contents.untrack(opened, owner)

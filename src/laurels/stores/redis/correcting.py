@@ -95,7 +95,8 @@ class ServerCorrections:
             await self._catalog.closings.load(state)
         corrected_period(state, command, self._catalog.time_of(state))
         ledger = self._ledgers.named(state.board.ledger)
-        await self._payouts.settle_ledger(ledger)  # also notes of a correction that was interrupted
+        # This also records the notes that an interrupted correction has left.
+        await self._payouts.settle_ledger(ledger)
         opened, token = opened_as(state), self._secret(8).hex()
         if not await self._catalog.index.take_lease(opened, token, sealing.LEASE_MS):
             return None
@@ -345,7 +346,8 @@ class _RevisionWrite:
 
     @property
     def _source(self) -> FinalPeriod:
-        """The previous revision."""
+        """The revision before the one that is written. Raises ArchiveDamaged if the ledger does not
+        have it."""
         if self._before is None:
             raise ArchiveDamaged(
                 f"the ledger has no standings of the period {self._chosen.period.label} of the "

@@ -36,11 +36,12 @@ class StoredDeletions(Protocol):
         """Return the number of deleted boards whose changes are kept."""
 
     async def deleted_positions(self) -> dict[str, str]:
-        """Return the positions of sinks in the changes of deleted boards, by the unique id of the
-        board and the name of the source, with a slash between them."""
+        """Return the positions of sinks in the changes of deleted boards. Each key is the unique id
+        of the board, a slash, and the name under which the sink stores its position."""
 
     async def first_deleted_position(self, uid: str, source: str, text: str) -> None:
-        """Store the position that a sink had when the board was deleted, unless one is stored."""
+        """Store the position that a sink had when the board was deleted, unless the sink already
+        has a position for the deleted board."""
 
     async def move_deleted_position(
         self, uid: str, source: str, text: str, follows: str | None
@@ -119,8 +120,8 @@ class ServerDeletions:
         return deletions
 
     async def answers(self, source: str | None) -> list[DeletedBoard]:
-        """Return all deleted boards whose changes are kept, each with the position of `source`.
-        First end the changes of boards whose deletion was interrupted."""
+        """Return all deleted boards whose changes are kept, each with the position of `source` in
+        its changes. First end the changes of boards whose deletion was interrupted."""
         await self.remove_deleted()
         deletions = await self.all()
         positions = {} if source is None else await self._stored.deleted_positions()
@@ -128,7 +129,7 @@ class ServerDeletions:
 
     async def move_position(self, move: SinkMove) -> None:
         """Move the position of a sink in the changes of a deleted board. Raises PositionMoved."""
-        await self.remove_deleted()  # the positions as of the deletion have to be stored
+        await self.remove_deleted()  # stores the positions as of the deletion
         stored = await self._stored.move_deleted_position(
             move.uid, move.source, move.text, move.follows
         )

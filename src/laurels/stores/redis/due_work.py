@@ -80,7 +80,7 @@ class DueWork(RegisteredBoards):
             await self.index.sweep(opened, due, SHARE)
 
     def due_work(self, state: BoardState, now_ms: int) -> Due:
-        """Return the work that is due for the scopes of a board."""
+        """Return the description of the due work in the scopes of a board that calls take."""
         due = due_of(state.number, state.rules, state.floors, now_ms)
         if not state.closing:
             return due
@@ -140,7 +140,7 @@ class DueWork(RegisteredBoards):
         which the board will be removed."""
         if not state.rules.has_ended(now_ms) or state.rules.gone_ms == MAX_MS:
             return
-        if state.board.prizes():  # it may have to stay for longer
+        if state.board.prizes():  # it stays until its payouts are confirmed
             return
         if state.closing:
             await self.closings.find_open(state)

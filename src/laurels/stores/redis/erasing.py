@@ -106,7 +106,8 @@ class ServerErasing:
             return await self._carry_out(noted)
 
     async def complete(self) -> None:
-        """Complete the erasure of a process that has failed or ended. One call if there is none."""
+        """Complete the erasure that another process has left incomplete. If there is none, this
+        costs one call."""
         stored = await self._catalog.registry.note(ERASING)
         if stored is not None:
             with ends_in(inf, anew=True):
@@ -200,9 +201,10 @@ class ServerErasing:
         return had
 
     async def _forget_archived(self, state: BoardState, member: bytes) -> bool:
-        """If sealed periods of a board have a member, let only the archive answer for them, so that
-        the member can be removed from their rankings on the index server. Return whether they have
-        it."""
+        """If the archive of a board has the member, let only the archive answer queries about
+        sealed periods, so that the member can be removed from the rankings on the index server.
+        Also remove the member from the lists of hidden members of sealed periods. Return whether it
+        was in the archive or in such a list."""
         if not state.closing or not state.board.ledger:
             return False
         catalog = self._catalog
@@ -218,8 +220,8 @@ class ServerErasing:
         return is_archived or is_named
 
     async def _show_in_sealed(self, state: BoardState, member: bytes) -> bool:
-        """Remove a member from the lists of those that were hidden when a period was closed. Return
-        whether it was in any."""
+        """Each sealed period has a list of the members that were hidden when it was closed. Remove
+        the member from these lists. Return whether it was in any."""
         found: list[tuple[str, int, SealedPeriod]] = [
             (window, instance, sealed)
             for window, closing in state.closing.items()

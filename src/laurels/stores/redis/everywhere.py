@@ -49,7 +49,8 @@ class ServerEverywhere(Protocol):
         """Return the version of the list; 0 if it was never changed."""
 
     async def load(self) -> StoredEverywhere:
-        """Return the list, which may be newer than the returned version, and never older."""
+        """Return the list with its version. If the list changes while it is read, it may be newer
+        than the version, but never older."""
 
     async def change(self, known: int, change: EverywhereChange) -> str:
         """Carry out a change, make it pending, and return "done". Or change nothing, and return

@@ -48,7 +48,8 @@ class PeriodToSeal(NamedTuple):
 
 
 class RankedSize(NamedTuple):
-    """The number of members of a ranking, and the number of its entries that are archived."""
+    """The size of a ranking: `members` is the number of all its members, `entries` the number of
+    its first entries that are archived."""
 
     members: int
     entries: int
@@ -126,10 +127,10 @@ class RankingsToSeal:
         ]
 
     async def _archived(self, scope: str, total: int) -> int:
-        """Return how many positions of a ranking are archived, after they have become certain. If
-        the period was closed without a head, all positions are archived. Otherwise the archive ends
-        some positions after the head. It ends later if a tie group that wins prizes is longer: at
-        the position after this group."""
+        """Wait until the positions of a ranking that have to be archived are certain, and return
+        their number. If the period was closed without a head, all positions are archived. Otherwise
+        the archive ends some positions after the head or, if the last tie group that wins prizes
+        reaches further, one position after this group."""
         head = self._period.rules.head
         archived = self._catalog.index.archived_positions(head) if head else total
         await self._extend(scope, archived)
@@ -240,7 +241,8 @@ class RankingsToSeal:
         )
 
     async def _read(self, requests: Sequence[ReadRequest]) -> Sequence[ReadResult]:
-        """Answer requests from the index; boundaries that pass meanwhile do not matter."""
+        """Return the results of requests to the index. If a boundary passes meanwhile, send them
+        again: the results are the same, since the period is closed. Raises NotReady."""
         for _ in range(ATTEMPTS):
             state = self._state
             now_ms = self._catalog.time_of(state)

@@ -46,14 +46,14 @@ class BoardHidings:
         """Reads the definition and the hidden members of a board again."""
 
     async def update(self, state: BoardState) -> None:
-        """Read the hidden members of a board. If the board has not taken up the members that are
-        hidden on all boards, let it take them up. Raises DefinitionOutdated if something has
-        changed meanwhile."""
+        """Read the hidden members of a board. If the board has not taken up the current list of
+        members hidden on all boards, let it take the list up. Raises DefinitionOutdated if the
+        board or its hidden members change meanwhile."""
         stored = await self._index.hidings(opened_as(state))
         everywhere = self._registry.boards.everywhere
         if stored.everywhere != everywhere.stored_version:
             await self._registry.load()
-            # None if the board is past its `retain`
+            # `find_current` returns None for a board that is past its `retain`
             state = self._registry.boards.find_current(state) or state
         if stored.own != state.hidden.stored_version:
             state.hidden.replace(stored.hidings, stored.own)
@@ -79,9 +79,10 @@ class BoardHidings:
         await self._index.take_up(opened_as(state), stored, everywhere.stored_version, blocks)
 
     async def carry_out(self, record: records.Hide | records.Show) -> bool:
-        """Hide a member of a board or of all boards, or show it again. Return False if the record
-        has to be proposed again, since a change was pending. Raises DefinitionOutdated if the
-        hidden members have changed."""
+        """Hide a member on one board or on all boards, or show it again. Return False if an earlier
+        change of the list for all boards was still pending: then the record has to be proposed
+        again. Raises DefinitionOutdated if this process does not know the current hidden
+        members."""
         hiding = None
         if isinstance(record, records.Hide):
             await self._registry.require_format(HIDING_FORMAT)
@@ -97,8 +98,9 @@ class BoardHidings:
         return True
 
     async def _settle(self, state: BoardState) -> None:
-        """Read the hidden members of a board after they have changed. If something else has changed
-        too, the next call is refused and reads them again."""
+        """Read the hidden members of a board after this process has changed them. Errors need no
+        handling: if the board has changed in another way, too, the next call for it is refused, and
+        then the hidden members are read again."""
         try:
             await self.update(state)
         except (DefinitionOutdated, UnknownBoard):

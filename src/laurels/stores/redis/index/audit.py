@@ -50,12 +50,12 @@ class RedisAudit:
             flat = [as_text(text) for number, body, _ in some for text in (number, body)]
             await self._rewrite(target, flat, None)
         if not await self._rewrite(target, [], last):
-            return await self.erase(member, token)  # so many entries were added meanwhile
+            return await self.erase(member, token)  # too many entries were added meanwhile
         return changed
 
     async def _rewritten(self, member: str, token: str) -> AsyncIterator[tuple[bytes, bytes, bool]]:
-        """Yield the number and the body of each entry, with a token in place of a member, and
-        whether that is a change."""
+        """Yield each entry with a token in place of the member: the entry's number, its body, and
+        whether the body differs from the stored one."""
         start = b"-"
         while True:
             answer: Any = await self._call(b"XRANGE", start, b"+", b"COUNT", b"%d" % _PAGE)

@@ -105,7 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, event_members: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members in each scope, and the targets that are used.
+    """Encode the scopes of a batch, the members in each scope, and the targets of the plan in which
+    any event counts.
 
     `windows` has an item for each ranking spec. In the item of a spec for scopes, set `form` to the
     number of the form of these scopes."""

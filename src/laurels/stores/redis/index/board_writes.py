@@ -34,9 +34,9 @@ class BoardWrites(Upkeep):
         archived: Mapping[str, int] | None = None,
         forced: bool = False,
     ) -> bool:
-        """Remove a member and its data from every ranking except those by a label. Remove it first
-        in scopes, then in the rankings of all events. Return whether it was in any ranking, or
-        `forced`."""
+        """Remove a member from every ranking except those by a label, and remove its data. The
+        rankings in scopes come first, those of all events last. Return True if the member was in
+        any ranking, or if `forced` is true."""
         removed, cursor = int(forced), BEGIN if board.rules.scoped else END
         of_archive = {} if archived is None else {"archived": dict(archived)}
         arguments = {**encode_due(due), "member": member.decode(), "limit": self.share}
@@ -82,8 +82,8 @@ class BoardWrites(Upkeep):
         await self._operate("set_position", board, **encode_positions(write), **more)
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store the newest block of each shard that a registered sink has confirmed. None means
-        that the sink is no longer registered."""
+        """Store which blocks of changes a registered sink has confirmed: for each shard the
+        sequence number of the newest one. None means that the sink is no longer registered."""
         sequence = None if confirmed is None else confirmed[board.shard]
         await self._operate(
             "confirm", board, sink=sink, sequence=False if sequence is None else sequence

@@ -152,9 +152,11 @@ def _boundaries(window: Window, first: int, past: int) -> tuple[int, ...] | None
 
 
 def _with_boundaries(rules: Rules, arguments: dict[str, Any], first: int | None) -> dict[str, Any]:
-    """Return the items of arguments that name rolling windows with their running steps, with the
-    steps at whose ends these windows are archived: from `first` on, or from the step before which a
-    window that was rotated within its length cannot be."""
+    """Return the items of `arguments` that describe rolling windows. If a window is archived at
+    boundaries, add to its description the steps at whose ends it is archived, up to the running
+    step. The list begins two lengths of the window before the running step, or at `first` if that
+    is earlier: the server asks for such a step if the window was not rotated for longer than
+    this."""
 
     def described(window: dict[str, Any]) -> dict[str, Any]:
         rule = rules.windows.get(window["name"])

@@ -57,9 +57,9 @@ def _encoded(rules: Rules, block: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode blocks of changes of a shard. `ends` has the sequence number and tag of the newest
-    block, the sequence number and tag of the newest removed block, and how many changes for sinks
-    were ever added."""
+    """Decode blocks of changes of a shard, as `changes_read.lua` returns them. `ends` has five
+    numbers: the sequence number and the tag of the newest block, the sequence number and the tag of
+    the newest block that was removed, and the number of changes for sinks that were ever added."""
     newest, tag, floor, floor_tag, sent = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY - 2]) for first in range(0, len(parts), _ENTRY)

@@ -22,8 +22,8 @@ class PeriodClosing(BoardWrites):
     """The calls of the index that close and seal periods."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """For each window in `floors`, freeze its periods up to this instance. Repeating the call
-        has no effect."""
+        """Freeze periods: of each window in `floors` all periods up to the instance that it has
+        there. Repeating the call has no effect."""
         await self._operate("freeze", board, floors=dict(floors), now=now_ms)
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
@@ -61,8 +61,8 @@ class PeriodClosing(BoardWrites):
         )
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
-        """Record, for each window in `floors`, the instance up to which no period needs a record of
-        its closing any more."""
+        """Record, for each window in `floors`, that the closings of all its periods up to this
+        instance are recorded. Periods without entries get no record of their own."""
         await self._operate("record_floors", board, floors=dict(floors))
 
     async def record_seal(
@@ -102,8 +102,8 @@ class PeriodClosing(BoardWrites):
             await self._operate("set_stale", board, now=now_ms)
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
-        """Add the block of a note to the changes of a board. Return False if the block of this
-        note, or of one with a greater number, was already added."""
+        """Add a block to the changes of a board: what the note `number` of its ledger says. Return
+        False if this was already done for this note, or for one with a greater number."""
         more = self._recording(board, recorded)
         count = recorded.count
         return bool(await self._operate("record_note", board, number=number, count=count, **more))

@@ -63,8 +63,9 @@ def lifetimes(rules: Rules, *, sealed: bool = False) -> dict[str, int]:
 
 def gone_seconds(rules: Rules, *, unsealed: bool) -> int | None:
     """Return the time at which the keys of a board expire, in seconds since 1970; None if they do
-    not expire. The changes are kept after the board was removed. With `unsealed` the board may have
-    periods that are not sealed, so its keys do not expire yet."""
+    not expire. They expire after the removal of the board: a day later or, if the board's changes
+    are kept for longer, with these. With `unsealed` the board may have periods that are not sealed,
+    so its keys do not expire yet."""
     if rules.gone_ms == MAX_MS or unsealed:
         return None
     return -(-(rules.gone_ms + max(EXPIRY_MARGIN_MS, rules.changes_ms)) // 1_000)
@@ -73,8 +74,8 @@ def gone_seconds(rules: Rules, *, unsealed: bool) -> int | None:
 def board_encoding(
     board: Opened, *, expires: bool = False, head_sizes: HeadSizes = HEAD_SIZES
 ) -> BoardEncoding:
-    """Encode a board for scripts. With `expires`, also encode how long the board's periods are
-    stored."""
+    """Encode a board for scripts. With `expires`, also encode how long the keys of its periods, and
+    of the board as a whole, are stored."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = word_bounds(rules)
@@ -158,8 +159,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 def encode_due(due: Due) -> dict[str, Any]:
     """Encode the data by which an operation finds the due work in scopes: the time, which scopes
-    are stale, which periods are kept, and the running steps. The item `windows`, with these steps,
-    replaces the one that `_operate` sends by default."""
+    are stale, which periods are kept, and (as `windows`) the running steps of rolling windows. This
+    item replaces the `windows` that `_operate` sends by default, which have no running steps."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,
