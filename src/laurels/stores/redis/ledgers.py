@@ -51,7 +51,7 @@ class _Call(Generic[T]):
 
     @contextmanager
     def over(self, connection: Any) -> Iterator[None]:
-        """Use a connection within a context, in which `end` aborts it."""
+        """Return a context in which `end` aborts this connection."""
         self._use(connection)
         try:
             yield
@@ -59,7 +59,7 @@ class _Call(Generic[T]):
             self._use(None)
 
     def end(self) -> None:
-        """Make the function fail. Does not block."""
+        """End the function by aborting its connection, so that it fails. Does not block."""
         with self._lock:
             self.is_ended = True
             if self._connection is not None:
@@ -168,8 +168,8 @@ class Ledger:
         return FinalWriter(self.dialect, self.prefix, connection)
 
     def locked_writer(self, connection: Any) -> FinalWriter:
-        """Return a writer in a transaction in which no other process begins or completes a
-        period."""
+        """Return a writer of final periods. Until the transaction of the connection ends, no other
+        process can begin or complete a period."""
         writer = self.writer(connection)
         writer.lock()
         return writer
@@ -256,8 +256,8 @@ class Ledger:
             _log.warning("the ledger %s does not work: %s", quoted(self.name), reason)
 
     def _connect(self, seconds: float = ANSWER_SECONDS) -> Any:
-        """Return a new connection to a database that has the tables. A statement without an answer
-        fails after `seconds`."""
+        """Return a new connection to the database, which gets the tables first if it lacks them. On
+        this connection, a statement without an answer fails after `seconds`."""
         connection = self.dialect.connect(seconds=seconds)
         if not self._has_tables:
             try:

@@ -94,8 +94,8 @@ class RemoteIndex(Protocol):
         this at the same time, and any of them may stop at any point."""
 
     def archived_positions(self, head: int) -> int:
-        """Return how many positions of a ranking are archived on a board with this head, provided
-        that it has so many members."""
+        """Return how many positions of each ranking are archived on a board with this head. A
+        ranking with fewer members is archived whole."""
 
     async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:
         """Let the next passes extend the head of a ranking to at least `wanted` entries, as far as
@@ -398,8 +398,8 @@ class ShardIndex(RemoteIndex, Protocol):
         is cleared continues with the entries of the feeds after `cuts`."""
 
     async def suspend(self, board: Opened) -> None:
-        """Refuse all further calls of a shard or label replica that is not cleared yet, until it
-        is registered again."""
+        """Let a shard or label replica that is not cleared yet refuse all calls until `open` has
+        cleared it."""
 
     async def hide(
         self,
@@ -432,8 +432,8 @@ class ShardIndex(RemoteIndex, Protocol):
         """Remove from the first shard a block that another shard has recorded."""
 
     async def wake_heads(self, board: Opened) -> None:
-        """Mark all rankings with a head for the next passes. Called when the number of hidden
-        members has changed, since more entries may have to be listed in order."""
+        """Let the next passes check the head of each ranking. Called when the number of hidden
+        members has changed, since the heads may need more entries then."""
 
     async def read_changes(
         self, board: Opened, after: int, limit: int, *, deleted: bool = False

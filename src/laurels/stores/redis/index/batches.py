@@ -195,7 +195,7 @@ class _Scopes:
 
 
 def positions_of(batch: Batch) -> PositionWrite | None:
-    """Return the position that is stored together with a batch."""
+    """Return the position that is stored together with a batch; None if the batch has none."""
     if batch.position is None:
         return None
     source, text = batch.position

@@ -131,8 +131,9 @@ class ShardContents(ShardCalls):
             )
 
     async def _stored_key(self, board: Opened, key: RankingKey) -> RankingKey:
-        """Return the key of a ranking with the instance under which it is stored. In a rolling
-        window it is the parity of the step."""
+        """Return the key of a ranking with the instance under which the server stores it: in a
+        rolling window the parity of the step, in a refreshed window the parity of the number of
+        refreshes."""
         if key.window in board.rules.refreshed:
             field = f"gen:{key.window}".encode()
             shown = int(await self._command(board, b"HGET", b"m", field) or 0) % 2
@@ -142,7 +143,7 @@ class ShardContents(ShardCalls):
         return key
 
     def _has_steps(self, board: Opened, key: RankingKey) -> bool:
-        """Return whether the rows of a ranking have the newest steps of the members."""
+        """Return whether each row of a ranking also has the newest step of its member."""
         is_refreshed = key.window in board.rules.refreshed
         return board.rules.windows[key.window].steps > 0 and not is_refreshed
 

@@ -61,10 +61,12 @@ class RedisDefinitions:
         *,
         is_moved: bool = False,
     ) -> bool:
-        """Replace a definition if the stored one is still `old` and the number of the next board is
-        still `number`. Return whether it was replaced. `deletion` is stored with a deletion: the
-        unique id of the board, and what `deletions` returns for it. Raises BoardMoving if the board
-        is being moved to another store, except with `is_moved`, which deletes it after a move."""
+        """Replace a definition if the stored one is still `old` and, unless `number` is None, the
+        number of the next board is still `number`. Return whether it was replaced. None as `old`
+        stands for a missing definition, None as `new` removes it. `deletion` has the unique id of a
+        deleted board whose changes are kept, and the bytes that are stored for it. Raises
+        BoardMoving while the writes of the board are blocked by a move to another store, except
+        with `is_moved`, which deletes the board after the move."""
         parts = [*map(_packed, (name.encode(), old, new, number)), _packed(None), _packed(is_moved)]
         if deletion is not None:
             parts[4] = b"\x92" + b"".join([_packed(part) for part in _encoded(deletion)])
@@ -99,13 +101,14 @@ class RedisDefinitions:
         return int(await self._call(b"HLEN", b"z"))
 
     async def deleted_positions(self) -> dict[str, str]:
-        """Return the positions of sinks in the changes of deleted boards, by the unique id of the
-        board and the name of the source, with a slash between them."""
+        """Return the positions of sinks in the changes of deleted boards. Each key is the unique id
+        of the board, a slash, and the name under which the sink stores its position."""
         positions: Any = await self._call(b"HGETALL", b"zp")
         return {bytes(field).decode(): bytes(text).decode() for field, text in positions.items()}
 
     async def first_deleted_position(self, uid: str, source: str, text: str) -> None:
-        """Store the position that a sink had when the board was deleted, unless one is stored."""
+        """Store the position that a sink had when the board was deleted, unless the sink already
+        has a position for the deleted board."""
         await self._call(b"HSETNX", b"zp", f"{uid}/{source}".encode(), text.encode())
 
     async def move_deleted_position(

@@ -43,8 +43,8 @@ class HeadSizes(Struct, frozen=True):
     trims: int = 2_000
 
     def archived(self, head: int) -> int:
-        """Return how many positions of a ranking are archived on a board with this head, provided
-        that it has so many members."""
+        """Return how many positions of each ranking are archived on a board with this head. A
+        ranking with fewer members is archived whole."""
         return head + max(self.spare, int(head * self.spare_share))
 
     def encode(self, head: int) -> dict[str, Any]:

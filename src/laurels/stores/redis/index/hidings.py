@@ -61,10 +61,11 @@ class HidingWrites(BoardWrites):
         recorded: Sequence[WriteBlock],
         elsewhere: Collection[WriteBlock] = (),
     ) -> None:
-        """Store up to which version the board follows the list of members that are hidden on all
-        boards. The blocks in `elsewhere` have to be recorded by other shards. Raises
-        DefinitionOutdated if the versions in `stored` have changed. Many blocks are recorded by
-        several calls, so some of them may be recorded twice."""
+        """Store that the board has taken up the given version of the list of members hidden on all
+        boards, and record the blocks in `recorded`; those also in `elsewhere` are left to other
+        shards. Raises DefinitionOutdated if the stored versions are no longer those in `stored`.
+        Many blocks are recorded by several calls. If the process ends in between, the next one
+        records all blocks, so some of them are recorded twice."""
         was = [stored.own, stored.everywhere]
         for first in range(0, max(1, len(recorded)), _RECORDED):
             some = recorded[first : first + _RECORDED]
@@ -109,7 +110,6 @@ class HidingWrites(BoardWrites):
         return more
 
     async def wake_heads(self, board: Opened) -> None:
-        """Mark all rankings with a head of a shard for the next passes. Called when the number of
-        the shard's hidden members has changed, since more entries may have to be listed in
-        order."""
+        """Let the next passes check the head of each ranking of a shard. Called when the number of
+        the shard's hidden members has changed, since the heads may need more entries then."""
         await self._operate("wake_heads", board)

@@ -66,7 +66,7 @@ class RedisIndex(
         return Registered(bool(is_fenced), feed_place(cut))
 
     async def suspend(self, board: Opened) -> None:
-        """Refuse all further calls of a shard that is not cleared yet."""
+        """Let a shard that is not cleared yet refuse all calls until `open` has cleared it."""
         assert board.cleared is not None
         await self._operate("suspend", board, cleared=self._clearing(board, board.cleared))
 
@@ -78,7 +78,8 @@ class RedisIndex(
     def _clearing(
         self, board: Opened, cleared: Clearing, cuts: Sequence[FeedPlace] = ()
     ) -> dict[str, Any]:
-        """Return the argument by which a script clears a shard. The first shard records it."""
+        """Return the argument by which a script clears a shard. For the first shard it also has the
+        block by which the clearing is recorded."""
         block = WriteBlock(0, cleared.tag, cleared.now_ms, "clear")
         is_first = not (board.shard or board.feeds)
         more = self._recording(board, block if is_first else None)

@@ -13,7 +13,7 @@ characters."""
 
 
 def scoped_name(key: RankingKey) -> str:
-    """Return the name of a window in a scope."""
+    """Return the name that the server uses for the window of a ranking; it includes the scope."""
     return f"{key.window}{_SEPARATOR}{key.scope}" if key.scope else key.window
 
 
@@ -30,8 +30,8 @@ def key_of(board: int, name: str) -> RankingKey:
 
 
 def without_boundaries(rules: Rules, keys: Iterable[RankingKey]) -> list[RankingKey]:
-    """Return keys of rankings without those of what rolling windows have shown at boundaries: of
-    each rolling window in each scope, only the newest step."""
+    """Return `keys` without the rankings that rolling windows have kept from earlier boundaries:
+    for each rolling window in each scope, only the key with the newest step stays."""
     listed = list(keys)
     newest: dict[tuple[str, str], int] = {}
     for key in listed:

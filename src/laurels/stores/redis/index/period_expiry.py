@@ -30,8 +30,9 @@ class PeriodExpiry(ShardCalls):
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """Return the keys of the rankings with members or, with `empty`, of all registered
-        rankings. A rolling window has the key of the running step and, if it is archived at
-        boundaries, those of the steps that ended there and are not sealed."""
+        rankings. Those of a rolling window are the key of the running step and, if the window is
+        archived at boundaries, the keys of the steps that ended at a boundary and are not
+        sealed."""
         all_names: dict[str, None] = {}
         cursor = BEGIN
         while cursor != END:
@@ -47,7 +48,7 @@ class PeriodExpiry(ShardCalls):
         if window.steps:
             instances = [0, 1] if window.interval_ms else [key.instance % 2]
             if await self._command(board, b"EXISTS", b"r:" + name_of(key).encode()):
-                instances = [key.instance]  # what the window showed at a boundary
+                instances = [key.instance]  # kept from a boundary
         names = [name_of(key._replace(instance=each)).encode() for each in instances]
         sizes = [
             await self._command(board, b"MEMORY", kind + name, before=b"USAGE")

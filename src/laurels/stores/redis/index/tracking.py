@@ -227,7 +227,8 @@ class ShardTracking(ShardContents):
 
 
 def _shares(found: dict[bytes, Any]) -> Iterator[dict[bytes, Any]]:
-    """Divide a share of a scan, since the server returns a small collection as a whole."""
+    """Divide what one call of a scan has returned into parts of at most PIECE_ROWS rows. This is
+    needed since the server returns a small collection as a whole."""
     items = list(found.items())
     for first in range(0, len(items), PIECE_ROWS):
         yield dict(items[first : first + PIECE_ROWS])

@@ -55,7 +55,8 @@ class Upkeep(ShardCalls):
         return left
 
     def archived_positions(self, head: int) -> int:
-        """Return how many positions of a board with this head are archived."""
+        """Return how many positions of each ranking are archived on a board with this head. A
+        ranking with fewer members is archived whole."""
         return self.head_sizes.archived(head)
 
     async def extend_head(self, board: Opened, key: RankingKey, wanted: int) -> None:

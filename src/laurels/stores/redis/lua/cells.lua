@@ -9,7 +9,8 @@ local function add_cell(rows, slot, cell)
   end
 end
 
--- Sets a row to the better of the row and a cell; if they are equal, to the earlier of the two.
+-- Replaces a row by a cell that is better. Must be called in the order of the steps, so that of
+-- equal cells the earliest one stays.
 local function keep_better(rows, slot, cell)
   local order = rows.present[slot] and 0 or -1
   for c = 1, columns do
@@ -20,9 +21,9 @@ local function keep_better(rows, slot, cell)
   end
 end
 
--- Returns the forms of members, made from their cells in the step `first` and later steps, and
--- their newest steps. `first` is the oldest step by default. A member without cells has the form
--- false.
+-- Returns two lists with an item for each member: its form, made from its cells in the step `first`
+-- and later steps, and its newest step. `first` is the oldest step by default. The form of a member
+-- without cells is false.
 local function forms_from_cells(rolling, names, first)
   local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
   local add = B.best and keep_better or add_cell

@@ -3,8 +3,9 @@
 --
 --   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
 --               (before), the number of its changes (count), its time (now), the block as the caller
---               encoded it before the call (begun), the result of the call (result), hsent after the
---               call (sent), and on a board that was cleared how often (clears, see clearing.lua)
+--               encoded it before the call (begun), the result of the call (result), the value of
+--               hsent after the call (sent), and on a board that was cleared the number of
+--               clearings before the block (clears, see clearing.lua)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
 --               here `count` is the number of changes for sinks in the block
 --   P m hseq    the sequence of the newest block; its tag is htag

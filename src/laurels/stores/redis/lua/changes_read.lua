@@ -1,7 +1,8 @@
 -- changes_read(board, after, limit, deleted) -> {'done', newest, tag, floor, floor's tag, hsent}, entries…
 -- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until
 -- these have more than `limit` changes. Each block is returned as sequence, tag, begun, result,
--- sent, clears. `deleted` is the field of P m that a deleted board has when its changes have ended.
+-- sent, clears. For a deleted board, `deleted` names a field of P m that exists once the changes of
+-- the board have ended; until then the call is refused.
 local readable = A.deleted and call('HEXISTS', KEYS[1], A.deleted) == 1
 if not readable and (A.deleted or call('HGET', KEYS[1], 'ver') ~= B.version) then
   return {cmsgpack.pack({'definition_outdated'})}

@@ -1,16 +1,17 @@
 -- The clearing of a board: all members are removed from a shard, with their data, and the rest stays.
 --
---   P m clearing  the version of the board by which this shard began to be cleared; absent if it is not
---                 being cleared. Meanwhile P m ver is absent, so that every other call is refused
+--   P m clearing  while this shard is being cleared: the version of the board that contains this
+--                 clearing. Meanwhile P m ver is absent, so that every other call is refused
 --   P m cleared   <version>:<tag> of the last clearing that is complete in this shard
---   P m clears    the number of these clearings. The changes that the board keeps have it: in a page from
---                 several shards, what was recorded before a clearing comes before it
+--   P m clears    the number of complete clearings. Each block of changes has the number at its
+--                 time, so that a page of several shards has the changes before a clearing ahead of
+--                 it
 --   P m cut       the last entry of the feed when the shard was cleared
 --   P m fence     in the first shard: the version of the board that a process is about to clear. No period
 --                 is recorded as closed at this version
 -- A.cleared describes the last clearing of the board: version, tag; cuts (in the label replica: P m cut
--- of each shard); changes and time (in the first shard: the block to be recorded). The definition of the board has it, so
--- any process can complete a clearing.
+-- of each shard); changes and time (in the first shard: the block to be recorded). It is made from
+-- the definition of the board, so any process can complete a clearing.
 local clearing = {START = '0-0'}        -- the functions that clear a board; START is the place before the first entry of a feed
 
 -- Removes a share of the rankings of a shard. Returns whether none are left.
@@ -68,7 +69,8 @@ end
 
 clearing.ops = {}
 
--- Refuses all other calls of a shard that is about to be cleared.
+-- Lets the shard refuse all calls until `open` has cleared it, unless this clearing is complete
+-- already.
 function clearing.ops.suspend()
   if not clearing.is_complete(A.cleared) then
     call('HDEL', KEYS[1], 'ver')

@@ -3,9 +3,9 @@
 --   P m closed:<w>    the newest instance of a window that is frozen in this shard; every earlier one is
 --                     frozen as well
 -- In the first shard of a board also:
---   P cl              hash: <window>:<instance> -> the record of a closed or sealed period, as the caller
---                     encoded it: after 'c' or 's'. Instead of 's' it has an 'e' until the caller has noted
---                     that the keys of the sealed period expire
+--   P cl              hash: <window>:<instance> -> a letter, and the record of the period as the
+--                     caller encoded it. The letter is 'c' for a closed period; for a sealed one it
+--                     is 'e', and 's' once the caller has noted that the keys of the period expire
 --   P m recorded:<w>  the instance up to which the closing of a window is recorded
 --   P m trimmed:<w>   the newest instance whose record has left P cl
 --   P m noted         the number of the last note of the board's ledger that was recorded
@@ -17,8 +17,8 @@
 -- Ops of `operate`:
 --   freeze (floors, now)    freezes the windows up to these instances; in a label replica this only
 --     keeps their rankings from expiring
---   load_closings (names)  returns the number of changes, P cl as a list, and for each window the
---     fields recorded: and trimmed:, false if there are none
+--   load_closings (names)  returns P m closings, P cl as a list, and for each window the fields
+--     recorded: and trimmed:, each false if it is missing
 --   record_close (window, instance, record)   returns 1, or 0 if the closing of the period is recorded;
 --     refused while the version of the board is fenced, see clearing.lua
 --   record_floors (floors)  records, by window, the instance up to which no period needs a record any more
@@ -89,8 +89,9 @@ function closing.note_change(name)
   append_change('closing', name)
 end
 
--- Marks all scopes as stale, although some were advanced at this time. The step is a fraction of a
--- millisecond, so that a scope that is advanced now is still stale after the next boundary.
+-- Marks all scopes as stale, even those that were advanced at this very time. For this it moves
+-- `since` past the time by a fraction of a millisecond only, so that a scope that is advanced now
+-- is stale again after the next boundary.
 function closing.set_stale(now)
   for _, name in ipairs({'now', 'since'}) do
     now = math.max(now, tonumber(call('HGET', KEYS[1], name) or '-1e300'))

@@ -3,10 +3,11 @@
 --       greatest ranks before, greatest ranks after, whether passes are due}
 --      | {'events_needed'}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
--- describes the argument. `before` and `after` have a list for each column, with false for each
--- event whose member was not ranked. 'by_member' means that the caller sent sums: `before` and the ranks have an
--- item for each member, `codes` and `after` are empty. 'events_needed' means that nothing was
--- counted, since the sums do not suffice; the caller has to send single events.
+-- describes the argument. `before` and `after` are the scores in the watched window before and
+-- after each event, as a list for each column, with false for each event whose member was not
+-- ranked. 'by_member' means that the caller sent sums: `before` and the ranks have an item for each
+-- member instead of each event, `codes` and `after` are empty. 'events_needed' means that nothing
+-- was counted, since the sums do not suffice; the caller has to send single events.
 
 -- Counting an event in one window. Functions named compute_… compute the new row, and return false
 -- if a total is out of range. In the new row, `changed` is true if answers show a difference, and

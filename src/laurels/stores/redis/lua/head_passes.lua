@@ -103,8 +103,8 @@ do
     return now
   end
 
-  -- Begins a pass if one is due. Returns whether there is work for `head.advance`. This is cheap,
-  -- since segments are measured only after a certain number of changes.
+  -- Begins a pass if one is due. Returns whether there is work for `head.advance`. The check is
+  -- cheap, since segments are measured only after a certain number of changes.
   function head.begin_due_work(ranked, s)
     local sizes = head.sizes
     if sizes.is_gone and (s.phase or s.grid and not s.floor) then

@@ -2,8 +2,9 @@
 -- All operations on a board other than counting: opening, passes, removal, member data and so on.
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
---   arguments of the op. Of a window that is archived at boundaries, also `first` and `archived`, the steps from
---   `first` on at whose ends it is archived; 'boundaries_needed' is the reply if a window is at an earlier step:
+--   arguments of the op. If a window is archived at boundaries, its item also has `archived`, the
+--   steps at whose ends it is archived, from the step `first` on; if the window is at a step before
+--   `first`, the reply is 'boundaries_needed'. The ops with their arguments:
 --   open (cleared: see clearing.lua); end_changes ('until', expires); close; rotate_step (window, limit);
 --   advance_pass (window, limit); remove_member (member, removed: how many rankings had it in scopes,
 --   archived: see closing.lua; its result counts the data of the member as well);

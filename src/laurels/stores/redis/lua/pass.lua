@@ -1,13 +1,16 @@
 -- The pass that prepares the next step of a rolling window.
 --
--- It has two phases. The first goes through the members of the tally that left the window last, the
--- second through those of the tally that leaves next. Nothing changes for other members. If nothing is
--- prepared, since the ranking was kept at a boundary, the field whole:<w> of P m is set, and the second
--- phase goes through all members of the live ranking. The tally that has left is not needed after the
--- pass. If it is large, its members are deleted during the
--- pass, since deleting it at once, even with UNLINK, would block a server with one core; the rest
--- is deleted when the window rotates. A refreshed window has no prepared ranking; its pass only
--- deletes the tally that left.
+-- The prepared ranking is made from the ranking of the step before the running one. The pass has
+-- two phases: the first goes through the members of the tally that left the window last, the second
+-- through those of the tally that leaves next. The entries of all other members stay as they are.
+-- If the earlier ranking was kept at a boundary (`closing.keep_boundary`), the prepared ranking is
+-- empty at first: then the field whole:<w> of P m is set, and the second phase goes through all
+-- members of the live ranking.
+--
+-- The tally that has left is not needed after the pass. If it is large, its members are deleted
+-- during the pass, since deleting it at once, even with UNLINK, would block a server with one core;
+-- the rest is deleted when the window rotates. A refreshed window has no prepared ranking; its pass
+-- only deletes the tally that left.
 
 -- The number of bytes of candidates whose reading costs as much as one member. All candidates of a
 -- member are read together.
@@ -172,9 +175,10 @@ function closing.ends_at_boundary(w, rolling)
   return w.boundaries[rolling.running_step] or false
 end
 
--- Keeps the live ranking as what the window shows at the end of its stored step, registers it and freezes
--- it: a removal by a caller with a slower clock must not change it. O(1). Nothing is prepared for the step
--- after the next one then.
+-- Keeps the live ranking as what the window shows at the end of its stored step: renames it,
+-- registers it and freezes it, since a removal by a caller with a slower clock must not change it.
+-- O(1). The next pass would have changed this ranking into the prepared one; now it has to make
+-- that anew (whole:<w>).
 function closing.keep_boundary(rolling)
   local live, kept = rolling.live, ranking(rolling.name, rolling.running_step)
   for _, kind in ipairs({'r', 'k', 'd', 'n'}) do
@@ -191,8 +195,10 @@ function closing.keep_boundary(rolling)
 end
 
 -- Advances a window towards the running step, at a cost of about `limit` members at most. Returns
--- whether it has reached that step, and the rest of the limit. If `w.archived`, the steps at whose ends the
--- window is archived, begin with `w.first` after the stored step, `closing.needed` is set to that step.
+-- whether it has reached that step, and the rest of the limit. `w.archived` has the steps from
+-- `w.first` on at whose ends the window is archived. If the window has members and its stored step
+-- is before `w.first`, it is not advanced: `closing.needed` is set to the stored step, from which
+-- on the caller has to name such steps.
 local function rotate_to(w, running, limit)
   local rolling = rolling_window(w)
   if not rolling or rolling.running_step >= running then return true, limit end

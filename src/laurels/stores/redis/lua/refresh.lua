@@ -16,7 +16,7 @@
 -- round, however much is written; and any process can continue it at any time. When the window
 -- rotates, the build begins again. The end of a build increments one number (gen:<w>).
 --
--- Op of `operate`, besides rolling (only the window, with its running step) and due:
+-- Op of `operate`; its arguments are rolling (only this window, with its running step), due, and:
 --   refresh (before, forms, limit)   continues the refresh if the last one was before the instant `before`;
 --                                    returns about how many members are left, 0 when it is done, and
 --                                    the states of the windows. `forms` are the forms of the

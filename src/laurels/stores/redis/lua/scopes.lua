@@ -5,7 +5,7 @@
 -- each scope the time it was last advanced to. Advancing a scope can stop at any point; the next call
 -- continues there.
 --
--- Ops of `operate`, besides now and windows:
+-- Ops of `operate`, with their arguments besides now and windows:
 --   sweep (before, oldest, limit)
 --     advances scopes that were last advanced before the instant `before`; returns 1 if more may be stale
 --   advance_scopes (scopes, full, oldest, limit)

@@ -8,8 +8,9 @@
 --                                 whether the board is free now
 --   owner ()                      returns the owner of the move that tracks or blocks the board: '' for a move
 --                                 of an earlier release, false if there is none
---   seize (owner)                 makes another move the owner of what a move has begun. Writes stay blocked
---                                 if they were; every other call of the earlier owner is refused
+--   seize (owner)                 transfers the tracking or blocking of the board to this owner,
+--                                 whichever move has it. Writes stay blocked if they were; from
+--                                 then on calls of the earlier owner are refused
 --   tracked (number, owner)       returns how many changes and event ids are tracked
 --   take_tracked (number, owner, limit)  removes some changes, and returns them
 --   take_ids (number, owner, limit)      removes some added event ids, and returns {id in hex, time, …}
