@@ -70,9 +70,9 @@ class ChangeReader:
         raise NotReady(f"the board {quoted(board)} kept changing while its changes were read")
 
     async def followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
-        """Return the board to which a cursor belongs, and its deletion if it is deleted. If the
-        changes of that board are not kept, return the current board of the name. Raises
-        UnknownBoard."""
+        """Return the board to which the cursor `after` belongs, and its deletion; None if it is not
+        deleted. If the cursor belongs to no board, or to one whose changes are not kept, return the
+        current board of the name. Raises UnknownBoard."""
         uid, boards = uid_of(after), self._catalog.boards
         self._catalog.set_gone()
         state = boards.boards.get(board)

@@ -215,9 +215,9 @@ class ServerClosings:
         return closed
 
     async def _is_ranked_in_scopes(self, state: BoardState, due: DuePeriod, now_ms: int) -> bool:
-        """Return whether any scope has an entry of a period in which the scope of all events has
-        none. The result is False for the steps of a rolling window, since the scope of all events
-        has every entry that another scope has. O(scopes)."""
+        """Return whether any scope has an entry of a period. Called for a period in which the scope
+        of all events has no entry. For a step of a rolling window the result is then False, since
+        there the scope of all events has every member that another scope has. O(scopes)."""
         if state.rules.windows[due.window].steps:
             return False
         opened, due_ms = self._opened_as(state), next_boundary(state.rules, now_ms)
@@ -250,9 +250,9 @@ async def _unrotated(_: BoardState, __: int) -> None:
 
 
 def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
-    """Return, by window, the instance of the oldest period that must stay. `oldest` has the oldest
-    period that each window keeps. A window that closes periods may have an older period that is not
-    sealed; then that period must stay as well."""
+    """Return, by window, the instance of the oldest period whose rankings must stay. `oldest` has
+    the oldest period that each window keeps; a period that still has to be sealed must stay even if
+    it is older."""
     kept = dict(oldest)
     for name in state.closing.keys() & kept.keys():
         kept[name] = min([kept[name], *_unsealed(state, name)])

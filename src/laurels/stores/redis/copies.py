@@ -167,7 +167,7 @@ class ServerCopies:
         return bool(self._run(self._unblock(board, owner)))
 
     def owner(self, board: str) -> str | None:
-        """Return the owner of the move that tracks or blocks a board."""
+        """Return the owner of the move that tracks or blocks a board; None if there is none."""
         owner: str | None = self._run(self._owner(board))
         return owner
 
@@ -427,7 +427,8 @@ def _newest_closed(closing: WindowClosing) -> int | None:
 
 @contextmanager
 def _lost(board: str) -> Iterator[None]:
-    """Raise CopyLost if the server no longer has the rankings of an unfinished copy."""
+    """Return a context in which CopyLost is raised if the server no longer has the rankings of an
+    unfinished copy."""
     try:
         yield
     except DefinitionOutdated as error:

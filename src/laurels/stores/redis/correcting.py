@@ -115,8 +115,8 @@ class ServerCorrections:
     async def _adopt_newer(
         self, state: BoardState, chosen: CorrectedPeriod, ledger: Ledger
     ) -> bool:
-        """If the ledger has a newer revision than the index server, record it there and return
-        True. The index server may have lost its newest records."""
+        """If the ledger has a newer revision of the period than the index server, which may have
+        lost its newest records, record this revision on the index server and return True."""
         place = state.uid, chosen.window, chosen.instance
 
         def read(connection: Any) -> FinalPeriod | None:

@@ -76,8 +76,9 @@ class ServerDeletions:
 
     async def delete(self, state: BoardState, deleted_ms: int, tag: int) -> bool:
         """Remove the definition of a board; return False if this process's copy is outdated. With a
-        `tag`, the changes of the board end with the deletion and are kept; without one, the board
-        was moved to another store. Raises BoardMoving while it is moved."""
+        `tag`, the board is deleted: its changes end with the deletion, and are kept. Without one,
+        the board continues in another store, to which it was moved. With a `tag`, raises
+        BoardMoving while the board is being moved."""
         deletion = None
         until_ms = deleted_ms + state.rules.changes_ms
         if tag and state.rules.changes_ms and until_ms > self._time():

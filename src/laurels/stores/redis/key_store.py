@@ -33,7 +33,7 @@ class ServerKeyStore:
         return loaded[1]
 
     async def load(self) -> tuple[str | None, KeySet]:
-        """Return the stored keys, and their version."""
+        """Return the version of the stored keys (None if none were ever stored), and the keys."""
         stored = await self._keys.load()
         return stored.version, _key_set(stored)
 

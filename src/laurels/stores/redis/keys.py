@@ -22,7 +22,7 @@ class ServerKeys(Protocol):
         """Return the stored keys and secrets."""
 
     async def version(self) -> str | None:
-        """Return the stored version."""
+        """Return the version of the stored keys; None if none were ever stored."""
 
     async def replace(
         self,

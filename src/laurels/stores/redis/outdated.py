@@ -41,8 +41,9 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class BoundariesNeeded(Exception):  # noqa: N818
-    """A rolling window that is archived at boundaries is at an earlier step than the call expects.
-    The caller has to repeat the call with the boundaries from `step` on."""
+    """A rolling window that is archived at boundaries is at the step `step`, which is earlier than
+    the first boundary that the call names. The caller has to repeat the call with the boundaries
+    from `step` on."""
 
     def __init__(self, step: int) -> None:
         super().__init__(f"the boundaries from the step {step} on are needed")

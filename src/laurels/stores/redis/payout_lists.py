@@ -131,7 +131,7 @@ class PayoutLists:
         self, store: str, after: str | None, limit: int, boards: BoardSelection
     ) -> PayoutPage:
         """Return due payouts; see `DuePayouts.page`. Raises LedgerUnavailable if some ledger does
-        not answer and no other ledger has any."""
+        not answer and the other ledgers have no payouts after the cursor."""
         count, cursors = page_limit(limit), _cursors(after)
         names = await self._places.ledgers()
         _ensure_in_ledgers(cursors, names)
@@ -261,7 +261,8 @@ class _Scan(Struct, frozen=True):
 
 
 def _place(book: LedgerPayouts, cursor: DueCursor | None) -> DuePlace:
-    """Return the place of a cursor. Raises PayoutsDiverged."""
+    """Return the place after which a cursor continues, the beginning for None. Raises
+    PayoutsDiverged if another payout, or none, is at the cursor's place."""
     if cursor is None:
         return BEFORE_ALL
     if book.tag_at(cursor.place) != cursor.tag:

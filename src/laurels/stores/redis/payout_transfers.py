@@ -83,8 +83,8 @@ class PayoutTransfers:
     # Moves
 
     async def block(self, board: Board, uid: str, owner: str) -> None:
-        """Block all changes of the payouts of a board until `release` is called. Then record the
-        changes that were made before the blocking."""
+        """Block all changes of the payouts of a board until `release` is called. Before returning,
+        record on the index server the changes that were made before the blocking."""
         for ledger in await self._payouts.ledgers_of(board):
             block = partial(PayoutMoves.block, uid=uid, owner=owner)
             await self._payouts.change(ledger, PayoutMoves, block)

@@ -90,7 +90,8 @@ class ServerPayouts:
         await self._places.add_ledger(board.name, board.ledger)
 
     async def store(self) -> str:
-        """Return the random id of this store, by which a ledger knows its payouts."""
+        """Return the random id of this store. In a ledger it distinguishes the payouts of this
+        store from those of other stores."""
         return await self._catalog.registry.first_note(STORE, self._token)
 
     def writer(self, ledger: Ledger, store: str, connection: Any) -> PayoutWriter:
@@ -151,7 +152,7 @@ class ServerPayouts:
         return await self._lists.boards(await self.store())
 
     async def keep_archive(self, state: BoardState) -> None:
-        """Store that a board which is about to be deleted has sealed periods in its ledger."""
+        """Store in which ledger a board that is about to be deleted has sealed periods."""
         if state.board.ledger and any(each.sealed for each in state.closing.values()):
             await self._places.add_archive(state.uid, state.board.ledger)
 
@@ -173,7 +174,8 @@ class ServerPayouts:
             if not is_id or not is_unicode(command.payout):
                 break
             ledger = self._ledgers.named(name)
-            # so the changes have the due payout before its confirmation
+            # Due payouts are listed first, so that the changes of the board have the payout as due
+            # before they have its confirmation.
             await self.settle_ledger(ledger)
             now_ms = self._catalog.now() if state is None else self._catalog.time_of(state)
             confirmation = _Confirmation(command, state, now_ms)
@@ -215,8 +217,8 @@ class ServerPayouts:
             _log.warning("due payouts could not be listed and will be tried again: %s", error)
 
     async def _enter_due(self) -> LedgerUnavailable | None:
-        """Do the work of `settle`. If a ledger does not answer, continue with the others, and
-        return the error."""
+        """Do the work of `settle`. If a ledger does not answer, continue with the others. Return
+        the last error; None if all ledgers have answered."""
         failure: LedgerUnavailable | None = None
         for name in await self._places.ledgers():
             ledger = self._ledgers.named(name)
@@ -227,8 +229,8 @@ class ServerPayouts:
         return failure
 
     async def _enter_share(self, ledger: Ledger, store: str) -> bool:
-        """Enter some due payouts in the list. Return whether more may be due. One read if none is
-        due."""
+        """Enter some due payouts in the list. Return whether more may be due. If none is due, this
+        costs one read."""
         now_ms = self._catalog.now()
         if not await self._read(ledger, store, lambda book: book.has_due(now_ms)):
             return False
@@ -263,7 +265,8 @@ class ServerPayouts:
         await self._record_notes(ledger, store)
 
     async def _publish_copies(self, ledger: Ledger, store: str) -> None:
-        """Make the payouts of finished copies of boards visible. One read if there are none."""
+        """Make the payouts of finished copies of boards visible. If the ledger has no payouts of
+        copies, this costs one read."""
         numbers = await self._read(ledger, store, LedgerPayouts.received)
         if not numbers:
             return
@@ -279,8 +282,9 @@ class ServerPayouts:
         kind: Callable[[Dialect, str, Any, str], K],
         work: Callable[[K], None],
     ) -> None:
-        """Change payouts of this store through an object of a class such as `PayoutCopies`. No
-        other process changes payouts of this store meanwhile."""
+        """Change payouts of this store in a ledger: call `work` with an object of the class `kind`,
+        such as `PayoutCopies`, in a transaction. No other process changes payouts of this store
+        during the transaction."""
         store = await self.store()
 
         def change(connection: Any) -> None:

@@ -52,8 +52,9 @@ class RemoteIndex(Protocol):
         """Remove the changes of a deleted board."""
 
     async def fence(self, board: Opened) -> bool:
-        """Let no period be recorded as closed until the board has another version, so that it can
-        be cleared. Return False if a closed period is not sealed yet. Raises ClosingsMoved."""
+        """Set the fence, so that no period is recorded as closed until the board has another
+        version: then the board can be cleared. Return False, without a fence, if a closed period is
+        not sealed yet. Raises ClosingsMoved."""
 
     async def apply(
         self,
@@ -115,16 +116,16 @@ class RemoteIndex(Protocol):
         the member was in any ranking. On a board with scopes the removal takes several steps. Other
         callers may see a part of the removal, and after an error the caller has to repeat it.
 
-        The rankings of closed periods stay as they are, except up to the instances in `archived`,
-        by window, for which only the archive answers. With `archived` a member with data counts as
-        ranked. With `forced` the removal is recorded, and the result is True, even if the member
-        was in no ranking."""
+        The rankings of closed periods stay as they are, unless only the archive answers queries
+        about them: `archived` has, by window, the newest instance of which this is true. With
+        `archived` the result is also True if the member only had data. With `forced` the removal is
+        recorded, and the result is True, even if the member was in no ranking."""
 
     async def forget_ids(self, board: Opened, member: bytes) -> int:
         """Remove the event ids of a member. Return how many there were. O(event ids)."""
 
     async def forget_names(self, board: Opened, member: bytes) -> None:
-        """Remove the member from the lists of what has changed in the shards lately."""
+        """Remove the member from the streams in which the shards list their latest changes."""
 
     async def mend(self, board: Opened, record: MendRanking, due: Due) -> int:
         """Replace entries of a ranking. Return how many were replaced. Repeating the call has no
@@ -145,8 +146,9 @@ class RemoteIndex(Protocol):
         """Store the position of a source. Raises PositionMoved, ShardsDiffer."""
 
     async def freeze(self, board: Opened, floors: Mapping[str, int], now_ms: int) -> None:
-        """For each window in `floors`, freeze its periods up to this instance: from here on nothing
-        changes their rankings, in any scope. Repeating the call has no effect."""
+        """Freeze periods: of each window in `floors` all periods up to the instance that it has
+        there. From then on nothing changes their rankings in any scope. Repeating the call has no
+        effect."""
 
     async def load_closings(self, board: Opened, windows: Sequence[str]) -> StoredClosings:
         """Return the closed and sealed periods of these windows."""
@@ -157,8 +159,8 @@ class RemoteIndex(Protocol):
         """Record that a frozen period is closed. Return False if that was recorded before."""
 
     async def record_floors(self, board: Opened, floors: Mapping[str, int]) -> None:
-        """Record, for each window in `floors`, the instance up to which no period needs a record of
-        its closing any more."""
+        """Record, for each window in `floors`, that the closings of all its periods up to this
+        instance are recorded. Periods without entries get no record of their own."""
 
     async def restore_closings(
         self,
@@ -186,8 +188,8 @@ class RemoteIndex(Protocol):
         `before`."""
 
     async def record_note(self, board: Opened, number: int, recorded: Block) -> bool:
-        """Add the block of a note to the changes of a board. Return False if the block of this
-        note, or of one with a greater number, was already added."""
+        """Add a block to the changes of a board: what the note `number` of its ledger says. Return
+        False if this was already done for this note, or for one with a greater number."""
 
     async def take_lease(self, board: Opened, token: str, ms: int) -> bool:
         """Take or renew the lease to seal periods of a board for some milliseconds, or end it if
@@ -207,31 +209,32 @@ class RemoteIndex(Protocol):
         version: int,
         recorded: Sequence[WriteBlock],
     ) -> None:
-        """Store up to which version the board follows the list of members that are hidden on all
-        boards. Raises DefinitionOutdated if the versions in `stored` have changed."""
+        """Store that the board has taken up the given version of the list of members hidden on all
+        boards, and record the blocks in `recorded`. Raises DefinitionOutdated if the stored
+        versions are no longer those in `stored`."""
 
     async def hidings(self, board: Opened) -> StoredHidings:
         """Return the hidden members of a board."""
 
     async def confirm(self, board: Opened, sink: str, confirmed: Sequence[int] | None) -> None:
-        """Store the sequence number of the newest block of each shard that a registered sink has
-        confirmed. None means that the sink is no longer registered."""
+        """Store which blocks of changes a registered sink has confirmed: for each shard the
+        sequence number of the newest one. None means that the sink is no longer registered."""
 
     async def changes_lost(self, board: Opened) -> int:
         """Return how many changes were removed before a registered sink had confirmed them."""
 
     async def latest_changes(self, after: int | None) -> tuple[int, list[int] | None]:
         """Return the newest sequence number of a change to any board, and the numbers of the boards
-        that have changes after the sequence number `after`. Some of these boards may be missing.
-        None in place of the numbers means that they cannot be determined: `after` is None or too
-        old, or the server has lost its list."""
+        that have changes after the sequence number `after`. A board is missing if the process that
+        changed it ended before it could note the change. None in place of the numbers means that
+        they cannot be determined: `after` is None or too old, or the server has lost its list."""
 
     async def ensure_current(self, board: Opened) -> None:
         """Raise DefinitionOutdated unless the board exists with this version of its definition.
         Call it after reads that do not check the version themselves."""
 
     async def position(self, board: Opened, source: str) -> str | None:
-        """Return the position of a source. Raises ShardsDiffer."""
+        """Return the position of a source; None if it has none. Raises ShardsDiffer."""
 
     async def positions(self, board: Opened) -> dict[str, str]:
         """Return the positions of all sources."""
@@ -343,9 +346,10 @@ class FollowedIndex(RemoteIndex, Protocol):
         hidden: Exclusion | None = None,
         places: Sequence[int] | None = None,
     ) -> Applied:
-        """Count a batch as planned. `places` are the positions of its events in the whole call.
-        They are needed if an earlier attempt has counted other events of the call, since rankings
-        by a label count the events of a call in order."""
+        """Count a batch as planned. If an earlier attempt has counted some events of the caller's
+        batch, `batch` has only the others, and `places` has their positions in the caller's batch:
+        rankings by a label count the events of a caller's batch in order. None means that `batch`
+        is the caller's batch."""
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
@@ -353,8 +357,8 @@ class FollowedIndex(RemoteIndex, Protocol):
         """Register a board or its changed definition in all shards. If the board was cleared, first
         remove the members that shards still have from before the clearing. Repeating the call has
         no effect. If the board keeps changes, `recorded` is added to them, here and in other
-        methods. With a `restart_tag` all earlier changes are removed, since the board kept no
-        changes for some time. Return whether a process has set a fence at this version of the
+        methods. With a `restart_tag` (not 0) all earlier changes are removed, since the board kept
+        no changes for some time. Return whether a process has set a fence at this version of the
         board."""
 
     async def read_changes(
@@ -421,12 +425,13 @@ class ShardIndex(RemoteIndex, Protocol):
         recorded: Sequence[WriteBlock],
         elsewhere: Collection[WriteBlock] = (),
     ) -> None:
-        """Store in the first shard up to which version the board follows the list of members that
-        are hidden on all boards. The blocks in `elsewhere` have to be recorded by other shards."""
+        """Store in the first shard that the board has taken up the given version of the list of
+        members hidden on all boards, and record the blocks in `recorded`; those also in `elsewhere`
+        are left to other shards."""
 
     async def record_hidden(self, board: Opened, id: int, recorded: WriteBlock) -> None:
-        """Record in the shard of a member that it was hidden or shown. Repeating it has no
-        effect."""
+        """Record in a member's shard that the member was hidden or shown again. Repeating the call
+        has no effect."""
 
     async def forget_recorded(self, board: Opened, id: int) -> None:
         """Remove from the first shard a block that another shard has recorded."""

@@ -65,7 +65,8 @@ class RedisReads(RedisState):
         return ServerDuePayouts(self._payouts, self.run)
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
-        """Return the deleted boards whose changes are kept, each with the position of `source`."""
+        """Return the deleted boards whose changes are kept, each with the position of `source` in
+        its changes."""
         deleted: list[DeletedBoard] = self.run(self._changes.deleted_boards(source))
         return deleted
 
@@ -74,7 +75,7 @@ class RedisReads(RedisState):
         return []
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the last committed position of a source."""
+        """Return the last committed position of a source; None if it has none."""
         position: str | None = self.run(self._position(board, source))
         return position
 

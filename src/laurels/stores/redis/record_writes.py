@@ -47,8 +47,9 @@ class RecordWrites:
         self._clearings = ServerClearings(catalog, sealing)
 
     def _note_passes_due(self, state: BoardState) -> None:
-        """Record that a pass may be due, since a write may have taken members out of the head of a
-        board. The answer to this write does not say whether one is due."""
+        """Record that a board's heads may have to be refilled, since a write may have taken members
+        out of them. The answer to such a write, unlike that to a batch, does not say whether this
+        is due."""
         if state.rules.head:
             self._catalog.note_passes_due(state)
 
@@ -93,7 +94,7 @@ class RecordWrites:
                 return await self._change(record)
             case records.Delete():
                 state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
-                if not record.tag:  # a moved board is settled in its new store
+                if not record.tag:  # after a move: the new store has the payouts
                     await self._sealing.payouts.forget(state)
                 elif state.closing:
                     await self._sealing.settle(state)
@@ -120,7 +121,7 @@ class RecordWrites:
                 block = write_block(record, "remove", record.member)
                 try:
                     found = await self._catalog.index.remove(opened, record.member, due, block)
-                except PlanExpired as error:  # the clock of this process is slower than others
+                except PlanExpired as error:  # the clock of this process is behind
                     self._catalog.note_time(current, error.now_ms)
                     return False
                 write.settle(found)
@@ -227,7 +228,7 @@ class RecordWrites:
 
 
 def _expires_later_or_earlier(before: Rules, after: Rules) -> bool:
-    """Return whether the keys of a board expire at another time by other rules."""
+    """Return whether a change of a board's rules changes the time at which its keys expire."""
     if before.gone_ms != after.gone_ms:
         return True
     return after.gone_ms < MAX_MS and before.changes_ms != after.changes_ms

@@ -122,8 +122,8 @@ class Refreshing:
 def refreshed_of(
     state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
 ) -> Refreshed:
-    """Combine the refresh states of a board's shards. With `by`, return the refresh state of the
-    board's label replica instead."""
+    """Combine the refresh states of a board's shards into that of the rankings of members. With
+    `by`, return the refresh state of the rankings by a label, which are in the label replica."""
     count = state.rules.shards
     shards = [count] if by else range(count)
     return of_shards([states.get(shard, RefreshState()) for shard in shards])

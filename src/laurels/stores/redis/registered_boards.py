@@ -120,14 +120,14 @@ class RegisteredBoards:
             return
         if is_fenced and current.version == before.version:
             await self._end_fence(current)
-        # if this fails, the next call is refused and repeats it
+        # If this fails, the next call for the board is refused, and then this is done again.
         with suppress(DefinitionOutdated, UnknownBoard):
             await self.hidings.update(current)
 
     async def _end_fence(self, state: BoardState) -> None:
-        """Give a board another version, since the process that set the fence may have ended. From
-        then on periods can be closed again, and that process cannot clear the board without reading
-        it again."""
+        """Give a board another version, which ends the fence, since the process that set it may
+        have ended. From then on periods can be closed again. If that process still runs, it cannot
+        clear the board without reading it again."""
         if await self.registry.change(state, renewed(state)):
             current = self.boards.find_by_number(state.number)
             if current is not None:

@@ -184,8 +184,8 @@ class Registry:
 
     @read_only
     async def load_pending(self) -> EverywhereChange | None:
-        """Return the change of the members hidden on all boards that not all boards have taken
-        up."""
+        """Read the pending change of the list of members hidden on all boards; None if all boards
+        have taken up the list."""
         await self._load_everywhere()
         return self.pending
 
@@ -257,7 +257,7 @@ class Registry:
         """Replace a board's definition on the server by a changed one. Return False if this
         process's copy is outdated."""
         name = state.board.name
-        # The hidden members are stored with the rankings of the board.
+        # Definitions are stored without the hidden members, which the first shard of the board has.
         body = encode(replace(record, hidden=[]))
         return await self._put(name, self._read[name], body, None)
 

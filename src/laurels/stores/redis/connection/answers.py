@@ -54,8 +54,8 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Make another loop the reader of answers if `loop` is the reader and no client uses it any
-    more. Must be called on `loop`."""
+    """Make another loop the reader of answers if `loop` is the reader and no client runs on `loop`
+    any more. Must be called on `loop`."""
     if not _CAN_HAND_OVER or _state._async_pipe_loop is not loop:
         return
     loops = {client._loop for client in list(_state._client_registry.values())} - {None}

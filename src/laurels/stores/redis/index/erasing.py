@@ -21,5 +21,5 @@ class ErasingWrites(BoardWrites):
                 return removed
 
     async def forget_names(self, board: Opened, member: bytes) -> None:
-        """Remove the member from the list of what has changed in the shard lately."""
+        """Remove the member from the stream in which the shard lists its latest changes."""
         await self._operate("forget_names", board, member=member.decode())

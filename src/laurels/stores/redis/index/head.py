@@ -13,12 +13,12 @@ HEAD_WRITES = (*HEAD_READS, "head_writing", "head_new_grid", "head_passes")
 class HeadSizes(Struct, frozen=True):
     """The sizes of the layout; tests use smaller ones.
 
-    - `slack`, `slack_share`: how many entries after the first positions that the board lists are
-      also stored in order: as a number, and as a fraction of these positions; the greater one
-      applies.
-    - `spare`, `spare_share`: how many entries after these positions are archived, so that a
-      correction does not shorten the list: as a number, and as a fraction of these positions; the
-      greater one applies.
+    - `slack`, `slack_share`: the number of entries below the positions that the board lists which
+      are also stored in order. It is `slack` or, if that is greater, the fraction `slack_share` of
+      the listed positions.
+    - `spare`, `spare_share`: the number of entries below the listed positions which are archived,
+      so that a correction does not shorten the list. It is `spare` or, if that is greater, the
+      fraction `spare_share` of the listed positions.
     - `capacity`: the maximum average number of members in a bucket.
     - `sample`: the number of sampled members that are kept for each level (see
       `head_new_grid.lua`).

@@ -87,8 +87,8 @@ class HidingWrites(BoardWrites):
         return StoredHidings(int(own), int(everywhere), hidings, unrecorded)
 
     async def record_hidden(self, board: Opened, id: int, recorded: WriteBlock) -> None:
-        """Record in the shard of a member that it was hidden or shown. Repeating it has no
-        effect."""
+        """Record in a member's shard that the member was hidden or shown again. Repeating the call
+        has no effect."""
         await self._operate("record_hidden", board, id=id, **self._recording(board, recorded))
 
     async def forget_recorded(self, board: Opened, id: int) -> None:

@@ -71,8 +71,9 @@ class RedisIndex(
         await self._operate("suspend", board, cleared=self._clearing(board, board.cleared))
 
     async def fence(self, board: Opened) -> bool:
-        """Let no period be recorded as closed at this version of the board. Return False if a
-        closed period is not sealed yet. Raises ClosingsMoved."""
+        """Set the fence, so that no period is recorded as closed at this version of the board.
+        Return False, without a fence, if a closed period is not sealed yet. Raises
+        ClosingsMoved."""
         return bool(await self._operate("fence", board, closings=board.closings))
 
     def _clearing(

@@ -23,7 +23,7 @@
 --     each member sums, stamps, and the least and most of the prefix sums (nil: equal to the sums)
 --   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as
 --     indexes of members or by name); forms {name, event_members} (for each event the index of its
---     member among these, 0 for none)
+--     member among the members of its scope, 0 for an event in no scope of this form)
 --   for a board whose rankings by a label are in a label replica: feed (what to append to the feed)
 --   in a label replica: feeds (how many shards it follows), spans {shard, entry before, last entry},
 --     baselines (for each event that set a total, the previous total; false for other events)

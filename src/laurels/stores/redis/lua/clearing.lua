@@ -3,9 +3,9 @@
 --   P m clearing  while this shard is being cleared: the version of the board that contains this
 --                 clearing. Meanwhile P m ver is absent, so that every other call is refused
 --   P m cleared   <version>:<tag> of the last clearing that is complete in this shard
---   P m clears    the number of complete clearings. Each block of changes has the number at its
---                 time, so that a page of several shards has the changes before a clearing ahead of
---                 it
+--   P m clears    the number of complete clearings. Each block of changes has this number as it
+--                 was then, so that a reader who merges the blocks of several shards can put those
+--                 from before a clearing before it
 --   P m cut       the last entry of the feed when the shard was cleared
 --   P m fence     in the first shard: the version of the board that a process is about to clear. No period
 --                 is recorded as closed at this version
@@ -79,8 +79,8 @@ function clearing.ops.suspend()
   return {'done'}
 end
 
--- Sets the fence, in the first shard. The caller must know all closed periods (closings), and all of
--- them must be sealed. Returns 1, or 0 if they are not.
+-- Sets the fence, in the first shard. The caller must know all closed periods (closings). Returns
+-- 1, or 0, without a fence, if a closed period is not sealed yet.
 function clearing.ops.fence()
   if tonumber(call('HGET', KEYS[1], 'closings') or '0') ~= A.closings then return {'closings_moved'} end
   for _, stored in ipairs(call('HVALS', P .. 'cl')) do

@@ -260,7 +260,8 @@ function ops.record_hidings()
   end
 end
 
--- Records in the shard of a member that it was hidden or shown, unless this is recorded.
+-- Records in a member's shard that the member was hidden or shown again, unless this was done
+-- before.
 function ops.record_hidden()
   if tonumber(call('HGET', KEYS[1], 'hidt') or '0') < A.id then
     call('HSET', KEYS[1], 'hidt', text(A.id))

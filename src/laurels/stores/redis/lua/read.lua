@@ -3,9 +3,9 @@
 --
 -- ARGV[1]  msgpack: board, now, due, rolling, requests; hidden, lists of hidden members of this shard (nil:
 --   no request leaves any out); since, with a request for scopes: scopes that were last advanced before
---   this time are stale; feeds, in a label replica: how many shards it follows; closings: how many changes
---   of the closed and sealed periods the caller knows. If the board has had another number of them (see
---   closing.lua), the call is refused as `closings_moved`. A request is one of
+--   this time are stale; feeds, in a label replica: how many shards it follows; closings: the value
+--   of P m closings that the caller knows (see closing.lua); if the stored value is another one,
+--   the call is refused as `closings_moved`. A request is one of
 --   {window, instance, rolling, anchors, spans {anchor, low, high, first, last, fit}, members, data,
 --     whole, zeros, hidden, unlimited}: entries of a ranking. With `whole` the answer has all words of the members'
 --     rows. `zeros` are two anchors; with them the answer leaves out the entries between these anchors.

@@ -55,7 +55,8 @@
 local call, pack, unpack_word, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 local P = sub(KEYS[1], 1, -2)          -- the prefix of all keys of the shard
 local A = cmsgpack.unpack(ARGV[1])     -- the argument of this call; A.hid is the version of the hidden members
-                                       -- that the caller knows, A.hides their number on a board with a head
+                                       -- that the caller knows; on a board with a head, A.hides is
+                                       -- the number of these members
 local B = A.board                      -- the board, see `board_encoding` in index/coding.py
 local BIAS, CHUNK = 9007199254740992, 2000
 local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
