@@ -5,7 +5,7 @@
 --               (before), the number of its changes (count), its time (now), the block as the caller
 --               encoded it before the call (begun), the result of the call (result), the value of
 --               hsent after the call (sent), and on a board that was cleared the number of
---               clearings before the block (clears, see clearing.lua)
+--               clearings so far (clears, see clearing.lua)
 --   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream;
 --               here `count` is the number of changes for sinks in the block
 --   P m hseq    the sequence of the newest block; its tag is htag
