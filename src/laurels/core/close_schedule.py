@@ -52,10 +52,11 @@ class CloseSchedule:
     """The open, due and closed periods of all boards.
 
     `time_of` and `positions_of` return the time of a board and the positions of its sources.
-    `advance` advances a board to its time, and returns False if it is not there yet. `is_used` is
-    whether any board has had a period to close since this process has loaded the boards. `unsealed`
-    has the periods to be sealed, in the order in which they were closed. `trimmed` has the sealed
-    periods that have left the archive, each with its board's uid and its revision.
+    `advance` advances a board to its time, and returns False if work is left before the board is at
+    this time. `is_used` is True once any board had a period to close after this process loaded the
+    boards. `unsealed` has the periods to be sealed, in the order in which they were closed.
+    `trimmed` has the sealed periods that have left the archive, each with its board's uid and its
+    revision.
     """
 
     def __init__(
@@ -319,8 +320,8 @@ class CloseSchedule:
     def _indexed(self, state: BoardState, due: list[DuePeriod]) -> list[DuePeriod]:
         """Return the due periods whose rankings the index has. The index has the ranking of a
         rolling window at a boundary as soon as the board is advanced past the boundary. In event
-        time the records of a commit move the time of a board only when they are folded, so later
-        boundaries are left to the next commit."""
+        time a record moves the board's time only when it is folded. So boundaries after the board's
+        present time are left to the next commit."""
         advanced_ms = self._time_of(state) if self._advance(state) else MIN_MS
         return [
             each
@@ -343,8 +344,9 @@ class CloseSchedule:
             self._ready.pop(state.number, None)
 
     def _push(self, final_ms: int, number: int) -> None:
-        """Schedule a board. In event time nothing takes boards from the heap, so those that are
-        outdated are removed here."""
+        """Put a board into the heap, with the first instant at which a period of it may be final.
+        In event time nothing else takes items out of the heap. So when it has grown, the items of
+        removed boards, and those whose instant is no longer that of their board, are dropped."""
         heapq.heappush(self._heap, (final_ms, number))
         if len(self._heap) > self._most:
             states = [(each, self._find_by_number(each[1])) for each in self._heap]
@@ -355,8 +357,8 @@ class CloseSchedule:
             self._most = _STALE + 2 * len(self._heap)
 
     def _running(self, state: BoardState, name: str, now_ms: int) -> set[int]:
-        """Return the instances that a window keeps and that are not final yet. O(periods in the
-        grace)."""
+        """Return the instances that a window keeps and that are neither final nor closed. O(periods
+        in the grace)."""
         window, floor_ms = state.rules.windows[name], state.floors.get(name, MIN_MS)
         if window.steps:
             running = window.instance_of(window.period_at(now_ms))

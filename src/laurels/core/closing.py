@@ -33,10 +33,10 @@ PeriodState = Literal["open", "grace", "final", "closed", "sealed"]
 
 
 class ClosedPeriod(Struct, frozen=True, array_like=True, gc=False):
-    """A period that was closed at `closed_ms` and is not sealed yet. `definition` is the board's
-    definition at this time if it was changed later, otherwise empty. With `hide_zero` that
-    definition does not rank members whose score is 0. `hidden` are the members that were hidden
-    when the period became final."""
+    """A period that was closed at `closed_ms` and is not sealed yet. `hide_zero` is whether the
+    board did not rank members whose score is 0 when the period was closed. `definition` is the
+    definition that the board had then, if it has been changed since; otherwise it is empty.
+    `hidden` are the members that were hidden when the period became final."""
 
     closed_ms: int
     hide_zero: bool = False
@@ -68,9 +68,9 @@ class WindowClosing(Struct, array_like=True):
     Periods that were final before `since_ms` are not closed, since the window did not close periods
     then. `open` has the instances in which something may have been counted, and which are not
     closed yet. `closed` has those that are not sealed yet, `sealed` those in the archive. `trimmed`
-    is the newest instance that has left the archive. On an index server `floor` is the newest
-    instance up to which the closing is recorded, and `cleared` is the `floor` as of when the board
-    was cleared: only the archive has the standings up to it.
+    is the newest instance that has left the archive. On an index server the closing of all
+    instances up to and including `floor` is recorded. If the board was cleared, `cleared` is the
+    `floor` of that time: of the instances up to it, only the archive has the standings.
     """
 
     since_ms: int = MIN_MS
@@ -203,8 +203,9 @@ def is_closed(
 
 
 def is_recorded(board: ClosingBoard, window: Window, period: Period) -> bool:
-    """Return whether the closing of a period is recorded, or needs no record any more. The steps of
-    a rolling window take events until the end of the board is closed."""
+    """Return whether the closing of a period is recorded, or needs no record any more. In a rolling
+    window, the step at the board's end decides this for all steps, since they take events until
+    that step is closed."""
     closing = board.closing.get(window.name)
     if closing is None or (window.steps and board.rules.ends_ms == MAX_MS):
         return False
@@ -227,8 +228,8 @@ def takes_no_events(
     positions: Mapping[str, str],
     now_ms: int,
 ) -> bool:
-    """Return whether a period or step takes no more events because it is closed. The steps of a
-    rolling window take events until the end of the board is closed."""
+    """Return whether a period or step takes no more events because it is closed. All steps of a
+    rolling window take events until the step at the board's end is closed."""
     if window.steps and board.rules.ends_ms == MAX_MS:
         return False
     decisive = window.period_at(board.rules.ends_ms) if window.steps else period
@@ -276,8 +277,8 @@ def state_of(
 
 def is_archived(board: ClosingBoard, window: Window, instance: int, now_ms: int) -> bool:
     """Return whether the archive, and not the index, answers queries about a period. It does if the
-    period is sealed, and was corrected, has lost a member in the index, or is no longer in the
-    index."""
+    period is sealed, and the index does not have its present standings: the period was corrected,
+    its rankings in the index have lost members, or the index does not keep it any more."""
     closing = board.closing.get(window.name)
     sealed = None if closing is None else closing.sealed.get(instance)
     if closing is None or sealed is None:

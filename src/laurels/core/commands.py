@@ -186,8 +186,9 @@ class ChangeBoard(Command[Board], frozen=True):
 
 
 class UndeleteBoard(Command[Board], frozen=True):
-    """Restores the board that was removed under a name, or of several that with the unique id
-    `uid`. With `new_name` it has another name from here on."""
+    """Restores a removed board. `name` is the name that it had. If several removed boards had this
+    name, `uid` selects one of them, by default the one that was removed last. With `new_name` the
+    board has that name from here on."""
 
     name: str
     new_name: str | None = None

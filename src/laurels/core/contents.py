@@ -128,7 +128,8 @@ class Origin(Struct, frozen=True, array_like=True):
             yield part
 
     def with_rest(self, rest: "OriginRest") -> "Origin":
-        """Return the origin with a part that was left out. A part that it has changes nothing."""
+        """Return the origin with one more part of its rest. Adding the same part again changes
+        nothing."""
         closing = dict(self.closing)
         for window, sealed in rest.sealed.items():
             each = closing.get(window, WindowClosing())

@@ -39,9 +39,9 @@ class Remaining(Answer, frozen=True):
 
 class Erasure(Answer, frozen=True):
     """The result of erasing a member. `token` now stands in the places of the member. `boards` is
-    the number of boards that had the member. `periods` (each revision of a sealed period),
-    `payouts` and `audit_entries` are the numbers of those that name the token now. `remains` has
-    the places that may still name the member."""
+    the number of boards that had the member. `periods`, `payouts` and `audit_entries` are how many
+    of each name the token now; each revision of a sealed period counts as one of `periods`.
+    `remains` has the places that may still name the member."""
 
     token: str
     at_ms: int

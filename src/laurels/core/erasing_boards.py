@@ -48,8 +48,8 @@ class ErasingBoards(HidingBoards):
         super()._end(state, block)
 
     def _spare(self, state: BoardState) -> None:
-        """Note which sealed periods of a board that is about to be removed are later than the
-        erasures that are not complete."""
+        """Note in each erasure that is not complete which periods of a board, which is about to be
+        removed, were sealed after the erasure began."""
         if self.erasing:
             self.erasing = {name: each.sparing(state) for name, each in self.erasing.items()}
 

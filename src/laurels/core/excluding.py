@@ -102,7 +102,8 @@ class WithoutMembers:
         stored: Sequence[int],
         convert: Callable[[int], int],
     ) -> list[int]:
-        """Convert the stored positions or ranks of members; -1 for the excluded members."""
+        """Convert the stored positions or ranks of members to those among the remaining entries; -1
+        for the excluded members."""
         return [
             -1
             if (member.encode() if isinstance(member, str) else member) in self._members
@@ -129,18 +130,20 @@ class WithoutMembers:
         return bisect_left(range(len(self._order)), position, key=self._position_at)
 
     def _remaining(self, position: int) -> int:
-        """Convert the stored position of an entry that remains; -1 stays -1."""
+        """Convert the stored position of a remaining entry to its position among the remaining
+        entries; -1 stays -1."""
         return position if position < 0 else position - self._count_before(position)
 
     def _stored(self, position: int) -> int:
-        """Return the stored position of the entry at a position."""
+        """Convert a position among the remaining entries to the stored position of that entry."""
         each = range(len(self._order))
         skipped = bisect_left(each, position + 1, key=lambda i: self._position_at(i) - i)
         return position + skipped
 
     def _own_rank(self, rank: int) -> int:
-        """Convert the stored rank of an entry that remains; -1 stays -1. In other styles than dense
-        a rank is the position of the first entry with that rank."""
+        """Convert the stored rank of a remaining entry to its rank among the remaining entries; -1
+        stays -1. A rank that is not dense is the position of the first entry with this rank, so it
+        is converted like a position."""
         if rank < 0 or not self._is_dense:
             return self._remaining(rank)
         if self._lost_ranks is None:
@@ -157,8 +160,8 @@ class WithoutMembers:
         return [rank for rank, excluded in by_rank.items() if self._is_lost(rank, excluded)]
 
     def _is_lost(self, rank: int, excluded: Sequence[int]) -> bool:
-        """Return whether no entry has a stored dense rank, apart from the entries at the positions
-        `excluded`. These positions are in ascending order."""
+        """Return whether all entries with a stored dense rank are excluded. `excluded` has the
+        positions of the excluded entries with this rank, in ascending order."""
         first, last = excluded[0], excluded[-1]
         if last - first + 1 > len(excluded):
             return False

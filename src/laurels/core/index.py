@@ -59,9 +59,10 @@ class Scores(Struct, frozen=True):
 
 
 class BatchTrace(Struct, frozen=True):
-    """The entries of a batch's members after each event. `rankings` has an item for each recorded
-    ranking spec: its index in the plan's `specs`, and the entries as integers, column by column.
-    `added` has, for each event with an absolute score, the amount by which it changed the score."""
+    """For each event of a batch, the entries of its member as the event left them. `rankings` has
+    an item for each recorded ranking spec: its index in the plan's `specs`, and the entries as
+    integers, column by column. `added` has, for each event with an absolute score, the amount by
+    which the event changed the score."""
 
     rankings: list[tuple[int, list["array[int]"]]]
     added: list["array[int]"] | None = None

@@ -193,7 +193,7 @@ class PayoutReads(Protocol):
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
     ) -> list[tuple[int, PayoutRow]]:
         """Return up to `limit` payouts, each with its number, in the order of their due times and
-        numbers, from after this time and number on."""
+        numbers. The first is the next one after `after`, a due time and a number."""
 
     def knows(self, board: str, window: str | None = None) -> bool:
         """Return whether a board of that name has or had payouts, in a window if one is named."""
@@ -343,9 +343,9 @@ def correction(present: Sequence[PayoutRow], owed: Sequence[Owed], now_ms: int) 
 
 
 def _missing(final: Sequence[PayoutRow], want: Owed | None) -> Added | None:
-    """Return the payout that has to be added to those that cannot be changed any more (`final`), so
-    that together they are what is owed now; None if they already are. The added payout may be
-    negative."""
+    """Return the payout that has to be added so that all payouts together are what is owed now
+    (`want`); None if none is missing. `final` are the payouts that cannot be changed any more. The
+    added payout may be negative."""
     if not final:
         return None if want is None else Added(want)
     first = final[0]

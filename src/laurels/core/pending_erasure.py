@@ -38,7 +38,7 @@ class PendingErasure(Struct, frozen=True, array_like=True):
 
     def sparing(self, board: SealedBoard) -> Self:
         """Return this erasure with a note which periods of a board, which is about to be removed,
-        were sealed after it began."""
+        were sealed after the erasure began."""
         later = [
             (board.uid, window, instance)
             for window, closing in board.closing.items()

@@ -35,7 +35,7 @@ class TracedRanking(Struct, frozen=True, array_like=True):
 
     `route` has for each event the index in `targets` of the ranking in which the event counted, or
     a negative number if it counted in none. A single index stands for all events. `words` are the
-    words of the member's entry after each event, column by column.
+    words of the member's entry as each event left it, column by column.
     """
 
     route: int | bytes

@@ -89,9 +89,10 @@ def complete_block(
     words: Sequence[Sequence["array[int]"]],
     added: Sequence["array[int]"] | None,
 ) -> EventBlock:
-    """Return the block of the events that counted. `codes` are the outcomes of all events. `words`
-    has, for each ranking, the entries after each event, column by column. `added` has, as words,
-    the amounts by which events with an absolute score changed the scores."""
+    """Return the block of the events that counted. `begun` is the block from `begin_block`, `codes`
+    are the outcomes of all its events. `words` has, for each ranking, the words of the member's
+    entry as each event left it, column by column. `added` has, as words, the amounts by which
+    events with an absolute score changed the scores."""
     if added is not None:
         signs = [column.sign for column in rules.columns]
         plain = zip(added, signs, strict=True)

@@ -1,9 +1,10 @@
 """Deleted boards whose changes are still kept.
 
 When a board that keeps changes is deleted, a last change of the kind `delete` is recorded. The
-changes then stay readable for as long as the board kept changes, by the unique id of the board,
-since another board may have its name by then. At most MAX_DELETED boards are kept: beyond that, the
-changes of the board that was deleted first are removed earlier.
+changes then stay readable for the time that the board's setting `changes` names. They are read by
+the unique id of the board, since another board may have its name by then. At most MAX_DELETED
+boards are kept: beyond that, the changes of the board that was deleted first are removed before
+their time is over.
 """
 
 from collections.abc import Iterable, Iterator

@@ -70,7 +70,7 @@ def encode_hiding(hiding: Hiding) -> bytes:
 
 def undelete_blocks(state: BoardState, record: Undelete) -> Iterator[WriteBlock]:
     """Yield the blocks of a record that restores a board: its definition, the members that it
-    hides, and the positions of its sources. Readers have dropped them when the board was
+    hides, and the positions of its sources. Readers dropped all of this when the board was
     deleted."""
     yield write_block(record, "undelete", None, state.board.to_json())
     for member, hiding, _ in state.hidden.hidings(record.now_ms):
