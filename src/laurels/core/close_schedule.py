@@ -87,7 +87,7 @@ class CloseSchedule:
 
     def copied(self, state: BoardState, entry: int) -> None:
         """Record that the log entry `entry` completed the copy of a board from another store. The
-        periods that were sealed there count as sealed by this entry."""
+        periods that were sealed in the other store count as sealed by this entry."""
         for closing in state.closing.values():
             for instance, sealed in closing.sealed.items():
                 closing.sealed[instance] = replace(sealed, entry=entry)

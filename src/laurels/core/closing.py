@@ -164,7 +164,7 @@ def due_periods(board: ClosingBoard, positions: Mapping[str, str], now_ms: int) 
             if final_ms > now_ms:
                 break
             if period_finality(board.rules, window, period, positions, now_ms).final:
-                # sources may have delayed the end until now
+                # the period may have been final only from now on, if it waited for sources
                 waited = positions and not _is_boundary(board.rules, window, period)
                 due.append(DuePeriod(name, instance, period, now_ms if waited else final_ms))
     return sorted(due, key=lambda each: each.period.end_ms)

@@ -83,7 +83,8 @@ class Salts:
         return Salts(secrets)
 
     def _leaves(self, parent: int) -> Sequence[bytes | None]:
-        """Return the salts below a node of the lowest level above the leaves."""
+        """Return the salts below a node of the lowest level above the leaves, None for each salt
+        that was forgotten."""
         level = _LEVELS - 1
         if (secret := self._secret(level, parent)) is not None:
             return self._children(level, parent, secret)
@@ -91,7 +92,8 @@ class Salts:
         return [self.secrets.get((_LEVELS, leaf)) for leaf in leaves]
 
     def _secret(self, level: int, number: int) -> bytes | None:
-        """Return the secret of a node, derived from the nodes above it if necessary."""
+        """Return the secret of a node, derived from the nodes above it if necessary; None if it was
+        replaced because a salt below the node was forgotten."""
         if (secret := self.secrets.get((level, number))) is not None or not level:
             return secret
         parent, place = divmod(number, _FAN)

@@ -2,9 +2,9 @@
 periods and payouts, a token replaces the member.
 
 The record `Erase` removes the member from the boards, and puts it on the list of erasures that are
-not complete. Then the archive, the payouts and the audit log are rewritten; after a kill, this is
-repeated. The record `Erased` completes the erasure. The token is random, so the member cannot be
-computed from it.
+not complete. Then the archive, the payouts and the audit log are rewritten; if that is interrupted,
+it is repeated later. The record `Erased` completes the erasure. The token is random, so the member
+cannot be computed from it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

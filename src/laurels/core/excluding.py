@@ -89,7 +89,7 @@ class WithoutMembers:
         return self._remaining(self._index.bound(key, words, member, right=right))
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of members."""
+        """Return the data of members, None for each member without data."""
         return self._index.data(board, members)
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:

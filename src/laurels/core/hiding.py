@@ -1,7 +1,8 @@
 """Hidings: why, since when and until when members of a board are hidden. Pure.
 
 A hiding may have an end. Readers show the member again from that instant on. The record that
-removes the hiding is written when the end is found due, and reports it in the changes of the board.
+removes the hiding is written later, when the end is found due. By this record, the changes of the
+board report that the member is shown again.
 """
 
 import heapq

@@ -65,7 +65,7 @@ class WithoutInterval:
         return position - min(max(0, position - self._first), self._gap)
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of members."""
+        """Return the data of members, None for each member without data."""
         return self._index.data(board, members)
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:

@@ -89,8 +89,9 @@ class MemberReads(ViewedRanking):
     def needed(
         self, member: str, rank: int, column: str | None, now_ms: int
     ) -> ReadPlan[Needed | None]:
-        """Plan the query for the value of one event that moves a member to a position. Raises
-        UnknownColumn, NotLive if events do not count at once in the window, and MemberHidden."""
+        """Plan the query for the value of one event that moves a member to a position; the result
+        is None if the member is there already. Raises UnknownColumn, MemberHidden, and NotLive if
+        events do not count at once in the window."""
         if self._refreshed is not None:
             raise NotLive(f"the window {quoted(self._window)} is refreshed at intervals")
         if self._hidden is not None and member.encode() in self._hidden.members:

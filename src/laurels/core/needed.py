@@ -232,7 +232,7 @@ class _Attempt(Struct, frozen=True):
 
     def decayed_value(self, weighing: Weighing) -> Words | None:
         """Return the value of the event for a window with decay, where a total grows by the value
-        times a weight."""
+        times a weight. None if no value reaches the position."""
         exponent, mantissa = weighing.weight(self.plan.now_ms)
         total = (0, 0) if self.own is None else (self.own[0], self.own[1])
 

@@ -234,8 +234,9 @@ def _route_scopes(
 
     The route has the index in `targets` of each event's target, or one index for all events; an
     index is negative if there is no target. New targets are appended to `targets`. `groups` has the
-    number of each event's tuple of labels, and `scopes` has the scope for each number, or None.
-    `route` is the route of the window without labels; its indexes are into `periods`."""
+    number of each event's tuple of labels. For each number `scopes` has the scope, or None if these
+    labels lack one that the scope needs. `route` is the route of the window without labels; its
+    indexes are into `periods`."""
     indexes: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:

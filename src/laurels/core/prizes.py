@@ -92,8 +92,7 @@ def wins(
 def _shares(
     spans: Sequence[PrizeSpan], group: TieGroup, member: str, position: int
 ) -> Iterator[Win]:
-    """Yield the shares of one member of a tie group in each prize. Shares of nothing are left
-    out."""
+    """Yield the shares of one member of a tie group in each prize. Shares of 0 are left out."""
     size = group.end - group.start
     for span in spans:
         covered = min(span.end, group.end) - max(span.first, group.start)

@@ -81,7 +81,7 @@ class RankingView(MemberReads):
 
     def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
         """Plan the query for the score at a percentile (nearest rank): at least this percentage of
-        the members have this score or a worse one."""
+        the members have this score or a worse one. The result is None for an empty ranking."""
         share = percentile_share(percentile)
 
         def read_index(total: int) -> ReadPlan[Score | None]:

@@ -82,7 +82,7 @@ class RecordedBoards(AdvancedBoards):
 
     def remove_unretained(self, state: BoardState) -> None:
         """Remove a board that is no longer retained. Nothing is logged for its removal."""
-        # the time of removal is later if the board waited for its payouts
+        # the removal is later than `gone_ms` if it had to wait for payouts of the board
         removed_ms = max(state.rules.gone_ms, state.now_ms)
         if state.rules.changes_ms:
             self._end(state, WriteBlock(0, removal_tag(state), removed_ms, "delete"))

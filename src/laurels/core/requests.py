@@ -261,8 +261,8 @@ _place = msgspec.json.Decoder(tuple[tuple[int, ...], str])
 def _walk(index: RankingIndex, ask: ReadRequest, walk: Walk) -> ReadResult:
     """Answer a walk in the order of the ranking.
 
-    The text with which the walk continues has the last entry's member and the words that decide its
-    order.
+    The text with which the walk continues has the member of the last entry, and the words that
+    decide the place of this entry.
     """
     key, start = ask.key, 0
     if walk.after:

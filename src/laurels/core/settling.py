@@ -112,7 +112,7 @@ class Settle(Query[Settlement], frozen=True, kw_only=True):
 
 def prizes_of_period(state: BoardState, window: str, instance: int) -> Prizes | None:
     """Return the prizes of a period: those of the definition at its closing if the period is
-    closed, otherwise those of the present definition."""
+    closed, otherwise those of the present definition. None if that definition has none."""
     closing = state.closing.get(window)
     if closing is not None and (sealed := closing.sealed.get(instance)) is not None:
         return prizes_of(sealed.prizes) if sealed.prizes else None

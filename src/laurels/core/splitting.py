@@ -1,5 +1,5 @@
-"""Splitting a batch in event time into few parts, all events of which are counted at one time.
-Pure."""
+"""Splitting a batch in event time into few parts, so that all events of a part can be counted at
+the same time. Pure."""
 
 from array import array
 from bisect import bisect_left
@@ -12,9 +12,9 @@ from .lifecycle import next_boundary
 
 
 def split_points(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to split a batch in event time: the end position of each part. All events of a
-    part are counted at the same time, and yet each has the result that it would have if it were
-    submitted alone.
+    """Return where to split a batch in event time: the end position of each part. Although all
+    events of a part are counted at the same time, each event has the result that it would have if
+    the events were submitted one by one.
 
     `nows` has, for each event, the latest `at` so far. Within a part this time does not cross the
     end of a period or step. It also does not cross the end of a grace if the part has an event that

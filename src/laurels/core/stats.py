@@ -58,8 +58,9 @@ class BoardStats(Answer, frozen=True):
     the range. `changes_lost` is the number of changes beyond `changes_max` that were removed before
     a registered sink had confirmed them; for a board in this process, they are counted since the
     store was opened. `changes_unsent` is the number of changes that the slowest registered sink has
-    not confirmed, in a folder rounded up to a block of up to 5,000. `changes_used` is the fraction
-    of `changes_max` that these changes take up; at 1, further changes are lost.
+    not confirmed; in a folder it may include up to 5,000 confirmed ones, since the changes in the
+    file are counted by whole blocks. `changes_used` is the fraction of `changes_max` that these
+    changes take up; at 1, further changes are lost.
     """
 
     board: str

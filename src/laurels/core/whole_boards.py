@@ -98,11 +98,12 @@ class WholeBoards(ClearingBoards):
         """Register a removed board again. Its rankings are empty, and only the archive has the
         standings of its sealed periods."""
         if (current := self.find_by_number(record.board)) is not None:
-            # its `retain` was over, but no clock runs while the log is folded
+            # its `retain` is over, but no clock removes boards while the log is folded
             self.remove_unretained(current)
         state = _state_of(board_record(record.restored))
         state.version, state.now_ms = record.version, record.now_ms
-        state.changes = self._removed_changes + 1  # no change token of the board is used again
+        # greater than on any removed board, so that no change token of this board occurs again
+        state.changes = self._removed_changes + 1
         self._free_name(state.board.name, record.now_ms)
         self.removed.forget(state.uid)
         self.deletions.forget(state.uid)

@@ -17,8 +17,9 @@ from .requests import AtBound, Zeros
 
 
 def zeros_in(board: ClosingBoard, window: str, instance: int, now_ms: int) -> Zeros | None:
-    """Return the same as `zeros_of` for one period of a window. Whether the entries of a closed
-    period are ranked was decided by the definition at its closing."""
+    """Return where the entries with score 0 begin and end in one period of a window; None if they
+    are ranked there. For a closed period, the definition at its closing decides whether they
+    are."""
     if not hides_zero(board, window, instance):
         return None
     rules = board.rules if board.rules.hide_zero else replace(board.rules, hide_zero=True)

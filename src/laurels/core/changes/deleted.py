@@ -94,11 +94,11 @@ class Deletions:
         self._by_uid[deletion.state.uid] = deletion
 
     def find(self, uid: str | None) -> Deletion | None:
-        """Return the deleted board with a unique id."""
+        """Return the deleted board with a unique id; None if there is none."""
         return None if uid is None else self._by_uid.get(uid)
 
     def numbered(self, number: int) -> Deletion | None:
-        """Return the deleted board with a number. O(deleted boards)."""
+        """Return the deleted board with a number; None if there is none. O(deleted boards)."""
         return next((each for each in self if each.state.number == number), None)
 
     def forget(self, uid: str) -> Deletion | None:

@@ -147,7 +147,8 @@ class ChangeContext(Struct, frozen=True):
 
     def _deltas(self, added: Sequence[Sequence[int]]) -> Sequence[Delta]:
         """Return, for each event, the amount that it added to each sum column, with None for other
-        columns. `added` has these amounts in units, column by column. At least one column is a sum.
+        columns. `added` has these amounts in units, column by column. There must be at least one
+        sum column.
         """
         columns = self.rules.columns
         if len(columns) == 1:
@@ -174,7 +175,7 @@ class ChangeContext(Struct, frozen=True):
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
         """Return two lists with an item for each event from `start` to `stop`. One has the event's
         entries in the rankings where it counted, the other the member's score in the window `all`,
-        in the scope of all events."""
+        in the scope of all events, or None without such a score."""
         rankings: list[list[ChangedRanking]] = [[] for _ in range(start, stop)]
         totals: list[Score | None] = [None] * (stop - start)
         names = [self._ranking(target) for target in block.targets]
@@ -209,8 +210,8 @@ class ChangeContext(Struct, frozen=True):
 
 
 def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
-    """Return two times from an entry's words: the time at which its score was reached, if this
-    decides ties, and the time that decides its `last` columns."""
+    """Return two times from an entry's words: the time at which its score was reached, None if this
+    does not decide ties; and the time that decides its `last` columns, None if it has none."""
     [reached_ms], [last_ms] = times_of_many([[word] for word in words], rules)
     return reached_ms, last_ms
 

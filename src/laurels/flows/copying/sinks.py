@@ -1,8 +1,8 @@
 """Move the sinks of a board to its copy.
 
-A copy has only the changes that were made after the copying. The position of every sink is before
-these changes. This is so even if the sink has sent everything, because storing a sink's position is
-itself a change, which comes after the sent ones. So a sink that has sent everything is moved to the
+A copy has only the changes that were made after the copying, and the position of every sink is
+before these. Even a sink that has sent everything is not at the end of the source's changes, since
+storing its position made one more change. So a sink that has sent everything is moved to the
 position before the first change of the copy. Any other sink is reported, since only the source has
 the changes that this sink has not sent.
 """

@@ -104,10 +104,10 @@ class LedgerContents:
         )
 
     def _closing(self, board: str, ledger_board: "_Board", now_ms: int) -> dict[str, WindowClosing]:
-        """Return the sealed periods of each window that closes periods, or did so. Other periods
-        that are already final were closed in the store from which the ledger was written. They are
-        not closed again, so that no payout is made twice. Periods that are not final yet will be
-        closed."""
+        """Return the closing of each window that closes periods, or has sealed periods from a time
+        when it did. Periods that are final but not sealed in the ledger were closed in the store
+        from which the ledger was written. They are not closed again, so that no payout is made
+        twice. Periods that are not final yet will be closed."""
         rules = ledger_board.rules
         closing = {name: WindowClosing(now_ms) for name in rules.closing}
         for name, sealed in sealed_of(self._ledger, ledger_board.uid, rules).items():

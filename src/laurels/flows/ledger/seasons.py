@@ -135,8 +135,9 @@ class SeasonsOfBoard:
                 await self._stage_period(staged, name, run)
         stored = await run(lambda connection: self._reader(connection).periods(staged.uid))
         places = {(each.revision.window, each.revision.instance) for each in stored}
-        # The oldest periods leave an archive first. A newer period that is not listed was sealed
-        # after the listing: the board may use this database as its own ledger.
+        # The oldest periods leave an archive first, so periods before the oldest listed one have
+        # left it. A later period that is not listed was sealed after the listing, by a board whose
+        # archive is in this database, too.
         staged.gone = sorted([each for each in places if each[1] < oldest.get(each[0], MIN_MS)])
         await self._write_payouts(staged.uid, run)
 
@@ -196,7 +197,7 @@ class SeasonsOfBoard:
         )
 
     def _closed_ms(self, connection: Any, revision: SealedRevision) -> int | None:
-        """Return when a period was closed, if the ledger knows it."""
+        """Return when a period was closed; None if the ledger does not know it."""
         label = self._rules.windows[revision.window].period_of(revision.instance).label
         row = self._dialect.execute(
             connection,
@@ -252,7 +253,7 @@ def complete(staged: Staged, dialect: Dialect, prefix: str, connection: Any, rul
 def _trimmed(
     uid: str, dialect: Dialect, prefix: str, connection: Any, rules: Rules
 ) -> Iterator[tuple[str, int]]:
-    """Yield the periods beyond the newest ones that windows keep in the archive."""
+    """Yield the periods that are older than those that their windows keep in the archive."""
     for window, closing in rules.closing.items():
         if not closing.archive:
             continue

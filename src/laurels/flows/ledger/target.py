@@ -74,8 +74,8 @@ class LedgerTarget:
         await self._in_thread(self._make_tables)
 
     async def position(self, board: str) -> str | None:
-        """Return the stored cursor of a board. Raises LedgerTaken if another sink writes the
-        board."""
+        """Return the stored cursor of a board; None if no sink has written the board. Raises
+        LedgerTaken if another sink writes it."""
         return (await self._in_thread(lambda: self._stored(board)))[0]
 
     async def deliver(self, page: SinkPage) -> None:
@@ -97,8 +97,8 @@ class LedgerTarget:
             unsealed = await self._unsealed(page, board_state)
             await self._in_thread(lambda: self._deliver(page, board_state, staged, unsealed))
         except BaseException:
-            # If the transaction was rolled back, `board_state` is wrong: according to it, the
-            # definition was written and the periods were deleted.
+            # The transaction may have been rolled back. Then `board_state` is wrong: it says that
+            # the definition was written and that expired periods were deleted.
             self._boards.pop(page.board, None)
             raise
         if page.changes[-1].kind == "delete":
@@ -136,7 +136,7 @@ class LedgerTarget:
 
     async def _unsealed(self, page: SinkPage, board_state: WrittenBoard) -> dict[str, list[str]]:
         """Return, by window, the labels of the periods that are not sealed yet. Windows that close
-        no periods, and windows whose oldest kept period is unchanged, are left out."""
+        no periods are left out, and so are windows without expired periods to be deleted."""
         latest_ms = max(board_state.latest_ms, *[change.at_ms for change in page.changes])
         oldest = board_state.oldest(latest_ms)
         if page.definition is not None:
@@ -190,7 +190,8 @@ class LedgerTarget:
         make_tables(self._dialect, self._tables.prefix, self._connection)
 
     def _stored(self, board: str) -> tuple[str | None, int]:
-        """Return the position and the generation of this sink."""
+        """Return the position and the generation of this sink on a board; None and 0 if no sink has
+        written the board. Raises LedgerTaken."""
         rows = self._execute(
             f"SELECT sink, position, generation FROM {self._tables.name('sinks')} WHERE board = %s",
             board,
@@ -203,7 +204,7 @@ class LedgerTarget:
         return None, 0
 
     def _deliver_payouts(self, page: SinkPage, rows: list[Row]) -> None:
-        """Write due payouts, and move the position among them."""
+        """Write due payouts, and move the sink's position in the list of due payouts."""
         if self._generation_before(page) is not None:
             self._move_position(page, 1)
             self._upsert(
@@ -211,8 +212,9 @@ class LedgerTarget:
             )
 
     def _generation_before(self, page: SinkPage) -> int | None:
-        """Return the generation of the sink; None if the page was delivered before, and its
-        acknowledgement was lost. Raises SinkOvertaken."""
+        """Return the generation of the sink before a page; None if the ledger has the page already,
+        since an earlier delivery succeeded but its acknowledgement was lost. Raises
+        SinkOvertaken."""
         stored, generation = self._stored(page.board)
         if stored == page.after:
             return None
@@ -268,8 +270,8 @@ class LedgerTarget:
 
     def _erase_members(self, changes: Sequence[Change]) -> None:
         """Replace erased members by their tokens in the periods that were sealed before the
-        erasure. Does nothing for a key that does not administer, since its changes have no
-        token."""
+        erasure. Do nothing if the key of the sink does not administer, since the changes that it
+        may read have no token."""
         for at, change in enumerate(changes):
             if change.kind != "erase" or change.member is None or change.data is None:
                 continue

@@ -193,8 +193,8 @@ class BoardReader:
             metrics.waiting_since_ms = None
 
     def warn(self) -> None:
-        """Report that the board will soon remove unsent changes, as soon as they take up the
-        fraction `WARNED_AT` of the retention. Report it again only after the fraction was lower in
+        """Report that the board will soon remove unsent changes, once these take up the fraction
+        `WARNED_AT` of the retention. The next report follows only after they took up less in
         between."""
         retention = None if self._deleted else self._context.retentions.get(self.board)
         self._metrics.retention = retention or self._metrics.retention
