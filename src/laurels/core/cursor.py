@@ -43,7 +43,8 @@ def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes
 
 
 def decode(text: object, board: int, window: str, scope: str) -> Cursor:
-    """Return the cursor that a caller passed, if it was made for this board, window and scope."""
+    """Decode a cursor that a caller passed. Raises InvalidCursor if it was not made for this board,
+    window and scope."""
     if not isinstance(text, str):
         raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}")
     try:

@@ -23,8 +23,8 @@ class ErasingBoards(HidingBoards):
 
     def erase(self, record: records.Erase, found: Mapping[int, Traces]) -> list[int]:
         """Remove a member from all boards and from the list of those hidden on all boards, and
-        return the numbers of the boards that had it. `found` has all boards that have the member in
-        memory."""
+        return the numbers of the boards that had it. `found` has, by number, the boards that have
+        the member in memory."""
         self.now_ms = max(self.now_ms, record.now_ms)
         self.take_up_all()  # no board may record the hiding of the member after its erasure
         self.everywhere.show(record.member)

@@ -167,7 +167,8 @@ class Fold(WholeBoards):
         return done.count(1)
 
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
-        """Count a batch. `watch` is the index of the ranking spec whose scores are reported."""
+        """Count a batch. `watch` is the index of a ranking spec in the plan; the outcomes have the
+        members' scores in its ranking."""
         state = self.by_number(batch.board)
         self.advance_to(state, batch.now_ms)
         plan = plan or self.plan(batch)

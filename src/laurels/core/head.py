@@ -39,7 +39,7 @@ def known_positions(head: int, anchors: Sequence[Anchor], result: ReadResult) ->
 
 
 def has_exact_position(result: ReadResult, position: int) -> bool:
-    """Return whether the returned position of a bound is exact."""
+    """Return whether `position`, which an index returned for a bound, is exact."""
     return result.certain is None or position < result.certain or result.certain >= result.total
 
 

@@ -110,8 +110,8 @@ class HiddenMembers:
         self.everywhere, self.shared = everywhere, everywhere.own
 
     def items(self) -> Iterator[tuple[bytes, Hiding]]:
-        """Yield each member of this object with its hiding, in the order of the members. The
-        members that are hidden everywhere are left out."""
+        """Yield each member that has a hiding of this object, with that hiding, in the order of the
+        members. Hidings of `everywhere` are left out."""
         return iter(sorted(self.own.items()))
 
     def hidings(self, now_ms: int) -> Iterator[tuple[bytes, Hiding, bool]]:
@@ -214,7 +214,7 @@ class HiddenMembers:
         self.exclusion = None
 
     def counted(self, members: Iterable[bytes]) -> None:
-        """Forget cached orders if the entry of a hidden member may have changed: events of these
-        members were counted."""
+        """Forget the cached orders if events of a hidden member were counted, since its entries may
+        have changed. `members` are all members whose events were counted."""
         if self.exclusion is not None and not self.exclusion.members.isdisjoint(members):
             self.exclusion.forget()

@@ -230,9 +230,8 @@ class Index(Protocol):
     ) -> bool:
         """Rotate a rolling window to the running step, one step after another: finish the pass for
         the step, and swap the rankings. If this needs visits of more than `limit` members, return
-        False; the window is then not at the running step yet. At the ends of the steps in
-        `copied` the ranking is copied. The copy is read under the key of the step, until it is
-        dropped."""
+        False; the window is then not at the running step yet. The ranking at the end of each step
+        in `copied` is copied. The copy is read under the key of that step, until it is dropped."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Visit about `limit` members in the pass that prepares a rolling window's next step;
@@ -430,8 +429,8 @@ class Index(Protocol):
         Nothing may be counted between the calls."""
 
     def forget_ids(self, board: int, ids: Sequence[bytes]) -> None:
-        """Forget remembered event ids. O(different times of acceptance of the remembered ids), and
-        O(1) without `ids`."""
+        """Forget remembered event ids. O(number of different times at which the remembered ids were
+        accepted); O(1) if `ids` is empty."""
 
     def clear(self, board: int) -> None:
         """Remove all members of a board with their data. The remembered event ids stay. No copy may

@@ -30,7 +30,7 @@ gone, even if `keep` was increased since."""
 def next_boundary(rules: Rules, now_ms: int) -> int:
     """Return the next instant at which a period or step of any window of the board ends, or the
     board starts or ends. After the board's end, return the instant of the board's removal, or
-    MAX_MS if it is not removed."""
+    MAX_MS if that has passed or the board is not removed."""
     if rules.has_ended(now_ms):
         return rules.gone_ms if now_ms < rules.gone_ms else MAX_MS
     ends_ms = min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)

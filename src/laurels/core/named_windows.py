@@ -14,8 +14,9 @@ from .closing import WindowClosing
 
 
 def window_named(rules: Rules, name: str | None) -> Window:
-    """Return the window of that name; None is the board's first. A window without a name of its own
-    may be named by its text, with or without its options, if that is unambiguous."""
+    """Return the window with a name; for None, the board's first window. A window that was given no
+    name may be named by its text, with or without the options in it, if only one window has this
+    text. Raises UnknownWindow."""
     if name is None:
         return next(iter(rules.windows.values()))
     try:

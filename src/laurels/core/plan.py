@@ -92,8 +92,9 @@ class Plan(Struct, frozen=True, dict=True):
         )
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
-        """Return the windows that refuse events of a batch of `size` events as too late, and the
-        number of these events."""
+        """Return each window that refuses events as too late, with the number of these events.
+        Events before the start or after the end of the board do not count as too late. The batch
+        has `size` events."""
         refused: dict[str, set[int]] = {}
         for spec, route in zip(self.specs, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
@@ -310,8 +311,8 @@ def _route(
 def _takes(rules: Rules, window: Window, floor_ms: int, batch: Batch, period: Period) -> bool:
     """Return whether events of a period or step are still accepted. For events from a stream, the
     time at which the stream took them decides; besides, the window must still keep the period now.
-    A window that closes its periods keeps each of them until it is closed; a rolling window does
-    not keep its steps that long."""
+    A window that closes its periods keeps each period until the period is closed; a rolling window
+    does not keep its steps that long."""
     if batch.judged_ms is None:
         return window.takes(floor_ms, batch.now_ms, period)
     return window.takes(floor_ms, batch.judged_ms, period) and (

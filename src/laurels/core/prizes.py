@@ -67,7 +67,7 @@ def prize_spans(prizes: Prizes, total: int, reached: Sequence[int]) -> list[Priz
 
 
 def end_of(spans: Iterable[PrizeSpan]) -> int:
-    """Return the end of the last positions for which there are prizes."""
+    """Return the position after the last one for which there is a prize; 0 if there is none."""
     return max((span.end for span in spans if span.first < span.end), default=0)
 
 

@@ -106,8 +106,8 @@ class Clear(_Header, frozen=True, array_like=True, tag="clear"):
 
 
 class Undelete(_Header, frozen=True, array_like=True, tag="undelete"):
-    """A removed board is there again, without members. `restored` is its state (`BoardRecord`) with
-    the definition that it has from here on. Its number and uid are the earlier ones."""
+    """A removed board exists again, without members. `restored` is its state (`BoardRecord`) with
+    the definition that it has from here on. It has the number and the uid that it had before."""
 
     restored: bytes
     tag: int = 0

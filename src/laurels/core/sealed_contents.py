@@ -95,7 +95,8 @@ SealedPiece = SealedRevision | SealedRanking | SealedRows
 
 class SealedPart(Struct, frozen=True, array_like=True):
     """Names a part of a sealed period: about `limit` entries, beginning with the one at `position`
-    in a scope, and continuing in the scopes after it. A ranking counts as one more entry."""
+    in `scope`, and continuing in the scopes after this one. Each ranking counts as one entry more
+    than it has."""
 
     scope: str
     position: int

@@ -45,8 +45,8 @@ class SealedShare(Struct, frozen=True, array_like=True, tag="sealed"):
 
 
 class CopiedPayout(Struct, frozen=True, array_like=True):
-    """A payout and its number in the source. The number orders payouts that are due at the same
-    time. `is_erased` is whether its member was erased."""
+    """A payout, and its number in the store from which the board is copied. The number orders
+    payouts that are due at the same time. `is_erased` is whether the payout's member was erased."""
 
     serial: int
     is_erased: bool

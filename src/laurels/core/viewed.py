@@ -158,7 +158,9 @@ class ViewedRanking:
         return min(offset, FAR)
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
-        """Decode a cursor, and return the anchor after the entry that the cursor was made from."""
+        """Return the anchor at the entry that a cursor was made from: after the entry or, if the
+        list is in reverse order, before it. Raises InvalidCursor if the cursor is not from a list
+        of this ranking in the same direction."""
         if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)

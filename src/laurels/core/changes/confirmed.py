@@ -30,7 +30,8 @@ def confirmed_sequences(position: str, uid: str) -> tuple[int, ...] | None:
 
 def least_confirmed(positions: Mapping[str, str], uid: str) -> int | None:
     """For a board with one shard, return the number of the newest block that all registered sinks
-    have confirmed; None without a sink."""
+    have confirmed. Sinks whose position is not a cursor of the board's changes are ignored; the
+    result is None without other sinks."""
     confirmed = [
         confirmed_sequences(text, uid)
         for source, text in positions.items()

@@ -86,8 +86,8 @@ class DataReconciler:
             yield listed
 
     async def _listed(self) -> AsyncIterator[list[str]]:
-        """Yield the members that the store lists and that have other data in the store than in the
-        ledger."""
+        """Yield, in groups, the members listed by the store whose data in the store differs from
+        that in the ledger."""
         page = await self._lb.changes(self._board, limit=PAGE, initial=True)
         while True:
             texts = {

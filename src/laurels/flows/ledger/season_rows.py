@@ -18,7 +18,7 @@ AT_ONCE = 500
 
 
 class SeasonRows:
-    """Writes over a connection, in the transactions of its caller."""
+    """Writes these rows over a connection, in transactions that the caller begins and commits."""
 
     def __init__(self, dialect: Dialect, prefix: str, connection: Any) -> None:
         self._dialect = dialect

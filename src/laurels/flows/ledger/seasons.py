@@ -2,8 +2,9 @@
 
 When a change says that a period was sealed or corrected, the standings are read from the archive of
 the store, page by page, and each page is written to the ledger in a transaction. The period stays
-invisible until the transaction that writes the change and moves the position. So it is whole or
-absent, however large it is. Payouts are written as they are in the store.
+invisible until a later transaction writes the change, moves the position, and makes the period
+visible. So readers of the ledger see the whole period or nothing of it, however large it is.
+Payouts are written as they are in the store.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -89,7 +89,8 @@ class BoardSides:
         return None if entry is None else value_of(entry, self._dialect)
 
     async def mend_ledger(self, read: EntrySnapshot, differing: Sequence[Key]) -> None:
-        """Write the entries of the store into the ledger."""
+        """Write the entries of the store into the ledger, and delete from the ledger those that the
+        store does not have."""
         absent = [key for key in differing if key not in read.store]
         if absent:
             await asyncio.to_thread(self._rows.delete, absent)

@@ -104,8 +104,9 @@ class BoardReader:
         return self._after is not None
 
     async def _send_changes(self) -> bool:
-        """Send the changes after the position, until all have been sent. Return whether they have
-        ended, since the board was deleted."""
+        """Send the changes after the position, and wait for further ones. Return True once the
+        deletion of the board was sent, so that no change follows. With `until_end` return at the
+        newest change: False if it is not the deletion."""
         while True:
             page = await self._call(self._read)
             if page is None:
