@@ -126,8 +126,9 @@ class HidingBoards(RecordedBoards):
         return bool(self._taking_up)
 
     def work_left(self) -> int:
-        """Return about how many members the passes of all boards still have to visit, and how many
-        boards have to record which members are hidden on all boards."""
+        """Return the amount of work left: about the number of members that the passes of all boards
+        still have to visit, plus the number of boards that may still have to record changes of the
+        members hidden on all boards."""
         return super().work_left() + len(self._taking_up)
 
     def _hidden_changed(self, state: BoardState, record: records.Hide | records.Show) -> None:

@@ -265,8 +265,9 @@ class Index(Protocol):
         O(scopes)."""
 
     def switch_to_built(self, board: int, window: str) -> bool:
-        """Refresh a window whose build is complete in all scopes. O(1), since a scope switches to
-        its new ranking when it is advanced or read."""
+        """Refresh a window whose build is complete in all scopes. Return whether the window has
+        members. O(1), since each scope switches to its new ranking only when it is advanced or
+        read."""
 
     def keys(self, board: int, scope: str = "") -> list[RankingKey]:
         """Return the keys of a scope's rankings that have members. For a rolling window, this is

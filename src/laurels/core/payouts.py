@@ -141,7 +141,7 @@ class Revision(Answer, frozen=True):
 
 
 class DuePlace(Struct, frozen=True, array_like=True, order=True):
-    """A place in the list: after the payout with this due time and number."""
+    """A place in the list of due payouts: after the payout with this due time and number."""
 
     due_ms: int
     serial: int
@@ -165,8 +165,8 @@ class PayoutShare(Struct, frozen=True):
 
 
 class PayoutFilter(Struct, frozen=True):
-    """Which payouts of a board are wanted; None is any. With `due_only` only those that are or were
-    due."""
+    """Which payouts of a board are wanted. A field that is None allows any value. With `due_only`
+    only payouts that are or were due are wanted."""
 
     board: str
     window: str | None = None

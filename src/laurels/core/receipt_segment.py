@@ -34,8 +34,8 @@ Row = tuple[str, Score | None, Score | None, Rank | None, Rank | None]
 
 class ReceiptSegment:
     """A counted batch of submitted events, and the ranks that were requested. For each event of the
-    segment, `places` has its position among all accepted events. It is None if the segment's events
-    directly follow those of the previous segment."""
+    segment, `places` has its position among all accepted events; `places` is None if the segment's
+    events directly follow those of the previous segment."""
 
     def __init__(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None

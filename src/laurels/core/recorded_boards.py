@@ -64,7 +64,8 @@ class RecordedBoards(AdvancedBoards):
                 self.recorder.forget(deletion.state.number)
 
     def _delete(self, state: BoardState, record: records.Delete) -> None:
-        """Delete a board."""
+        """Delete a board. If the record has no tag, the board's changes are removed as well, and it
+        cannot be restored; see `records.Delete`."""
         if not record.tag and self.payouts is not None:
             self.payouts.forget(state.number, state.uid)
         if not record.tag or not state.rules.changes_ms:
@@ -105,7 +106,8 @@ class RecordedBoards(AdvancedBoards):
         self.forget_expired()
 
     def names_by_uid(self) -> dict[str, str]:
-        """Return the names of all boards and of the removed boards that can be restored."""
+        """Return the names of all boards and of the removed boards that can be restored, by their
+        uids."""
         names = {each.uid: each.name for each in self.removed}
         return names | {state.uid: state.board.name for state in self.boards.values()}
 

@@ -95,8 +95,8 @@ SealedPiece = SealedRevision | SealedRanking | SealedRows
 
 class SealedPart(Struct, frozen=True, array_like=True):
     """Names a part of a sealed period: about `limit` entries, beginning with the one at `position`
-    in `scope`, and continuing in the scopes after this one. Each ranking counts as one entry more
-    than it has."""
+    in `scope`, and continuing in the scopes after this one. The description of
+    each ranking (`SealedRanking`) counts as one entry, too."""
 
     scope: str
     position: int

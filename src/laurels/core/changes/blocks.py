@@ -23,9 +23,9 @@ from .payout_blocks import PayoutBlock
 
 
 def is_sent(position: tuple[str, str] | None) -> bool:
-    """Return whether sinks send the change that reports this position. They do not send positions
-    of sinks: each change that a sink sends moves the sink's position, so there would be no end.
-    """
+    """Return whether sinks send the change that reports this position; False without a position.
+    They do not send positions of sinks: each change that a sink sends moves the sink's position, so
+    there would be no end."""
     return position is not None and not position[0].startswith(SINK_PREFIX)
 
 

@@ -335,6 +335,6 @@ def start_of(block: Block, place: BlockPlace) -> int:
 
 
 def sent_before(block: Block, number: int) -> int:
-    """Count the changes that sinks send among the first `number` changes of a block. Only the last
-    change of a block may be one that sinks do not send."""
+    """Count the changes that sinks send among the first `number` changes of a block. Of a block,
+    sinks send all changes, all but the last one, or none."""
     return min(number, block.sent)

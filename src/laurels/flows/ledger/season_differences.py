@@ -132,7 +132,8 @@ InRows = Callable[[Callable[[Any], Any]], Awaitable[Any]]
 
 
 class _Kind(ABC):
-    """One kind of the compared items. An item has a name."""
+    """One kind of compared items: how its items are read, compared and mended. Each item has a
+    name."""
 
     kind = ""
 
@@ -147,11 +148,12 @@ class _Kind(ABC):
 
     @abstractmethod
     async def of_store(self, names: Sequence[str] | None) -> Mapping[str, Any]:
-        """Return the store's items with these names, or all of its items."""
+        """Return the store's items with these names, or all of its items if `names` is None; by
+        name."""
 
     @abstractmethod
     def of_ledger(self, connection: Any) -> Mapping[str, Any]:
-        """Return the ledger's items."""
+        """Return all of the ledger's items, by name."""
 
     @abstractmethod
     def changed(self, names: Sequence[str], changes: Sequence[Change]) -> set[str]:
