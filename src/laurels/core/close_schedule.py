@@ -277,7 +277,8 @@ class CloseSchedule:
         return bool(self._ready) or (bool(self._heap) and self._heap[0][0] <= now_ms)
 
     def has_ready(self, now_ms: int) -> bool:
-        """Return whether a board has periods that are due; up to ROUND boards are looked at."""
+        """Return whether a board has, or may have, periods that are due. If no board has become due
+        since the last round, up to ROUND waiting boards are looked at."""
         if self._heap and self._heap[0][0] <= now_ms:
             return True
         return any(state is not None for state in self._look_at(ROUND))

@@ -61,8 +61,8 @@ class Origin(Struct, frozen=True, array_like=True):
     """The part of a board's state that the pieces of a copy do not have.
 
     `now_ms` is the time up to which the board has been advanced, and `running` has the step of each
-    rolling window at that time. `sequence` and `tag` belong to the board's newest block of changes
-    in each shard. `state` is a text that changes with every write; this text is not copied.
+    rolling window at that time. `ends` has, for each shard, the sequence number and the tag of the
+    newest block of changes. `state` is a text that changes with every write; it is not copied.
     `hidden` has the hidden members with their hidings, `closing` the closed periods of each window.
     """
 

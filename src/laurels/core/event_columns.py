@@ -67,8 +67,8 @@ def logged_batch(record: Events) -> Batch:
 
 
 def _waits(batch: Batch, nows: "array[int]") -> bytes | None:
-    """Return how long before the batch's `now` each event was accepted; None if these times have no
-    effect."""
+    """Return how long before the batch's `now_ms` each event was accepted. None if these times have
+    no effect, as without event ids, or if all events were accepted at `now_ms`."""
     if batch.ids is None or nows[0] == batch.now_ms:
         return None
     return pack(differences(batch.now_ms, nows))

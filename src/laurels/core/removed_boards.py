@@ -74,8 +74,8 @@ class RemovedBoards:
             self.forget(next(iter(self._by_uid)))
 
     def find(self, name: str, uid: str | None) -> RemovedRecord | None:
-        """Return the removed board with a name and a unique id or, without an id, the one that was
-        removed last; None if there is none. O(removed boards)."""
+        """Return the removed board with a name and a unique id or, without an id, the board with
+        this name that was removed last; None if there is none. O(removed boards)."""
         named = (each for each in reversed(self._by_uid.values()) if each.name == name)
         return next((each for each in named if uid is None or each.uid == uid), None)
 

@@ -46,10 +46,10 @@ def passed_times(positions: Mapping[str, str]) -> dict[str, int]:
 def judged_at(arrived_ms: int, before: str | None, now_ms: int, close_wait_ms: int) -> int:
     """Return the time as of which the lateness of events is judged.
 
-    The stream took the first of these events at `arrived_ms`. They are counted at `now_ms`, after
-    the position `before`. The result is `arrived_ms`, but at least the time that the source has
-    passed, and at least `now_ms - close_wait_ms`, since periods whose grace ended before these
-    times may be final. It is at most `now_ms`."""
+    The stream took the first of these events at `arrived_ms`. They are counted at `now_ms`, and
+    `before` is the position of the source before they are. The result is `arrived_ms`, but at least
+    the time up to which the source has counted its stream, and at least `now_ms - close_wait_ms`,
+    since periods whose grace ended before these two times may be final. It is at most `now_ms`."""
     passed = passed_ms(before)
     earliest_ms = now_ms - close_wait_ms if passed is None else max(passed, now_ms - close_wait_ms)
     return min(now_ms, max(arrived_ms, earliest_ms))

@@ -129,8 +129,9 @@ class ChangedBoards(Answer, frozen=True):
     """The names of the boards with changes after a cursor, and the cursor of the next call.
 
     `boards` is None if it is not known which boards have changes: without a cursor, or after a
-    restart of the store. The answer may be incomplete: if a process dies right after a write to an
-    index server, that board is missing. So each board has to be read at long intervals, too.
+    restart of the store. The answer may be incomplete: if a process dies right after a write to a
+    board on an index server, this board is missing. So each board has to be read at long intervals,
+    too.
     """
 
     boards: list[str] | None

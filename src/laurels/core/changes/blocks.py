@@ -33,9 +33,9 @@ class TracedRanking(Struct, frozen=True, array_like=True):
     """The effect of a block's events on the rankings of one ranking spec: a window, and the names
     of the labels whose values make the scopes.
 
-    `route` has for each event the index in `targets` of the ranking in which the event counted, or
-    a negative number if it counted in none. A single index stands for all events. `words` are the
-    words of the member's entry as each event left it, column by column.
+    `route` has for each event the index, in the block's `targets`, of the ranking in which the
+    event counted, or a negative number if it counted in none. A single index stands for all events.
+    `words` are the words of the member's entry as each event left it, column by column.
     """
 
     route: int | bytes
