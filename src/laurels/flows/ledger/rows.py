@@ -79,8 +79,8 @@ def flush_of(
     closed: set[Period] | None = None,
 ) -> Flush:
     """Return the writes for successive changes. `start_of` returns the beginning of a period of a
-    window. `closed` has the periods that were closed before; those that are closed by these changes
-    are added."""
+    window. `closed` has the periods that were closed before; those that these changes close are
+    added to it."""
     closed = set() if closed is None else closed
     flush = Flush()
     block, version = "", 0
@@ -131,8 +131,8 @@ def flush_of(
 
 
 def _add_board_change(flush: Flush, change: Change) -> None:
-    """Add a change that concerns no member: a new definition, a new position of a source, or the
-    end of the initial load."""
+    """Add a change that concerns no single member: a new definition, the removal of all members, a
+    new position of a source, or the end of the initial load."""
     if change.kind in ("create", "change", "undelete"):
         flush.defines = True
     elif change.kind == "clear":

@@ -84,7 +84,7 @@ class SeasonRows:
 
     def load_closed(self, page: SinkPage, board_state: WrittenBoard) -> None:
         """Read from the ledger which periods are closed, unless that was read before. A sink that
-        starts over begins with none: it gets the closed periods again with the entries."""
+        starts over begins without closed periods, since it gets them again with the entries."""
         if page.restarts:
             board_state.closed = set()
         elif board_state.closed is None:

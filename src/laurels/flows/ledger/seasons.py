@@ -83,8 +83,8 @@ class SeasonsOfBoard:
         self._rules: Rules = board.rules()
 
     async def stage(self, changes: Sequence[Change], run: "InTransaction[Any]") -> Staged | None:
-        """Fetch the sealed periods and payouts that a page of changes announces; return None if the
-        page announces none."""
+        """Fetch the sealed periods and payouts that a page of changes announces, and all of the
+        board if the page ends the initial load. Return None if there is nothing to fetch."""
         told = [each for each in changes if each.kind in ("seal", "disqualify", "initial_end")]
         if not told or not (self._rules.closing or any(map(_is_sealed, told))):
             return None
