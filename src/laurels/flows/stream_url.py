@@ -54,7 +54,8 @@ def split_subject_url(url: str, error: type[LaurelsError]) -> tuple[str, str, st
         _ = parts.port
     except ValueError:  # the message of the error may contain the password
         raise error("expected nats://HOST:PORT/SUBJECT, got no valid host or port") from None
-    if "@" in parts.path + parts.query + parts.fragment:  # it ends a password with '/', '?' or '#'
+    # an unescaped '/', '?' or '#' in a user name or password has ended the host part too early
+    if "@" in parts.path + parts.query + parts.fragment:
         raise error("expected '/', '?' and '#' in a user or password as %2F, %3F and %23")
     subject = parts.path.removeprefix("/")
     if not parts.hostname or parts.query or parts.fragment or not _SUBJECT.fullmatch(subject):

@@ -73,7 +73,8 @@ class BackgroundSinks:
             except Exception as error:  # the other sinks and the service go on
                 self._report(name, error)
                 if not metrics.delivered and not metrics.payouts.delivered:
-                    metrics.wait = last_wait  # no change was sent since the earlier failure
+                    # nothing was sent since the last failure: keep the time of the first failure
+                    metrics.wait = last_wait
                 metrics.fail(error, self._now_ms(), RESTART_SECONDS)
             await self._sleep(RESTART_SECONDS)
 

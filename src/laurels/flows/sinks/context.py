@@ -61,9 +61,9 @@ class SinkContext:
         self._target_lock = asyncio.Lock()
 
     async def retry(self, call: Callable[[], Awaitable[T]], attempts: FlowAttempts) -> T:
-        """Return the result of a call; repeat it while its error may be temporary. The error is
-        reported unless other calls are being repeated, since a target that is down fails all of
-        them."""
+        """Return the result of a call; repeat it while its error may be temporary. Its first error
+        is reported, unless another call is being repeated already: if the target is down, all calls
+        fail, and one report is enough."""
         has_failed = False
 
         def record(error: LaurelsError, seconds: float) -> None:
@@ -85,7 +85,8 @@ class SinkContext:
 
     async def position(self, board: str) -> str | None:
         """Return the position of the sink in the changes of a board, None if it has none yet. If
-        the target cannot be asked, measure the lag by the position that the store has."""
+        the target cannot be asked, measure the lag by the position that the store has, and raise
+        the error."""
         try:
             async with self._target_lock:
                 return await position_of(self.boards, self.target, board, self.options)
@@ -101,7 +102,8 @@ class SinkContext:
             metrics.waiting, metrics.waiting_since_ms = lag.changes, lag.since_ms
 
     async def position_in_target(self, name: str) -> str | None:
-        """Return the position that the target has of a board or of the due payouts."""
+        """Return the position that the target has for a board, or for the due payouts; None if it
+        has none."""
         async with self._target_lock:
             return await self.target.position(name)
 

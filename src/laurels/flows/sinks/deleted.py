@@ -14,8 +14,8 @@ from .target import START_OVER
 
 
 class DeletedBoards:
-    """The deleted boards that a sink reads, by name, in the order of their deletion. `patterns` are
-    the patterns of the sink's boards."""
+    """The deleted boards with changes that a sink has not sent: for each name, the boards that had
+    it, in the order of their deletion. `patterns` are the patterns of the sink's boards."""
 
     def __init__(self, patterns: Sequence[str] | None) -> None:
         self._patterns = patterns
@@ -24,7 +24,8 @@ class DeletedBoards:
         """The unique ids of the boards whose changes have been sent by this process."""
 
     def note(self, deleted: Iterable[DeletedBoard]) -> None:
-        """Store which deleted boards the store has now."""
+        """Replace the boards by those in `deleted` that match the patterns and have changes that
+        were not sent. `deleted` has all deleted boards that the store has now."""
         kept = [each for each in deleted if reaches(self._patterns, each.name)]
         self._finished.intersection_update([each.uid for each in kept])
         self._by_name = {}
@@ -33,15 +34,15 @@ class DeletedBoards:
                 self._by_name.setdefault(each.name, []).append(each)
 
     def names(self) -> Iterable[str]:
-        """Return the names of the boards."""
+        """Return the names that the boards had."""
         return self._by_name.keys()
 
     def named(self, board: str) -> Sequence[DeletedBoard]:
-        """Return the boards that had a name."""
+        """Return the boards that had a name, in the order of their deletion."""
         return list(self._by_name.get(board, ()))
 
     def later(self, deleted: DeletedBoard) -> Container[str]:
-        """Return the unique ids of the boards that had the same name later."""
+        """Return the unique ids of the boards that had the name of `deleted` after it."""
         uids = [each.uid for each in self.named(deleted.name)]
         return uids[uids.index(deleted.uid) + 1 :] if deleted.uid in uids else ()
 
@@ -65,9 +66,10 @@ def position_in(
     deleted: DeletedBoard, stored: str | None, later: Container[str], *, holds_state: bool
 ) -> str | None:
     """Return the cursor from which the changes of a deleted board are sent, None if there is
-    nothing to send. `stored` is the position of the sink under the board's name; it may belong to
-    another board of that name. If a target that `holds_state` has no position of a board, it has no
-    data of it."""
+    nothing to send. `stored` is the position of the sink under the board's name. It may be a
+    position in another board of that name; `later` has the unique ids of those that had the name
+    after this board. To a target that `holds_state` but has no position in this board, nothing is
+    sent: it has no data of the board that the deletion would remove."""
     if stored == START_OVER:
         return deleted.last_cursor if holds_state else deleted.cursor
     uid = uid_of(stored)

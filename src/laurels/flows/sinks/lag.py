@@ -22,9 +22,9 @@ class Lag(Struct, frozen=True):
 
 
 async def lag_after(boards: AsyncLeaderboards, board: str, position: str | None) -> Lag:
-    """Return the lag of a sink whose position on a board is `position`; None is the position before
-    the oldest kept change. Changes that sinks leave out are not counted. Raises ChangesExpired,
-    CursorDiverged."""
+    """Return the lag of a sink whose position on a board is `position`; with None, all changes that
+    the board keeps are counted. Changes that sinks leave out are not counted. Raises
+    ChangesExpired, CursorDiverged."""
     while True:
         page = await boards.changes(board, after=position, limit=SAMPLE)
         waiting = [change for change in page if not is_left_out(change)]

@@ -37,7 +37,7 @@ class FieldMapping:
 
     A mapping is a text such as `KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score`, with
     the names in the message on the left; `labels.room` on the right is the value of a label. With a
-    mapping, only events, scores that were `set`, and current entries are sent. Payouts have a
+    mapping, only changes of the kinds `event`, `set` and `initial` are sent. Payouts have a
     mapping of their own, such as `UserId=member,Coins=amount`.
     """
 
@@ -69,7 +69,8 @@ def _of_payout(name: str) -> Callable[[Change], Any]:
 def _parse(
     text: str, known: Mapping[str, Callable[[Change], Any]]
 ) -> Mapping[str, Callable[[Change], Any]]:
-    """Return the function of each field of a message. `known` are the fields that it can have."""
+    """Return, for each field of a message, the function that reads its value from a change. `known`
+    has these functions by the names that may be on the right of `=`."""
     fields: dict[str, Callable[[Change], Any]] = {}
     for part in text.split(","):
         name, equals, source = (each.strip() for each in part.partition("="))

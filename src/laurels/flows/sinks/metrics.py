@@ -112,8 +112,8 @@ class SinkMetrics(FlowAttempts):
 
     @property
     def reason(self) -> FlowWait | None:
-        """The reason that has lasted longest, of all reasons why the sink sends nothing at all, no
-        payouts, or no changes of some board. None if it sends everything."""
+        """Why the sink sends nothing at all, no payouts, or no changes of some board. If there are
+        several such reasons, the one that has lasted longest; None if the sink sends everything."""
         waits = [self.wait, self.payouts.wait, *(board.wait for board in self.boards.values())]
         return min((each for each in waits if each), key=lambda wait: wait.since_ms, default=None)
 

@@ -2,9 +2,9 @@
 due.
 
 The store has one list of the due payouts of all boards, which only grows at its end, and a position
-of the sink in this list. Sinks that select other boards have other positions. The position moves
-after the target has stored a page, so a payout may arrive twice; the target can detect this by its
-id.
+of the sink in this list. The position belongs to the patterns of the sink's boards: if the sink is
+given other patterns, it has another position. The position moves after the target has stored a
+page, so a payout may arrive twice; the target can detect this by the payout's id.
 """
 
 from contextlib import suppress
@@ -157,7 +157,7 @@ class PayoutReader:
                 await self._context.boards.move_payout_position(reader, before, position)
             except PositionMoved as error:
                 stored = await stored_position(self._context, self._options)
-                if stored != position:  # otherwise an earlier attempt has moved it
+                if stored != position:  # if they are equal, an earlier attempt has moved it
                     raise SinkOvertaken(f"payouts: {error.what}") from error
 
         await self._context.retry(move, self._metrics)
@@ -181,23 +181,24 @@ class PayoutReader:
 
 
 def selection_text(options: SinkOptions) -> str:
-    """Return the patterns of a sink's boards as text, empty for all boards. Sinks that select other
-    boards have other positions among the payouts."""
+    """Return the patterns of a sink's boards as text, empty for all boards. The text is a part of
+    the name of the sink's position among the payouts, so each selection has its own position."""
     return "" if options.boards is None else ",".join(sorted(set(options.boards)))
 
 
 def reader_name(options: SinkOptions) -> str:
-    """Return the name under which the store keeps the position of a sink."""
+    """Return the name under which the store keeps the position of a sink among the payouts."""
     return f"{options.source} {selection_text(options)}".rstrip()
 
 
 def target_name(options: SinkOptions) -> str:
-    """Return the name under which a target keeps the position. No board has this name."""
+    """Return the name under which a target keeps the position of a sink among the payouts. It keeps
+    the position in a board under the board's name; no board has the name returned here."""
     return f"payouts:{selection_text(options)}"
 
 
 async def stored_position(context: SinkContext, options: SinkOptions) -> str | None:
-    """Return the position that the store has."""
+    """Return the position among the payouts that the store has, None if it has none."""
     return (await context.boards.payout_positions()).get(reader_name(options))
 
 

@@ -47,13 +47,13 @@ async def move_position(
     stored."""
     try:
         await boards.submit_many(board, [], position=(source, cursor, before))
-    except PositionDiffers as error:  # an earlier move has reached only some shards of the board
+    except PositionDiffers as error:  # only some shards have made the last move: complete it first
         if error.ends_at is None:
             raise
         await boards.submit_many(board, [], position=(source, error.ends_at, before))
         await boards.submit_many(board, [], position=(source, cursor, error.ends_at))
     except PositionMoved as error:
-        # otherwise an earlier attempt has moved it
+        # if the stored position is `cursor`, an earlier attempt has moved it
         if await boards.position(board, source) != cursor:
             raise SinkOvertaken(f"{board!r}: {error.what}") from error
 

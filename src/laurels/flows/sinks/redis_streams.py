@@ -110,8 +110,9 @@ class RedisStreamTarget:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Connection]:
         """Connect if there is no connection, and translate the errors within the context. If the
-        server does not answer, disconnect: a new connection tells at once why the server cannot be
-        reached, while the client library waits for the server until its time limit."""
+        server does not answer, disconnect, so that the next call connects again. An attempt to
+        connect reports at once why the server cannot be reached; a call over the old connection
+        would wait until the time limit of the client library."""
         from laurels.stores.redis.connection.connection import connect  # noqa: PLC0415
 
         try:

@@ -228,8 +228,8 @@ class SinkRunner:
                 reader.has_changes.set()
 
     async def _measure(self, seconds: float) -> None:
-        """Once a second, count the waiting changes of boards that got new changes during the
-        delivery of a page. `seconds` have passed since the last call."""
+        """Once a second, count the waiting changes again of each board that got new changes while
+        a page of it is being delivered. `seconds` have passed since the last call."""
         self._seconds_unmeasured += seconds
         if self._seconds_unmeasured < MAX_POLL_SECONDS:
             return
@@ -281,7 +281,7 @@ class SinkRunner:
                 self._context.report(f"{board}: {error}")
             self._context.failed[board] = error
             metrics.has_lost = isinstance(error, SinkBehind)
-            if not reader.has_progressed:  # `last_wait` has the time of the first failure
+            if not reader.has_progressed:  # still failing: keep the time of the first failure
                 metrics.wait = last_wait
             seconds = None if metrics.has_lost else self._round.seconds_left
             metrics.fail(error, self._context.now_ms(), seconds)

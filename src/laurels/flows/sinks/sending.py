@@ -30,7 +30,7 @@ async def send_or_park(context: SinkContext, page: SinkPage, attempts: FlowAttem
 async def send_payouts(context: SinkContext, page: SinkPage, attempts: FlowAttempts) -> int:
     """Send a page of payouts; return how many were parked. A page that was refused as often as the
     options allow is divided, so that the other payouts are not parked with a payout that the target
-    cannot read. Raises TargetRefused if nothing can be parked."""
+    cannot read. Raises TargetRefused if the sink cannot park."""
     error = await _send(context, page, attempts)
     parts = deque(() if error is None else _halves(page))
     parked = requests = 0
@@ -60,7 +60,7 @@ def _halves(page: SinkPage) -> Sequence[SinkPage]:
 async def _attempt(
     context: SinkContext, page: SinkPage, attempts: FlowAttempts
 ) -> TargetRefused | None:
-    """Send a page; return the error if the target refuses it."""
+    """Send a page; return the error if the target refuses it, otherwise None."""
     try:
         await context.retry(lambda: context.deliver(page), attempts)
     except TargetRefused as error:
@@ -71,8 +71,8 @@ async def _attempt(
 async def _send(
     context: SinkContext, page: SinkPage, attempts: FlowAttempts
 ) -> TargetRefused | None:
-    """Send a page up to `tries` times; return the error if the target refuses it each time. Raises
-    TargetRefused if the sink cannot park."""
+    """Send a page up to `tries` times; return the last error if the target refuses it each time,
+    otherwise None. Raises TargetRefused if the sink cannot park."""
 
     def record(error: LaurelsError, seconds: float) -> None:
         attempts.fail(error, context.now_ms(), seconds)

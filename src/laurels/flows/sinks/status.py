@@ -125,8 +125,8 @@ def with_waits(
 async def reset(
     boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
 ) -> list[str]:
-    """Make a sink start over with every current entry, or continue with the changes from now on;
-    return the names of its boards. The sink must not be running."""
+    """Make a sink start over with every current entry if `initial` is set, otherwise continue with
+    the changes from now on. Return the names of its boards. The sink must not be running."""
     names = [board.name for board in await _boards(boards, options)]
     for name in names:
         position = START_OVER if initial else (await boards.changes(name, after=NOW)).cursor
@@ -141,8 +141,8 @@ async def reset(
 async def _reset_payouts(
     boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
 ) -> None:
-    """Make a sink send all payouts again, or only those that become due from now on. Do nothing if
-    the key may not read payouts."""
+    """Make a sink send all payouts again if `initial` is set, otherwise only those that become due
+    from now on. Do nothing if the key may not read payouts."""
     with suppress(Forbidden, NoSuchPath):
         stored = (await boards.payout_positions()).get(reader_name(options))
         position: str | None = None

@@ -57,8 +57,8 @@ class Commits:
         self._being_leveled.discard(board)
 
     def passed_ms(self, board: str) -> int | None:
-        """Return the time in the stored position of a board: the board has counted everything that
-        the stream took before this time."""
+        """Return the time in the stored position of a board, None if there is none. The board has
+        counted everything that the stream took before this time."""
         return passed_ms(self._stored.get(board))
 
     def forget(self, board: str) -> None:
@@ -105,8 +105,8 @@ class Commits:
                     arrived=arrived_ms,
                 )
             except PositionMoved as error:
-                # The batch may have been counted by a retry within this call, or by another run
-                # with equal batches.
+                # The batch may have been counted already: by a retry within this call, or by
+                # another run that has divided the stream into the same batches.
                 if await self._lb.position(board, self._key) == text:
                     return None
                 raise SourceOvertaken(f"{board!r}: {error.what}") from error

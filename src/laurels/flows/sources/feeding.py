@@ -58,7 +58,7 @@ class BoardFeed:
         try:
             windows = await self._retries.call(partial(self.windows.of, board))
         except UnknownBoard:
-            windows = ()  # the commit will raise this error, too
+            windows = ()  # the commit will raise the error, too, and it is handled there
         first = 0
         for until in refusals_between(windows, rows.arrived_ms):
             part = rows[first:until]

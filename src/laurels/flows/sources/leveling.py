@@ -72,10 +72,11 @@ class ShardLeveler:
     async def run(
         self, board: str, difference: ShardsDiffer, *, allow_gaps: bool
     ) -> StoredPosition | None:
-        """Level the shards of a board, and return their common position. Raises SourceDiverged if a
-        position belongs to another stream, and SourceShardExpired if the stream no longer has all
-        messages that a shard lost. With `allow_gaps` SourceShardExpired is not raised, and the
-        messages that the stream still has are counted."""
+        """Level the shards of a board, and return their common position, None if no position is
+        stored any more. Raises SourceDiverged if a position belongs to another stream, and
+        SourceShardExpired if the stream no longer has all messages that a shard lost. With
+        `allow_gaps` SourceShardExpired is not raised, and the messages that the stream still has
+        are counted."""
         async with self._lock:
             self._report(difference)
             metrics, recounted = self._outcomes.metrics, SourceMetrics()

@@ -107,7 +107,8 @@ class NatsReader:
     async def time_ms(self) -> int | None:
         try:
             info = await self._stream_info()
-            if (at := info.ts) is None:  # NATS before 2.10 reports its time only for a new consumer
+            # NATS before 2.10 reports the server's time only in its answer about a new consumer
+            if (at := info.ts) is None:
                 at = (await self._create_consumer(info.state.last_seq, _SHORT_NS)).created
         except SourceUnavailable:
             await self.close()
@@ -178,8 +179,8 @@ class NatsReader:
         return self._consumer
 
     async def _create_consumer(self, after: int, inactive_ns: int) -> ConsumerInfo:
-        """Create a consumer that continues after a message; the server removes it when it is not
-        used."""
+        """Create a consumer that continues after a message. The server removes the consumer when it
+        has not been used for `inactive_ns` nanoseconds."""
         start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
         config = {
             **(start if after else {"deliver_policy": "all"}),

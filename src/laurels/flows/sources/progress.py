@@ -34,10 +34,9 @@ class Progress:
         return TimedPosition(self.at, self.passed_ms)
 
     def timed_position_after(self, position: StreamPosition, taken_ms: int | None) -> TimedPosition:
-        """Return the position of a message, with a time. The time is `taken_ms`, at which the
-        stream took the message, unless that is in the future: then it is the current time. It is
-        never earlier than the time of the current position. `taken_ms` is None if the stream has no
-        times."""
+        """Return the position of a message, with the time `taken_ms` at which the stream took the
+        message, but not later than now, and not earlier than the time of the run's position. If the
+        stream has no times, `taken_ms` is None; the time is then that of the run's position."""
         if taken_ms is None or self.passed_ms is None:
             passed_ms = self.passed_ms if taken_ms is None else min(taken_ms, self._now_ms())
         else:
@@ -49,7 +48,8 @@ class Progress:
         self.at, self.passed_ms = timed_position
 
     def is_report_due(self, boards: int) -> bool:
-        """Return whether the next report to this many boards is due."""
+        """Return whether the next report is due; the more `boards` get it, the longer the time
+        between two reports."""
         seconds = max(REPORT_SECONDS, boards / BOARDS_A_SECOND)
         return abs(self._now_ms() - self._reported_ms) >= seconds * 1_000
 

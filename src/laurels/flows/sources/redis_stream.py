@@ -54,10 +54,9 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
 
 class EntryCounts:
-    """Tells how many entries a stream has up to a position. This is known for some single
-    positions, and for each message of the last two batches. `messages` is the last batch, and
-    `before` the number of entries before this batch. `earlier` has the counts of the previous
-    batch."""
+    """Tells how many entries a stream has up to a position. The number is known for the positions
+    in `single`, and for each message of the last two batches. `messages` is the last batch, and
+    `before` the number of entries before it; `earlier` has the counts of the batch before it."""
 
     def __init__(
         self,

@@ -101,8 +101,8 @@ class RowReader:
     ) -> dict[str, EventRows]:
         rows: dict[str, _BoardRows] = {}
         board_positions: dict[str, StreamPosition | None] = {}
-        # The rows of each board for which an earlier message of this batch was after the board's
-        # position. All further messages for such a board are after this position, too, so a plain
+        # Boards for which this batch already had a message after the board's position, with their
+        # rows. All further messages for such a board are after its position, too, so a plain
         # message with only a member and a value is added without a check.
         past_position: dict[str, _BoardRows] = {}
         malformed = []
