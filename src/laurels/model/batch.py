@@ -25,9 +25,11 @@ class Batch(Struct, frozen=True):
     `follows` is the position that must be stored before the events are counted: "" for none, None
     if it may be any. With `behind`, the shards with this position count their events, and the other
     shards skip theirs. `judged_ms` is the time at which a stream took the events; whether they are
-    late is decided as of this time, or as of `now_ms` if it is None. `tag` is the random number of
-    their log record, if the board keeps changes. `weights` are the weights at the events' instants,
-    as far as they have been computed. `labels` is None if no event has labels.
+    late is decided as of this time, or as of `now_ms` if it is None. With `absolute`, the values
+    are scores to be set, instead of the values of events. With `atomic`, the batch is
+    all-or-nothing. `tag` is the random number of the batch's log record, if the board keeps
+    changes. `weights` are the weights at the events' instants, as far as they have been computed.
+    `labels` is None if no event has labels.
     """
 
     board: int

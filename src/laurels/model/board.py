@@ -78,8 +78,8 @@ class Board(Plain, Struct, frozen=True):
     With `hide_zero`, a member whose score is 0 in every column is counted but not ranked: it is in
     no list, and no rank, total or percentage includes it, until its score changes.
 
-    On a board that sources feed, events of a period count for up to `close_wait` longer, if their
-    stream took them within the grace.
+    On a board that sources feed, events of a period count for up to `close_wait` after the grace,
+    if their stream took them within the grace.
 
     With the times `starts` and `ends`, the board counts only events from `starts` to just before
     `ends`; others are refused. In each window, the period or step that contains `ends` is cut off

@@ -41,9 +41,9 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def ensure_end_to_come(old: Board, new: Board, now_ms: int) -> None:
-    """Raise UnsafeChange for a new end of a board in two cases: the new end has already passed, so
-    that events counted after it would have to be removed; or the board was closed at its present
-    end."""
+    """Raise UnsafeChange for a new end of a board if the new end has already passed, so that events
+    counted after it would have to be removed, or if the board was closed at its present end. Also
+    raise it if a new `ends` or `retain` would let the board be removed at once."""
     ends_ms = new.rules().ends_ms
     if new.ends != old.ends and ends_ms <= now_ms:
         raise UnsafeChange(
@@ -91,8 +91,8 @@ _STAYS = {
 
 
 def _unsafe_windows(old: Board, new: Board) -> list[str]:
-    """Return the reasons why the windows of one board cannot become those of another; empty if they
-    can.
+    """Return the reasons why the windows of `old` cannot be changed to those of `new`; empty if
+    they can.
     """
     before = [parse_window(text) for text in old.windows]
     after = {form.name: form for form in map(parse_window, new.windows)}
@@ -110,7 +110,8 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
 
 
 def _with_safe_options(form: WindowForm, old: WindowForm) -> WindowForm:
-    """Return the form of a window with the options of an older form that may change."""
+    """Return the form of a window with its name, and every option that may change, as in `old`. Two
+    forms of a window differ only in such options if the result equals `old`."""
     return replace(
         form,
         keep=old.keep,

@@ -218,8 +218,8 @@ def _ledger(value: object) -> str:
 
 
 def is_ledger_name(value: str) -> bool:
-    """Return whether a text may be the name of a ledger. In capitals, it is the last part of the
-    name of an environment variable."""
+    """Return whether a text may be the name of a ledger. In capitals, the name is the last part of
+    the name of the environment variable with the ledger's URL."""
     return _LEDGER_NAME.fullmatch(value) is not None
 
 

@@ -43,7 +43,8 @@ def reaches(patterns: Sequence[str] | None, board: str) -> bool:
 
 
 def covers_all(own: Sequence[str] | None, patterns: Sequence[str] | None) -> bool:
-    """Return whether `own` covers all boards of `patterns`; False if that is not easy to decide."""
+    """Return whether every name that matches one of `patterns` certainly matches one of `own`;
+    False if the patterns are too complex for a simple comparison."""
     if own is None:
         return True
     if patterns is None:

@@ -193,9 +193,8 @@ class EventReader:
                 raise
 
     def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
-        """Check a part of a value again, by the rules of its column. If this raises an error with
-        the same code as `error`, raise that error, whose message has the column's name. Otherwise
-        do nothing."""
+        """Raise `error` again with the column's name in its message, if the column refuses a part
+        of a value with an error of the same code. Otherwise do nothing."""
         if place < len(self._columns):
             try:
                 to_units(part, self._columns[place])
@@ -272,8 +271,8 @@ def _positions_of(names: tuple[str, ...]) -> dict[str, int]:
 
 
 def member_of(event: object) -> str | None:
-    """Return the member of an event as far as it can be read, for the receipt of a refused
-    event."""
+    """Return the member of an event, for the receipt of a refused event; None if the event does not
+    have a member that is text."""
     try:
         member = event_fields(event)[0]
     except LaurelsError:

@@ -83,7 +83,7 @@ class Labels(Struct, frozen=True):
         return {i: _text(spec.labels, [self.groups[i][at] for at in wanted]) for i in occurring}
 
     def values(self, label: str) -> list[str | None]:
-        """Return the value of a label in each combination."""
+        """Return the value of a label in each combination, None where the label is missing."""
         at = self._at(label)
         return [None if at is None else group[at] for group in self.groups]
 
@@ -124,10 +124,10 @@ class Groups:
 
 
 def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
-    """Return the labels of several batches of a board as one. Each item has the labels and the size
-    of a batch.
+    """Return the labels of several batches of a board as those of one batch; None if no event has
+    labels. Each item has the labels and the size of a batch.
 
-    The names of the batches' labels differ if the board got a label in between.
+    The batches may differ in the names of their labels, if the board got a label between them.
     """
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
     if not names:
@@ -153,7 +153,7 @@ def _part(label: str, value: str | None) -> str | None:
 
 
 def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
-    """Return the text of a scope, from its labels sorted by name."""
+    """Return the text of a scope, from its labels sorted by name; None if a label has no value."""
     if None in values:
         return None
     return ",".join(
@@ -251,7 +251,8 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def label_values(names: Sequence[str], labels: object, *, ignores: bool = False) -> Values:
-    """Return the value of an event for each of the board's labels.
+    """Return, for each of the board's labels `names`, its value in the labels of an event; None for
+    a label that the event lacks.
 
     Raises InvalidLabel for invalid labels, and UnknownLabel for a label that the board does not
     have. With `ignores`, such a label is ignored.

@@ -67,7 +67,7 @@ class Prize(Plain, Struct, frozen=True, omit_defaults=True):
 
     @property
     def amount_units(self) -> int | None:
-        """The amount in units of 10^-scale."""
+        """The amount in units of 10^-scale; None without an amount."""
         return None if self.amount is None else exact_units(self.amount, self.scale, "amount")
 
     @property

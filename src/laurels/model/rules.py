@@ -184,7 +184,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def can_set(self) -> bool:
-        """Whether scores can be set. To set a sum, its old value in the window `all` is needed."""
+        """Whether scores can be set. On a board with `sum` columns this requires the window `all`
+        in the scope of all events, since it has the total that a new score replaces."""
         return self.all_window >= 0 or not self.has_sum
 
     @cached_property

@@ -126,7 +126,7 @@ class Endless(Unstepped, frozen=True, kw_only=True):
         return MIN_MS
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return the instance of the only period."""
+        """Return the instance of the only period, never None."""
         return MIN_MS
 
     def taken_until(self, period: Period) -> int:

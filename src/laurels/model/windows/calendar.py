@@ -128,7 +128,8 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return self.counted_from(floor_ms, now_ms)
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return the number of the oldest period that is stored; earlier ones are dropped."""
+        """Return the number of the oldest period that is stored; earlier periods are dropped. Never
+        None in this kind of window."""
         return self.counted_from(floor_ms, now_ms)
 
 
@@ -174,8 +175,8 @@ class _Periods:
         return oldest
 
     def _moved_on(self, current: Period) -> Period | None:
-        """Return the oldest kept period: the last result, moved forward by as many periods as
-        `current` has moved."""
+        """Return the oldest kept period by moving the last result forward by as many periods as
+        have begun since then; None if there is no last result, or if it cannot be used."""
         if self._kept is None:
             return None
         counted, oldest = self._kept

@@ -9,8 +9,8 @@ FOREVER = 0
 class Closing(Struct, frozen=True):
     """The rule for archiving the closed periods of a window.
 
-    The newest `archive` of them are kept in the archive, all of them with `FOREVER`. A rolling
-    window has no periods that end; its ranking is archived every `every_ms`.
+    The archive keeps the newest `archive` closed periods, or all of them with `FOREVER`. A rolling
+    window has no periods that end; instead, its ranking is archived every `every_ms`.
     """
 
     archive: int = FOREVER

@@ -108,7 +108,7 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def short_name(self) -> str:
-        """The name that a window of this form has without a name of its own."""
+        """The name that a window of this form has if it is not given a name of its own."""
         measure = f"{self.span}/{self.step}" if self.span else self.half_life
         return f"{self.type}:{measure}" if measure else self.type
 
@@ -175,8 +175,8 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def longest_grace_ms(self) -> int:
-        """The longest grace that has an effect in a rolling window. After a longer time, the window
-        no longer counts the step of the event."""
+        """The longest grace that has an effect in a rolling window: an event that comes later than
+        this after the end of its step belongs to a step that has left the window."""
         span_ms, step_ms = self.lengths_ms
         return span_ms - step_ms
 
