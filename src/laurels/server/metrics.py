@@ -71,8 +71,8 @@ class Metrics:
         return int(self._clock() * 1_000)
 
     def age(self, taken: float | None) -> float:
-        """Return the number of seconds since an instant. If the instant is None, return the number
-        since the start."""
+        """Return the number of seconds since the instant `taken` or, if it is None, since the
+        server started."""
         return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts | RefusedReceipts) -> None:

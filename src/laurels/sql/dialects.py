@@ -45,12 +45,12 @@ class Dialect(Protocol):
 
     def connect(self, *, create: bool = True, seconds: float = ANSWER_SECONDS) -> Any:
         """Return a connection that commits only on request. If the database is a file that does not
-        exist, `create` determines whether it is created or NoLedger is raised. A statement without
-        an answer fails after `seconds`. Raises TargetUnavailable."""
+        exist, it is created with `create`; otherwise NoLedger is raised. A statement fails if it
+        gets no answer within `seconds`. Raises TargetUnavailable."""
 
     def abort(self, connection: Any) -> None:
-        """Make the statement that another thread runs over a connection fail, and all later
-        statements. After that the connection can only be closed. Does not block."""
+        """Let the statement fail that another thread is running over a connection, and all later
+        statements over it. After that the connection can only be closed. Does not block."""
 
     def schema_locked(self, connection: Any, prefix: str) -> AbstractContextManager[None]:
         """Return a context manager. Within its block no other caller with this prefix makes tables,
@@ -63,9 +63,9 @@ class Dialect(Protocol):
     def upsert(
         self, connection: Any, table: str, types: dict[str, str], key: int, rows: list[Row]
     ) -> None:
-        """Insert rows, or update those that exist and do not have a higher version. `types` has the
-        type of each column by name. The first `key` columns are the key, and the last column is
-        `version`."""
+        """Insert rows. A row that exists is updated, unless it has a higher version than the given
+        row. `types` has the type of each column by name. The first `key` columns are the key, and
+        the last column is `version`."""
 
     def insert(self, connection: Any, table: str, types: dict[str, str], rows: list[Row]) -> None:
         """Insert rows that do not exist yet. `types` has the type of each column by name."""

@@ -1,7 +1,7 @@
 """Erase a member from the sealed periods and payouts of a board in a ledger.
 
-A token takes the place of the member. The hash of each of its entries is stored beside the ranking,
-and the salt of the entry is forgotten. So the digest of the period can still be computed, but the
+A token takes the place of the member. For each of the member's entries, the hash is stored beside
+the ranking, and the salt is forgotten. So the digest of the period can still be computed, but the
 member cannot be found from the hash.
 """
 
@@ -30,8 +30,8 @@ PeriodName = tuple[str, str]
 
 
 class ErasedFinals(Struct, frozen=True):
-    """The number of sealed periods that had a member, with each revision counted, and the number of
-    such payouts."""
+    """From how much a member was erased: the number of sealed periods in which the member was
+    ranked, with each revision counted, and the number of the member's payouts."""
 
     periods: int
     payouts: int
@@ -55,7 +55,7 @@ class FinalEraser:
 
     def open_payouts(self, uid: str, member: str, kept: Collection[PeriodName]) -> int:
         """Return how many payouts of a member on a board are neither confirmed nor superseded,
-        without those of the periods in `kept`."""
+        not counting those of the periods in `kept`."""
         return len([each for each in self._payouts(uid, member, kept) if _is_open(each)])
 
     def erase(
@@ -68,8 +68,8 @@ class FinalEraser:
         is_listed: bool = False,
     ) -> ErasedFinals:
         """Erase a member from the sealed periods of a board, in all revisions, and from its
-        payouts. The periods in `kept` and their payouts are not changed. With `is_listed` the
-        payouts are also in the table `payout_list`. A second call changes nothing. O(rankings +
+        payouts, except those in `kept` and their payouts. With `is_listed`, the changed ids of
+        payouts are also put in the table `payout_list`. A second call changes nothing. O(rankings +
         payouts of all boards)."""
         periods = 0
         for number, window, period, seal in self._rows(
@@ -141,8 +141,8 @@ class FinalEraser:
         self, uid: str, member: str, token: str, kept: Collection[PeriodName]
     ) -> dict[str, str]:
         """Put a token in the place of a member in payouts and their ids. If the ledger already has
-        the payout with the token, since it was written after the erasure, the payout with the
-        member is removed. Return the new ids by the old ones."""
+        a payout with the token, because it was written again after the erasure, remove the same
+        payout with the member. Return the new ids by the old ones."""
         table = self._name("payouts")
         payouts = self._payouts(uid, member, kept)
         new_ids = {payout.id: _id_with(payout, token) for payout in payouts}
@@ -181,6 +181,6 @@ def _is_open(payout: PayoutRow) -> bool:
 
 
 def _id_with(payout: PayoutRow, member: str) -> str:
-    """Return the id of a payout with another member in place of its own."""
+    """Return the id that a payout would have if it were a payout of `member`."""
     parts = payout.uid, payout.window, payout.period, payout.scope
     return payout_id(*parts, member, payout.prize, payout.revision)

@@ -45,7 +45,7 @@ _seals = msgspec.json.Decoder(_Seal)
 
 
 def row_of_period(period: FinalPeriod, rules: Rules, closed_ms: int | None) -> Row:
-    """Return the row of a period that is not complete yet."""
+    """Return the row of a period, marked as not complete, since its rankings are written later."""
     revision, seal = period.revision, period.revision.seal
     window = rules.windows[revision.window]
     dates = window.period_of(revision.instance)
@@ -58,7 +58,8 @@ def row_of_period(period: FinalPeriod, rules: Rules, closed_ms: int | None) -> R
 
 
 def seal_text(seal: SealedPeriod) -> str:
-    """Return the column `seal` of a period."""
+    """Return the value of the column `seal` for a period: the parts of its seal, as JSON, that have
+    no columns of their own."""
     hidden = [member.decode() for member in seal.hidden]
     return escape(msgspec.json.encode(_Seal(seal.hide_zero, hidden, seal.prizes)).decode())
 
@@ -87,8 +88,8 @@ def period_of_row(row: Row) -> FinalPeriod:
 
 
 def without_hidden(seal: str, member: str) -> str:
-    """Return the column `seal` of a period, with a member removed from the list of hidden
-    members."""
+    """Return the value `seal` of the column of that name, with a member removed from its list of
+    hidden members."""
     if '"hidden"' not in seal:
         return seal
     closing = _seals.decode(unescape(seal))

@@ -59,7 +59,7 @@ class ClientAddresses:
         for hop in self._reported(headers):
             address = _address(hop)
             if address is None:
-                break  # unknown or obfuscated: use the hop that reported this one
+                break  # no address: the hop that reported it counts as the client
             nearest = address
             if not self._is_trusted(address):
                 break

@@ -102,9 +102,9 @@ class AdmissionControl:
 
     @contextmanager
     def streaming(self, key: str, token: str | None = None) -> Iterator[None]:
-        """Open a stream. It is charged to a key and, if it was opened with a token, also to the
-        token's subject. Raises TooManyStreams if the key, the subject or the server has too many
-        streams already."""
+        """Count a stream as open within the block. It is charged to a key and, if it was opened
+        with a token, also to the token's subject. Raises TooManyStreams if the key, the subject or
+        the server has too many streams already."""
         charged = {key: self._most_per_key}
         if token is not None:
             charged[token] = self._most_per_token

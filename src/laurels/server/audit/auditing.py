@@ -62,8 +62,8 @@ def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
 
 
 def reason_in(query: str) -> tuple[str | None, str]:
-    """Return the parameter `reason` of a query string, and the rest of the query. Raises
-    InvalidQuery if the reason is repeated, too long or not UTF-8."""
+    """Return the parameter `reason` of a query string, None if it is absent or empty, and the rest
+    of the query. Raises InvalidQuery if the reason is repeated, too long or not UTF-8."""
     parts = query.split("&")
     reasons = [part for part in parts if part.startswith("reason=")]
     if len(reasons) > 1:
@@ -81,8 +81,8 @@ def reason_in(query: str) -> tuple[str | None, str]:
 
 
 def _request(raw: bytes, media_type: str) -> Any:
-    """Return the body of a call as a document, or its length in bytes if it is large or
-    malformed."""
+    """Return the body of a call as a document, or its length in bytes if it is large or malformed;
+    None if it is empty."""
     if not raw:
         return None
     if len(raw) <= MAX_REQUEST_BYTES:

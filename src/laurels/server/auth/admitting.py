@@ -55,7 +55,7 @@ class Callers:
         """A number that grows whenever a key or token that was accepted may have become invalid."""
         self._take(store.read())
         if self._stored.keys:
-            with suppress(LaurelsError):  # on failure, the next change of keys repeats this call
+            with suppress(LaurelsError):  # if it fails, the next change of keys calls it again
                 store.set_needs_keys()
 
     @property

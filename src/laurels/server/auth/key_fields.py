@@ -58,7 +58,8 @@ def parse_rate(value: object) -> float:
 
 
 def parse_token_rate(value: object, submission: SubmissionRule | None) -> float | None:
-    """Return the rate of a token. A token for submissions always has a rate."""
+    """Return the valid rate of a token. If `value` is None, return None or, for a token that
+    submits, a default rate."""
     if value is None:
         return None if submission is None else DEFAULT_RATE
     return parse_rate(value)

@@ -92,8 +92,8 @@ class ChangeStream:
         return seconds
 
     async def _read_next(self) -> None:
-        """Read the page after the last one. If the store's change tokens are exact, read only if
-        the token has changed."""
+        """Read the next page. After the end of the changes, do nothing as long as the board's
+        change token is the same and the store's change tokens are exact."""
         is_unchanged = self._store.is_exact and self._token() == self._seen
         if self._has_more or not is_unchanged:
             cost = LIST_COST + CHANGE_COST * self._expected

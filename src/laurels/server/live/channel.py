@@ -65,8 +65,9 @@ class FeedWatcher:
         self._came.set()
 
     async def take(self, whole: Callable[[], bytes]) -> bytes | None:
-        """Return the next frame. It is the frame in the slot, the whole list if frames were missed,
-        or a heartbeat. Return None at the end of the stream."""
+        """Wait for the next frame and return it: the frame in the slot, the whole list if frames
+        were missed, or a heartbeat if no frame comes for a while. Return None at the end of the
+        stream."""
         if not self.holds and not self.ended:
             try:
                 await asyncio.wait_for(self._came.wait(), HEARTBEAT_SECONDS)

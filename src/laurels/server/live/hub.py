@@ -111,9 +111,9 @@ class Hub:
         await self.work(payer, STREAM_COST + channel.cost, partial(self._read, channel))
 
     async def work(self, payer: str, cost: int, job: Callable[[], Awaitable[T]]) -> T:
-        """Run a job of a stream and return its result. Its cost is charged to `payer`. The job runs
-        at once if no other job waits and the current slice is not used up. Otherwise it waits in
-        the queue. Raises Stopping if the server is shutting down."""
+        """Run a job of a stream and return the job's result. `cost` is charged to `payer`. The job
+        runs at once if no other job waits and the current slice is not used up. Otherwise it waits
+        in the queue. Raises Stopping if the server is shutting down."""
         if self._stopping:
             raise Stopping("the server is shutting down")
         if not self._queue and self._fits(cost):

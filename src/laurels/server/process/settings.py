@@ -314,8 +314,8 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 
 
 def _ensure_ledgers(ledgers: Mapping[str, str], where: str) -> None:
-    """Raise InvalidSettings for a name that no board can have as its ledger, or for another URL
-    than that of a database."""
+    """Raise InvalidSettings if a name cannot be that of a ledger, or if its URL does not name a
+    database that a ledger can be in."""
     for name, url in ledgers.items():
         if not is_ledger_name(name):
             raise InvalidSettings(f"{where}expected the name of a ledger, got {safe_repr(name)}")
@@ -326,8 +326,8 @@ def _ensure_ledgers(ledgers: Mapping[str, str], where: str) -> None:
 
 
 def _ensure_placement(placement: Mapping[str, str], where: str) -> None:
-    """Raise InvalidSettings for a wrong pattern or URL, or for a pattern that never decides, since
-    earlier patterns match all its names."""
+    """Raise InvalidSettings for a wrong pattern or URL, or for a pattern that never applies, since
+    an earlier pattern matches all names that it matches."""
     earlier: list[str] = []
     for pattern, url in placement.items():
         try:

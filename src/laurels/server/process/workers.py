@@ -173,7 +173,7 @@ async def _work(order: Order) -> None:
     share_arenas()
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sends SIGTERM instead
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and sends SIGTERM
     parent = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
     watching = asyncio.create_task(parent.read())

@@ -85,8 +85,8 @@ class RequestContext(Struct):
 
     @property
     def batch_key(self) -> str | None:
-        """The batch key by which the request's events count once. It is the Idempotency-Key, made
-        unique to the caller."""
+        """The batch key by which the request's events count once: the Idempotency-Key, made unique
+        to the caller. None if the request has no such key."""
         return None if self.key is None else self.caller.own_id(self.key)
 
     @property

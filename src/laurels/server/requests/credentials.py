@@ -25,10 +25,10 @@ def single_header(headers: Headers, name: str) -> str | None:
 
 
 def secret_of(scope: Scope, *, in_query: bool = False) -> str | None:
-    """Return the key or token of a request.
+    """Return the key or token of a request, None if it has none.
 
-    The token of a stream may be in the query string, since browsers cannot set headers for event
-    sources. A key may not be in the query string, since URLs end up in logs.
+    With `in_query`, for a stream, a token may also be in the query string, since browsers cannot
+    set headers for event sources. A key may not be there, since URLs end up in logs.
     """
     authorization = single_header(scope.headers, "authorization")
     if authorization is not None:

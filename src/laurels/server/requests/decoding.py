@@ -99,7 +99,7 @@ class Decoder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        context = copy_context()  # error messages depend on this context
+        context = copy_context()  # it has the notation of values in error messages
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, lambda: context.run(do, *args, **kwargs)
         )

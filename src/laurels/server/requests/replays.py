@@ -87,8 +87,9 @@ class Replays:
         return answered, False
 
     def _keep(self, kept: _Kept, nbytes: int) -> None:
-        """Keep an answer, unless it is large. A repeated request whose answer was large is carried
-        out again, so its receipts report duplicates."""
+        """Keep an answer, unless it is large, and forget the oldest answers beyond the limits. A
+        repeated request whose answer was large is carried out again, so its receipts report
+        duplicates."""
         if nbytes > _LARGE:
             kept.answer, nbytes = None, 0
         kept.nbytes = nbytes
