@@ -288,7 +288,7 @@ def _gone_ms(ends_ms: int, retain: str) -> int:
 def _stored_column(column: Column) -> dict[str, Any]:
     """Return the fields of a column as they are in JSON.
 
-    A column without measures has no field for them, as earlier versions wrote it.
+    The field `measures` is left out if the column has none, as in JSON of earlier versions.
     """
     fields = asdict(column)
     if not fields["measures"]:

@@ -26,7 +26,7 @@ class Column(Plain, Struct, frozen=True):
 
     `op` is the effect of an event: `sum` adds the value to the total, `last` keeps the value with
     the latest `at`, and `best` keeps the better score as a whole, so either all columns of a board
-    have it or none. `order` tells which value is better, the greater (`desc`) or the smaller
+    have `best` or none. `order` tells which value is better, the greater (`desc`) or the smaller
     (`asc`). `scale` is the number of decimal places, 0 to 15. Values stay within `min` to `max`; an
     event that would exceed them is refused, never clamped. `measures` are names with their weights.
     An event may carry such measures in place of a value: {"like": 3, "gift": 10} counts as their

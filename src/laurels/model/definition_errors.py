@@ -18,7 +18,7 @@ class DefinitionErrors:
         self._only_names = True
 
     def add(self, error: str) -> None:
-        """Add an error."""
+        """Add the message of an error that is not about a name."""
         self._only_names = False
         self._errors.append(self._prefix + error)
 

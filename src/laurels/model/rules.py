@@ -131,9 +131,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def recorded(self) -> tuple[int, ...]:
-        """The indexes in `specs` of the rankings that are listed in changes. These are the
-        rankings whose scores are changed by events and not by time, without the rankings by a
-        label."""
+        """The indexes in `specs` of the rankings that are listed in changes: those in which scores
+        change only by events and not with time, without the rankings by a label."""
         windows = [self.windows[spec.window] for spec in self.specs]
         return tuple(
             [

@@ -47,7 +47,8 @@ def canonical_rank_by(value: object) -> tuple[str, ...]:
 
 
 def ranking_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
-    """Yield the errors of a board with too many windows and scopes."""
+    """Yield an error if these numbers of windows, scopes and labels in `rank_by` make too many
+    rankings."""
     if (rankings := windows * (scopes + rank_by)) > MAX_RANKINGS:
         yield (
             f"expected at most {MAX_RANKINGS} rankings for each event, got {rankings}: "

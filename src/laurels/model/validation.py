@@ -96,7 +96,8 @@ def safe_repr(value: object, most: int = 60) -> str:
         return "an integer of more than 60 digits"
     try:
         text = notation.get()(_beginning(value, most))
-    # The value may be nested too deeply, have an int too long to print, or a class of the caller.
+    # The value may be nested too deeply, contain an int that is too long to print, or be an object
+    # of the caller that cannot be printed.
     except Exception:
         text = f"an object of type {type(value).__name__}"
     if not isinstance(value, str):

@@ -18,9 +18,9 @@ SCORES = slice(4, 4 + COLUMNS)
 
 
 class LedgerEntries(Struct, frozen=True):
-    """Entries of one ranking, in columns: the members in the form of the ledger, concatenated, with
-    their lengths in bytes; the scores in units of 10^-scale, column by column; and two columns of
-    times. A column of times is None unless the ledger has this time for every entry."""
+    """Entries of one ranking, in columns: the members, escaped as in the ledger and concatenated,
+    with their lengths in bytes; the scores in units of 10^-scale, column by column; and two columns
+    of times. A column of times is None unless the ledger has this time for every entry."""
 
     name: RankingName
     members: bytes

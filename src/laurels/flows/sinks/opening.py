@@ -37,8 +37,8 @@ class DeliveryOptions(Struct, frozen=True):
 
 def what_to_send(what: What | None, delivery: DeliveryOptions) -> What:
     """Return whether a sink sends changes, payouts or both: the choice of the operator or, by
-    default, both. A sink with a mapping of fields sends payouts only if these have a mapping, too.
-    Raises InvalidMapping."""
+    default, both. A sink with a mapping of fields sends payouts only if it also has a mapping of
+    payouts. Raises InvalidMapping."""
     if what == "payouts" and delivery.fields is not None:
         raise InvalidMapping("expected a mapping of payouts for a sink that sends only payouts")
     if what == "changes" and delivery.payout_fields is not None:

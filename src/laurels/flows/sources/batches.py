@@ -68,9 +68,9 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class EventRows(Sequence[Row]):
-    """Events of one board with their messages, in the order of the stream. `events` and
-    `arrived_ms` have these parts of each row. `indexes` are the indexes of their messages in the
-    batch."""
+    """Events of one board with their messages, in the order of the stream. For each row, `events`
+    has the event, `arrived_ms` its time of arrival, and `indexes` the index of its message in
+    `batch`."""
 
     def __init__(
         self,

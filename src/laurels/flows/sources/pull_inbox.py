@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class PullInbox:
     """Messages from the server that have not been read yet, in order.
 
-    The library's own queue creates a task for each awaited message, which takes longer than all
-    other work on the message.
+    It replaces the library's own queue, which creates a task for each awaited message: that takes
+    longer than all other work on the message.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,8 @@ class PullInbox:
         return self._messages.popleft() if self._messages else None
 
     async def next(self, seconds: float) -> "Msg":
-        """Return the next message. Raises TimeoutError, ConnectionError."""
+        """Wait up to some seconds for the next message, and return it. Raises TimeoutError,
+        ConnectionError."""
         while not self._messages:
             if self._closed:
                 raise ConnectionError("the connection was closed")

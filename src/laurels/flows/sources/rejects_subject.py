@@ -1,8 +1,8 @@
 """A subject of NATS JetStream for messages that were not counted.
 
-A message of the subject has the same content as a line of a rejects file. Its id names the source,
-the stream, the position and the text, so a message that is read again within the duplicate window
-of the stream behind the subject is stored once.
+A message of the subject has the same content as a line of a rejects file. Its id identifies the
+reject, so a reject that is published again within the duplicate window of the stream behind the
+subject is stored once.
 
 A run continues to read only when a stream has acknowledged all rejects so far. Rejects that were
 not delivered when the run ends are written to a file: the next run does not read their messages

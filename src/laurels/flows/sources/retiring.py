@@ -11,8 +11,9 @@ from .settings import SourceSettings
 
 
 def retire(lb: Leaderboards, settings: SourceSettings) -> list[str]:
-    """Make boards stop waiting for a source, and return their names. They keep its position, so the
-    source may run again later. Raises PositionMoved if it is running now."""
+    """Make boards stop waiting for a source, and return the names of these boards. The boards keep
+    the source's position, so the source may run again later. Raises PositionMoved if the source is
+    running now."""
     retired = []
     for board in lb.boards():
         text = lb.position(board.name, settings.key) if settings.feeds(board.name) else None

@@ -358,7 +358,8 @@ class SourceRunner:
             return ()
 
     def _may_wait_for(self, board: str, windows: Sequence[Window], until_ms: int) -> bool:
-        """Return whether one of the windows may be waiting for the source to reach a time."""
+        """Return whether a window of a board may wait for a report that the source has read the
+        stream up to `until_ms`, before it makes a period or step final."""
         passed_ms = self._boards.commits.passed_ms(board)
         if passed_ms is None:
             return bool(windows)

@@ -46,7 +46,7 @@ class Unstepped(Struct, frozen=True):
         self, instance: int, now_ms: int, known: Collection[int] = ()
     ) -> tuple[int, ...]:
         """Return the archived instances whose standings count the events of `instance`, without
-        those that ended before `now_ms`. Instances in `known`, which earlier calls have returned,
+        those that ended before `now_ms`. Instances in `known`, which has results of earlier calls,
         may be left out."""
         return (instance,)
 

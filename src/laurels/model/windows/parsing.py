@@ -60,9 +60,9 @@ def stored_window(written: object) -> WindowForm:
 
 def is_text_of(window: Window, text: object) -> bool:
     """Return whether a text, such as `day:tz=UTC`, means a window that was defined without a name
-    of its own. It does if the text and the window's name are equal once the options are cut off
-    both, and if the window has the value of each option in the text. `keep` is not compared, since
-    it may have been changed."""
+    of its own. It does if the text and the window's name are equal without their options, and
+    if the window has the value of each option in the text. `keep` is not compared, since it may
+    have been changed."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False

@@ -123,9 +123,9 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return None
 
     def closes_after(self, period: Period) -> int:
-        """Return the last instant at which the window shows the ranking of a step. Events that come
-        later do not change what was shown. After the end of the board, the window no longer moves,
-        and late events count until their grace is over."""
+        """Return the last instant at which the ranking of a step can change. It is the last instant
+        of the step, since the window then moves on. At the end of the board the window stops, and
+        events still change the ranking of the last step until their grace is over."""
         return period.end_ms - 1 if period.end_ms < self.ends_ms else self.taken_until(period)
 
     def is_archived(self, period: Period) -> bool:
@@ -147,8 +147,8 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         self, instance: int, now_ms: int, known: Collection[int] = ()
     ) -> tuple[int, ...]:
         """Return the archived steps at whose ends the window counts the events of the step
-        `instance`, without steps that ended before `now_ms`, and without steps up to the last one
-        in `known`, which earlier calls have returned. O(new steps)."""
+        `instance`. Steps that ended before `now_ms` are left out, and so are the steps up to the
+        last one in `known`, which has results of earlier calls. O(new steps)."""
         number = max(instance, self.number_at(now_ms), max(known, default=instance - 1) + 1)
         last = self.last_archived(instance)
         archived = []

@@ -37,7 +37,7 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 def sign(claims: Claims, secret: SigningSecret) -> str:
-    """Return a signed token."""
+    """Return a token with these claims, signed with a secret."""
     from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
 
     signed = PyJWS().encode(

@@ -31,8 +31,8 @@ unchanged."""
 
 
 class ChangeStream:
-    """The changes of one board for one client. Reading them is charged to `payer`. Only with
-    `shows_reasons` the changes have the data that `without_reasons` removes."""
+    """The changes of one board for one client. Reading them is charged to `payer`. Unless
+    `shows_reasons` is set, `without_reasons` removes data from them."""
 
     def __init__(
         self, hub: Hub, store: Servable, board: str, payer: str, *, shows_reasons: bool

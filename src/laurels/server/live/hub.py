@@ -287,8 +287,8 @@ class Hub:
             self._failed(error)
 
     async def _read_again(self, channel: Channel) -> None:
-        """Read a list that has changed, and send its changes. If the store is unavailable, it is
-        read later."""
+        """Read a list that has changed, and send its changes. If the store is unavailable, the
+        list is read later."""
         self._queued.discard(channel)
         if self._channels.get(channel.watched) is not channel or self._stopping:
             return
