@@ -138,7 +138,7 @@ class Application(ApiAnswers):
             raise NoSuchPath(f"there is no path {quoted(path)}")
         handler = match.methods.get(method)
         if method == "HEAD":
-            handler = match.methods.get("GET")  # the body is dropped when the answer is sent
+            handler = match.methods.get("GET")  # the answer is sent without its body
             if handler is not None and _is_streamed(handler):
                 handler = None
         if handler is None:

@@ -36,7 +36,7 @@ class LinesTarget:
         try:
             self._file = os.fdopen(open_output(self._path, APPEND), "ab", buffering=0)
             if self._path.is_file() and _ends_in_half_line(self._path):
-                # A kill has cut off the line; its change is sent again, in a new line.
+                # A kill has cut off the last line; its change is sent again, in a new line.
                 self._file.write(b"\n")
         except OSError as error:
             raise InvalidTarget(f"{self._path} cannot be written: {error.strerror}") from error

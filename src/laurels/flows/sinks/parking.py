@@ -76,7 +76,7 @@ class ParkingFile:
     def _add(self, parked: ParkedPage) -> None:
         with self._locked() as file:
             complete = file.read().rpartition(b"\n")
-            # Remove a line that a kill has cut off.
+            # A kill may have cut off the last line: remove it.
             file.truncate(len(complete[0]) + len(complete[1]))
             file.write(_encoder.encode(parked) + b"\n")
             file.flush()

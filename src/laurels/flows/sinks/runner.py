@@ -158,7 +158,7 @@ class SinkRunner:
                 self._round.begin(all_names)
                 names = all_names if changed.boards is None else names
             elif not self._readers.keys() >= set(names):
-                await self._read_deleted()  # a board may have been created and deleted meanwhile
+                await self._read_deleted()  # a new board may be deleted already
             self._wake(names)
             self._unmeasured |= dict.fromkeys(names)
             await self._measure(seconds)

@@ -249,7 +249,7 @@ class PipeReader:
                 chunk = self._read(_CHUNK)
             except OSError as error:
                 chunk = error
-            with suppress(RuntimeError):  # the event loop is closed
+            with suppress(RuntimeError):  # the event loop may be closed already
                 loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
 
 

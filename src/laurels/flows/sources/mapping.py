@@ -171,7 +171,7 @@ def fields_of(message: Message) -> Fields:
     document = decode_json(message.raw)
     if not isinstance(document, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(document)}")
-    if message.subject is not None:  # takes the place of a field `$subject`
+    if message.subject is not None:  # it replaces a field `$subject`
         document[SUBJECT] = message.subject
     return document
 

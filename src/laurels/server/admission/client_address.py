@@ -110,7 +110,7 @@ def _address(text: str) -> Address | None:
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
-    if "%" in text:  # an IPv6 zone may be any text
+    if "%" in text:  # an IPv6 address with a zone, which may be any text
         return None
     try:
         parsed = ip_address(text)

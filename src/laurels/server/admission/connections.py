@@ -48,7 +48,8 @@ def allowed_connections(wanted: int, descriptors: int) -> int:
 
 class ConnectionGuard:
     """Closes the connections of a client address beyond `most_each`. An address for which `exempt`
-    is true may have any number of connections; these are the addresses of trusted proxies."""
+    is true may have any number of connections; these are the addresses of trusted proxies. `closed`
+    is called with an address and the number of its connections that were closed."""
 
     def __init__(
         self,
@@ -69,8 +70,7 @@ class ConnectionGuard:
             await self.check()
 
     async def check(self) -> None:
-        """Close the connections of each address that exceed its limit. O(descriptors), in
-        threads."""
+        """Close the connections of each address beyond its limit. O(descriptors), in threads."""
         descriptors = await asyncio.to_thread(open_descriptors)
         if len(descriptors) <= self._most_each:
             return

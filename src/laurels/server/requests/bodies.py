@@ -99,7 +99,7 @@ class Bodies:
         taken = 0
         try:
             async for part in protocol:
-                # Only the last part is empty, unless the client has disconnected midway.
+                # An empty part is the last one, unless the client has disconnected before the end.
                 if not is_whole:
                     raise InvalidBody("the client disconnected before the end of the body")
                 is_whole = bool(part)

@@ -131,7 +131,7 @@ def _outline(
 
 
 def _document(raw: bytes, kind: str, most_values: int) -> Any:
-    # Each element of a list of values also counts as a value.
+    # Each element of a list counts as a value, so the limit also applies to the length.
     outline = _outline(raw, kind, most_values, most_values, len(raw))
     if outline.length > most_values:
         raise TooManyValues(
