@@ -22,8 +22,8 @@ WRITES = 60
 
 
 def make(lb: laurels.Leaderboards, epoch: int) -> None:
-    """Create the board with the number `epoch`, which is also the score of a member named
-    `epoch`."""
+    """Create the board `b` for the `epoch`-th time, and store `epoch` in it as the score of a
+    member named `epoch`."""
     column = laurels.Column("score", op="last")
     lb.create(laurels.Board("b", columns=[column], max_age="200ms"))
     lb.submit("b", "epoch", epoch)

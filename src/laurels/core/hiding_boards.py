@@ -122,7 +122,8 @@ class HidingBoards(RecordedBoards):
 
     @property
     def has_untaken(self) -> bool:
-        """Whether some boards have not recorded all changes of the members hidden on all boards."""
+        """Whether the list of members hidden on all boards has changes that some board has not
+        recorded yet."""
         return bool(self._taking_up)
 
     def work_left(self) -> int:

@@ -84,8 +84,8 @@ class MovableCopies(BoardCopies, Protocol):
     """Whole boards that can be copied while they are written."""
 
     def track(self, board: str, owner: str) -> TrackedBoard:
-        """Begin to track the changes of a board. `owner` is the random token of a move; tracking or
-        blocking that it began earlier ends. Raises UnknownBoard, and BoardMoving if another move
+        """Begin to track the changes of a board. `owner` is the random token of a move. If this
+        move tracks or blocks the board already, that is ended first. Raises UnknownBoard, and BoardMoving if another move
         tracks or blocks the board."""
 
     def unblock(self, board: str, owner: str) -> bool:

@@ -174,7 +174,7 @@ class ServerClosings:
         due = due_periods(state, positions, now_ms)
         if due:
             return await self._close(state, due, floors, now_ms)
-        # processes that plan an event in one of these periods have to learn that it is frozen
+        # the frozen periods are empty, but who plans an event in one has to learn that it is frozen
         if floors and is_unsure:
             await self._index.record_floors(self._opened_as(state), floors)
             await self.load(state)

@@ -130,8 +130,8 @@ class DueWork(RegisteredBoards):
         return 1
 
     async def set_scopes_stale(self, state: BoardState, now_ms: int) -> None:
-        """Mark all scopes of a board as stale. Sweeps, and lists of scopes, then remove those that
-        have become empty."""
+        """Mark all scopes of a board as stale. Those that have become empty are then removed by a
+        sweep, or when scopes are listed."""
         await self.index.set_stale(opened_as(state), now_ms)
         self._swept.pop(state.number, None)
 

@@ -281,9 +281,10 @@ function ops.hide()
   return {'done'}
 end
 
--- Records who is hidden or shown by a change of the members that are hidden on all boards, and
--- stores the version A.all of their list. Without A.all only records: further calls for the same
--- change follow. A.was has the two versions that the caller has read.
+-- Records which members are hidden or shown by a change of the list of members hidden on all boards,
+-- and stores A.all, the version of this list. Without A.all it only records them, since further calls
+-- for the same change follow. A.was has the version of the board's own list and of that list, as the
+-- caller has read them.
 function ops.take_up()
   local own, all = ops.parts_of_hid()
   if A.was[1] ~= own or A.was[2] ~= all then return {'definition_outdated'} end
