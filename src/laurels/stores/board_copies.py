@@ -85,8 +85,8 @@ class MovableCopies(BoardCopies, Protocol):
 
     def track(self, board: str, owner: str) -> TrackedBoard:
         """Begin to track the changes of a board. `owner` is the random token of a move. If this
-        move tracks or blocks the board already, that is ended first. Raises UnknownBoard, and BoardMoving if another move
-        tracks or blocks the board."""
+        move tracks or blocks the board already, that is ended first. Raises UnknownBoard, and
+        BoardMoving if another move tracks or blocks the board."""
 
     def unblock(self, board: str, owner: str) -> bool:
         """End the tracking or blocking by a move, which may have been killed. Return False if
