@@ -23,7 +23,8 @@ invalid_member invalid_name
 invalid_offset invalid_percentile invalid_position invalid_radius invalid_range invalid_rank
 invalid_value json_too_deep locked log_damaged member_empty member_hidden
 member_not_utf8 member_too_long
-no_all_window no_prizes no_scope not_finite not_live not_ready not_sealed nothing_to_back_up
+no_all_window no_prizes no_scope not_finite not_live not_ready not_restorable not_sealed
+nothing_to_back_up
 partly_counted period_expired period_future periods_unsealed position_differs position_moved
 set_with_time shards_differ snapshot_damaged
 storage_failed too_late too_many_places total_out_of_range unknown_board unknown_column
