@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from laurels.core.archived_requests import PeriodPlace, archived_periods, place_of
 from laurels.core.board_state import BoardState, unknown_board
-from laurels.core.closing import ensure_sealed, is_archived
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.query import Query
@@ -120,7 +120,7 @@ class LocalQueries(LocalState):
             in_memory = {
                 request: find(index, request)
                 for request in plan.requests
-                if _period_of(request) not in archived
+                if place_of(request) not in archived
             }
             rules = self._fold.named(board).rules if archived else None
         if rules is None:
@@ -133,7 +133,7 @@ class LocalQueries(LocalState):
             if result is not None:
                 return result
             if request.sealed is not None:
-                pieces = periods[_period_of(request)].part(request.sealed)
+                pieces = periods[place_of(request)].part(request.sealed)
                 return ReadResult(0, [], [], None, None, sealed=pieces)
             return find_in(reader, replace(request, zeros=None, hidden=None))
 
@@ -141,7 +141,7 @@ class LocalQueries(LocalState):
 
     def _planned(
         self, board: str, query: Query[T]
-    ) -> tuple[ReadPlan[T], dict[tuple[str, int], PeriodKey]]:
+    ) -> tuple[ReadPlan[T], dict[PeriodPlace, PeriodKey]]:
         """Return the plan of a query, and the keys of the periods that it reads from the archive,
         by window and instance. Must be called under the lock."""
         try:
@@ -165,11 +165,14 @@ class LocalQueries(LocalState):
             raise _not_ready(board)
         if not state.closing:
             return plan, {}
-        return plan, _archived(state, plan.requests, now_ms)
+        archived = archived_periods(state, plan.requests, now_ms)
+        return plan, {
+            place: PeriodKey(state.uid, *place, revision) for place, revision in archived.items()
+        }
 
     def _opened_periods(
-        self, board: str, query: Query[T], archived: Mapping[tuple[str, int], PeriodKey]
-    ) -> dict[tuple[str, int], ArchivedPeriod]:
+        self, board: str, query: Query[T], archived: Mapping[PeriodPlace, PeriodKey]
+    ) -> dict[PeriodPlace, ArchivedPeriod]:
         """Return the periods that a query reads from the archive. If a period has left the archive
         since the query was planned, and the query would now read other periods, NotReady is raised,
         so that the query is planned again."""
@@ -229,30 +232,6 @@ class LocalQueries(LocalState):
         `reading`."""
         self._advance_clock()
         return self._fold
-
-
-def _period_of(request: ReadRequest) -> tuple[str, int]:
-    return request.key.window, request.key.instance
-
-
-def _archived(
-    state: BoardState, requests: Iterable[ReadRequest], now_ms: int
-) -> dict[tuple[str, int], PeriodKey]:
-    """Return the keys of the periods that requests read from the archive, by window and instance.
-    Raises NotSealed, UnknownRevision."""
-    archived = {}
-    for request in requests:
-        window, instance = period = _period_of(request)
-        known = None if request.tally else state.rules.windows.get(window)
-        if known is None or period in archived:
-            continue
-        if request.revision is not None:
-            ensure_sealed(state, known, instance, request.revision)
-            archived[period] = PeriodKey(state.uid, window, instance, request.revision)
-        elif is_archived(state, known, instance, now_ms):
-            revision = state.closing[window].sealed[instance].revision
-            archived[period] = PeriodKey(state.uid, window, instance, revision)
-    return archived
 
 
 def _not_ready(board: str) -> NotReady:

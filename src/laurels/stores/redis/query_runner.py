@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.archived import VerifiedPeriod
+from laurels.core.archived_requests import PeriodPlace, archived_periods, place_of
 from laurels.core.board_state import BoardState, unknown_board
 from laurels.core.index import Offset
 from laurels.core.lifecycle import next_boundary
@@ -26,8 +27,7 @@ from .payout_lists import FetchedPayouts
 from .payouts import ServerPayouts
 from .remote import Opened, Reading, opened_as
 from .retry import read_only
-from .sealed_index import PeriodPlace
-from .sealed_reads import archived_periods, place_of, read_sealed, verify_sealed
+from .sealed_reads import read_sealed, verify_sealed
 
 RESTARTS = 8
 """How often a plan with several reads is begun again because events were counted between them.

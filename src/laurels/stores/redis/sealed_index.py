@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from laurels.core.archived_requests import PeriodPlace
 from laurels.core.index import Located, Slice
 from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.ranking_key import RankingKey
@@ -15,9 +16,6 @@ from laurels.model.rules import Rules
 from laurels.model.validation import quoted
 from laurels.sql.final_periods import FinalPeriod
 from laurels.sql.final_reading import FinalRanking, FinalReader
-
-PeriodPlace = tuple[str, int]
-"""A period: the window and the instance."""
 
 
 class SealedIndex:

@@ -1,13 +1,14 @@
 """Answers read requests about sealed periods from the ledger of a board."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from laurels.core.archived import ErasedPlace, VerifiedPeriod
+from laurels.core.archived_requests import PeriodPlace, place_of
 from laurels.core.board_state import BoardState
-from laurels.core.closing import ensure_sealed, is_archived
+from laurels.core.closing import ensure_sealed
 from laurels.core.named_windows import readable, window_named
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.sealed_contents import (
@@ -27,31 +28,7 @@ from laurels.sql.final_reading import CHUNK, FinalReader
 from laurels.timeline.instants import MIN_MS
 
 from .ledgers import Ledger, Ledgers
-from .sealed_index import PeriodPlace, SealedIndex
-
-
-def place_of(request: ReadRequest) -> PeriodPlace:
-    """Return the period that a request reads."""
-    return request.key.window, request.key.instance
-
-
-def archived_periods(
-    state: BoardState, requests: Iterable[ReadRequest], now_ms: int
-) -> dict[PeriodPlace, int]:
-    """Return the revisions of the periods that requests read from the ledger. Raises NotSealed,
-    UnknownRevision."""
-    archived: dict[PeriodPlace, int] = {}
-    for request in requests:
-        window, instance = place = place_of(request)
-        known = None if request.tally else state.rules.windows.get(window)
-        if known is None or place in archived:
-            continue
-        if request.revision is not None:
-            ensure_sealed(state, known, instance, request.revision)
-            archived[place] = request.revision
-        elif is_archived(state, known, instance, now_ms):
-            archived[place] = state.closing[window].sealed[instance].revision
-    return archived
+from .sealed_index import SealedIndex
 
 
 async def read_sealed(
