@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from laurels.errors import UnknownBoard
 from laurels.errors.payouts import PayoutsOpen
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
-from tests.contract.deployments import ARCHIVING, Deployment, Implementation
+from tests.contract.deployments import ARCHIVING, Implementation
 
 DAY = 24 * HOUR
 PRIZES: dict[str, Any] = {"list": [{"name": "gold", "ranks": [1, 2], "amount": "5"}]}
@@ -24,14 +22,6 @@ WINDOWS: list[Any] = ["all", {"type": "day", "prizes": PRIZES}, "week", "7d=roll
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
-
-
-@pytest.fixture
-def deployment(
-    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Deployment]:
-    with Deployment(implementation, tmp_path, clock) as deployment:
-        yield deployment
 
 
 def listed(lb: laurels.Leaderboards, **ranking: Any) -> list[str]:

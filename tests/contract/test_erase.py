@@ -3,7 +3,6 @@ token in their places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -67,14 +66,6 @@ STEPS: tuple[rules.Rule, ...] = (
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
-
-
-@pytest.fixture
-def deployment(
-    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Deployment]:
-    with Deployment(implementation, tmp_path, clock) as deployment:
-        yield deployment
 
 
 def listed(lb: laurels.Leaderboards, board: str = "b", **ranking: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,6 @@ WINDOWS: list[Any] = ["all", SEASONS, "week", "7d=rolling:7d/1d"]
 def implementation(request: pytest.FixtureRequest) -> Implementation:
     chosen: Implementation = request.param
     return chosen
-
-
-@pytest.fixture
-def deployment(
-    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Deployment]:
-    with Deployment(implementation, tmp_path, clock) as deployment:
-        yield deployment
 
 
 def listed(lb: laurels.Leaderboards, board: str = "b", **ranking: Any) -> list[str]:

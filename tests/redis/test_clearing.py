@@ -4,10 +4,9 @@ write, read, follow and close periods."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -19,9 +18,7 @@ from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.clearing import ServerClearings
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import opened_as
-from tests.contract.deployments import Divided, OnRedis
 from tests.internals import remote
-from tests.redis.writing import patient
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -35,17 +32,6 @@ Open = Callable[[], laurels.Leaderboards]
 @pytest.fixture
 def clock() -> laurels.ManualClock:
     return laurels.ManualClock(NOW_MS)
-
-
-@pytest.fixture(params=[OnRedis, Divided], ids=["one shard", "three shards"])
-def opened(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Open]:
-    """Return a function that opens the same boards as one more process would."""
-    place = request.param(tmp_path / "laurels-data", clock)
-    with ExitStack() as stack, patient():
-        stack.callback(place.close)
-        yield lambda: stack.enter_context(laurels.open(place.url, clock=clock))
 
 
 def create(lb: laurels.Leaderboards, name: str = "b", **fields: Any) -> None:

@@ -8,8 +8,7 @@ import os
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -26,9 +25,7 @@ from laurels.sql.final_writing import FinalWriter, PeriodWriter
 from laurels.stores.redis import frozen, ledgers
 from laurels.stores.redis.index.closing import PeriodClosing
 from laurels.stores.redis.remote import opened_as
-from tests.contract.deployments import Divided, OnRedis
 from tests.internals import remote
-from tests.redis.writing import patient
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -48,15 +45,6 @@ class AnyClock(laurels.ManualClock):
 @pytest.fixture
 def clock() -> AnyClock:
     return AnyClock(NOW_MS)
-
-
-@pytest.fixture(params=[OnRedis, Divided], ids=["one shard", "three shards"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock) -> Iterator[Open]:
-    """Return a function that opens the same boards as one more process would."""
-    place = request.param(tmp_path / "laurels-data", clock)
-    with ExitStack() as stack, patient():
-        stack.callback(place.close)
-        yield lambda: stack.enter_context(laurels.open(place.url, clock=clock))
 
 
 def create(lb: laurels.Leaderboards, *windows: str, **fields: Any) -> None:

@@ -16,9 +16,9 @@ from laurels.errors.sinks import TargetUnavailable
 from laurels.stores.redis.ledgers import Ledger
 from tests.counts import some
 from tests.internals import remote
-from tests.redis.test_closing import HOUR, AnyClock, Open, clock, create, opened, recorded
+from tests.redis.test_closing import HOUR, AnyClock, Open, clock, create, recorded
 
-__all__ = ["clock", "opened"]
+__all__ = ["clock"]
 
 MINUTE = 60_000
 GRACE = 5 * MINUTE

@@ -21,12 +21,11 @@ from tests.redis.test_closing import (
     Open,
     clock,
     create,
-    opened,
     periods,
     scores,
 )
 
-__all__ = ["clock", "opened"]
+__all__ = ["clock"]
 MINUTE = 60_000
 SECOND = "2026-11-20T16+00:00"
 

@@ -18,11 +18,10 @@ from tests.redis.test_closing import (
     Open,
     clock,
     create,
-    opened,
     scores,
 )
 
-__all__ = ["clock", "opened"]
+__all__ = ["clock"]
 
 CLOSERS: dict[str, Callable[[laurels.Leaderboards], Any]] = {
     "work": lambda lb: remote(lb).work(100),

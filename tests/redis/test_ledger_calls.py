@@ -30,11 +30,10 @@ from tests.redis.test_closing import (
     Open,
     clock,
     create,
-    opened,
     periods,
 )
 
-__all__ = ["clock", "mariadb", "opened", "postgres", "url"]
+__all__ = ["clock", "mariadb", "postgres", "url"]
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,9 @@ from laurels.sql.final_writing import FinalWriter
 from laurels.stores.redis import sealing, sealing_tasks
 from laurels.stores.redis.ledgers import Ledger
 from tests.internals import remote
-from tests.redis.test_closing import HOUR, AnyClock, Open, clock, create, opened, periods, scores
+from tests.redis.test_closing import HOUR, AnyClock, Open, clock, create, periods, scores
 
-__all__ = ["clock", "opened"]
+__all__ = ["clock"]
 
 SECONDS = 30
 """How long a ledger in these tests does not answer, unless the test lets it answer before."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -15,8 +13,6 @@ from laurels.errors import BoardExists, UnknownBoard
 from laurels.errors.index_server import LedgerUnavailable
 from laurels.errors.payouts import PayoutsOpen
 from laurels.stores.redis.ledgers import Ledger
-from tests.contract.deployments import Divided, OnRedis
-from tests.redis.writing import patient
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -31,17 +27,6 @@ Open = Callable[[], laurels.Leaderboards]
 @pytest.fixture
 def clock() -> laurels.ManualClock:
     return laurels.ManualClock(NOW_MS)
-
-
-@pytest.fixture(params=[OnRedis, Divided], ids=["one shard", "three shards"])
-def opened(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
-) -> Iterator[Open]:
-    """Return a function that opens the same boards as one more process would."""
-    place = request.param(tmp_path / "laurels-data", clock)
-    with ExitStack() as stack, patient():
-        stack.callback(place.close)
-        yield lambda: stack.enter_context(laurels.open(place.url, clock=clock))
 
 
 def board(**fields: Any) -> laurels.Board:
