@@ -66,6 +66,7 @@ LONG_FIRST = (
     "engine/test_rolling.py",
     "http/test_key_changes.py",
     "bench/test_targets.py",
+    "http/test_moving_kills.py",
     "http/test_moving.py",
     "crash/test_kill.py",
     "flows/test_source_kills.py",

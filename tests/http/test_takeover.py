@@ -21,16 +21,8 @@ from laurels.stores.redis.tracking import TrackedServerBoard
 from laurels.stores.routed.moving import Mover
 from tests.conftest import Scaled
 from tests.http.process import Process
-from tests.http.test_moving import (
-    KILLED,
-    ROOM,
-    Writers,
-    config_of,
-    fill,
-    moved,
-    patiently,
-    reading,
-)
+from tests.http.test_moving import ROOM, Writers, fill
+from tests.http.test_moving_kills import KILLED, config_of, moved, patiently, reading
 from tests.http.test_placement import ADMIN, Site, keyed, names_in
 from tests.redis.servers import Server, until
 from tests.serving import ADMIN_KEY
