@@ -106,7 +106,7 @@ def test_a_copy_and_a_restored_board_exclude_each_other() -> None:
         copies, origin = copies_of(to), copies_of(source).origin("b")
         copies.begin(origin)
         for name in ("b", "other"):
-            with pytest.raises(BoardExists, match="not finished"):
+            with pytest.raises(BoardExists, match=f"unfinished copy has the name .{name}.,"):
                 to.undelete("b", name=name)
         copies.give_up("b")
         to.undelete("b", name="other")

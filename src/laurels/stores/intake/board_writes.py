@@ -168,4 +168,7 @@ def ensure_free(boards: Fold, name: str, uid: str) -> None:
         raise BoardExists(f"there is a board {quoted(name)} already")
     for state in boards.unfinished.states.values():
         if state.board.name == name or state.uid == uid:
-            raise BoardExists(f"a copy of the board {quoted(state.board.name)} is not finished")
+            # the copy may have another name, which the caller may not be allowed to know
+            raise BoardExists(
+                f"an unfinished copy has the name {quoted(name)}, or is of this board"
+            )
