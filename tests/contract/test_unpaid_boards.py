@@ -89,6 +89,33 @@ def test_a_board_with_open_payouts_stays_after_its_retain(
     assert lb.top("b").total == 0
 
 
+@pytest.mark.parametrize("when", ["before its end", "after its end"])
+def test_a_board_whose_prizes_were_taken_from_its_definition_waits_as_well(
+    deployment: Deployment, clock: laurels.ManualClock, when: str
+) -> None:
+    lb = deployment.lb
+    days = {"type": "day", "prizes": PRIZES}
+    archived = {"type": "day", "archive": "forever"}
+    lb.create(board(**SPRINT, windows=["all", days]))
+    lb.submit("b", "ann", 9)
+    clock.set(NOW_MS + 2 * DAY if when == "before its end" else ENDS + DAY)
+    lb.seal()
+    lb.change("b", windows=["all", archived])
+    clock.set(GONE)
+    lb.seal()
+    clock.advance(HOUR)
+    lb.seal()
+    assert names(lb) == ["b"]
+    assert [entry.member for entry in lb.top("b")] == ["ann"]
+    if deployment.lasting:
+        lb.snapshot()
+        lb = deployment.reopen()
+    for each in every(lb, state="due"):
+        assert names(lb) == ["b"]
+        lb.confirm("b", each.id, "paid")
+    assert names(lb) == []
+
+
 def test_a_board_without_winners_is_removed_by_retain(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -188,3 +188,25 @@ def test_the_last_seal_lets_a_board_expire_that_nobody_removes(
         ttls = lives(server)
         assert ttls
         assert all(0 < ttl <= last + 60 for ttl in ttls.values()), ttls
+
+
+@layouts
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_board_with_open_payouts_does_not_expire(
+    server: Server, now: list[int], fields: dict[str, Any], *, taken: bool
+) -> None:
+    """This holds whether the definition still has the prizes or they were taken from it."""
+    ends_ms = now[0] + HOUR_MS
+    prizes = {"list": [{"name": "gold", "ranks": [1, 1]}]}
+    with laurels.open(server.url) as lb:
+        limits: dict[str, Any] = {"ends": ends_ms, "retain": "1d", "grace": 0}
+        windows: list[Any] = [{"name": "all", "type": "all", "prizes": prizes}]
+        lb.create(laurels.Board("b", windows=windows, ledger="main", **limits, **fields))
+        fill(lb, fields)
+        if taken:
+            lb.change("b", windows=["all:archive=forever"])
+        now[0] = ends_ms + 1
+        lb.seal()
+        work(lb)
+        ttls = lives(server)
+        assert all(ttl == NONE or ttl > 1_000 * DAY_MS // 1_000 for ttl in ttls.values()), ttls

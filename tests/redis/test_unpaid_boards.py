@@ -72,6 +72,28 @@ def test_it_stays_until_the_last_payout_is_confirmed(
     assert two.top("b").total == 0
 
 
+@pytest.mark.parametrize("from_end_ms", [-3 * DAY, DAY], ids=["before its end", "after its end"])
+def test_a_board_whose_prizes_were_taken_from_its_definition_waits_as_well(
+    opened: Open, clock: laurels.ManualClock, from_end_ms: int
+) -> None:
+    one, two = opened(), opened()
+    one.create(board(windows=["all", {"name": "day", "type": "day", "prizes": PRIZES}]))
+    one.submit_many("b", [("ann", 9), ("bob", 8), ("cid", 7)])
+    clock.set(ENDS + from_end_ms)
+    one.seal()
+    one.change("b", windows=["all", {"name": "day", "type": "day", "archive": "forever"}])
+    clock.set(GONE)
+    one.seal()
+    for lb in (one, two, opened()):
+        assert names(lb) == ["b"]
+        assert [entry.member for entry in lb.top("b")] == ["ann", "bob", "cid"]
+    for payout in one.payouts("b", state="due"):
+        assert names(two) == ["b"]
+        one.confirm("b", payout.id, "paid")
+    for lb in (one, two, opened()):
+        assert names(lb) == []
+
+
 def test_a_ledger_that_does_not_answer_delays_the_removal(
     opened: Open, clock: laurels.ManualClock
 ) -> None:

@@ -27,7 +27,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     have one time for all boards, in their `Head`. `sequence` and `tag` belong to the newest block
     of changes. An `unfinished` board is still being copied from another store. `hidden` has the
     hidden members with their hidings. `closing` has the closed periods of each window that closes
-    periods or has closed some. `cleared` is only used on an index server.
+    periods or has closed some. `cleared` and `may_have_payouts` are only used on an index server.
     """
 
     number: int
@@ -46,6 +46,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     hidden: list[tuple[bytes, Hiding]] = []
     closing: dict[str, WindowClosing] = {}
     cleared: Clearing | None = None
+    may_have_payouts: bool = True
 
 
 class DeletionRecord(Struct, frozen=True, array_like=True):

@@ -67,6 +67,8 @@ class BoardState(Struct):
       board has recorded.
     - `excluded`: a cache of the members that are hidden in closed periods.
     - `cleared`: on an index server, the last clearing of the board.
+    - `may_have_payouts`: on an index server, whether the board has or had prizes; True if that is
+      not known.
     """
 
     number: int
@@ -95,6 +97,7 @@ class BoardState(Struct):
     excluded: dict[tuple[str, int], Exclusion] = {}
     hidden: HiddenMembers = field(default_factory=HiddenMembers)
     cleared: Clearing | None = None
+    may_have_payouts: bool = True
 
     def hidden_at(self, now_ms: int) -> Exclusion | None:
         """Return the members that are hidden at an instant, None if there are none."""
@@ -348,6 +351,7 @@ def record_of(
         list(state.hidden.items()),
         state.closing,
         state.cleared,
+        state.may_have_payouts,
     )
 
 

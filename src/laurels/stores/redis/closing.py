@@ -294,6 +294,12 @@ def is_settled(state: BoardState, now_ms: int) -> bool:
     return all(final_ms_of(each, each.period_at(last_ms)) <= now_ms for each in windows)
 
 
+def may_be_unpaid(state: BoardState) -> bool:
+    """Return whether the ledger of a board may have payouts of it. The present definition does not
+    say so, since the prizes may have been taken from it."""
+    return bool(state.board.ledger) and state.may_have_payouts
+
+
 def ensure_ledger_stays(state: BoardState, changed: Board) -> None:
     """Raise UnsafeChange if a board would get another ledger than the one that has its closed
     periods."""

@@ -376,6 +376,7 @@ class ServerCopies:
                     window: WindowClosing(each.since_ms, cleared=each.cleared)
                     for window, each in origin.closing.items()
                 },
+                may_have_payouts=_may_have_payouts(origin),
             )
             await self._catalog.remove_gone()
             await self._catalog.deletions.undelete(origin.uid)
@@ -423,6 +424,14 @@ def _newest_closed(closing: WindowClosing) -> int | None:
         *[each for each in (closing.trimmed, closing.floor) if each is not None],
     ]
     return max(known, default=None)
+
+
+def _may_have_payouts(origin: Origin) -> bool:
+    """Return whether a board has prizes, or may have had some when its periods were closed."""
+    return bool(Board.from_json(origin.definition).prizes()) or any(
+        closing.trimmed is not None or any(seal.prizes for seal in closing.sealed.values())
+        for closing in origin.closing.values()
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
-from .closing import is_settled, is_unsealed, oldest_boundaries, oldest_unsealed
+from .closing import is_settled, is_unsealed, may_be_unpaid, oldest_boundaries, oldest_unsealed
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
@@ -140,7 +140,7 @@ class DueWork(RegisteredBoards):
         which the board will be removed."""
         if not state.rules.has_ended(now_ms) or state.rules.gone_ms == MAX_MS:
             return
-        if state.board.prizes():  # it stays until its payouts are confirmed
+        if may_be_unpaid(state):  # it stays until its payouts are confirmed
             return
         if state.closing:
             await self.closings.find_open(state)

@@ -179,6 +179,7 @@ class RecordWrites:
             due_ms=MIN_MS,
             uid=record.uid,
             closing={name: WindowClosing() for name in rules.closing},
+            may_have_payouts=bool(board.prizes()),
         )
         if not await self._catalog.registry.create(kept, board.name):
             return False
@@ -212,6 +213,7 @@ class RecordWrites:
         changed.closing = first_closings(state)
         for name in changed.rules.closing.keys() - state.rules.closing.keys():
             changed.closing[name] = WindowClosing(record.now_ms)
+        changed.may_have_payouts = state.may_have_payouts or bool(board.prizes())
         if not await self._catalog.registry.change(state, record_of(changed)):
             return False
         block = write_block(record, "change", None, record.definition)

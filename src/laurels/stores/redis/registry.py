@@ -11,6 +11,7 @@ from laurels.core.changes.deleted import Deletion
 from laurels.model.board import Board
 from laurels.timeline.instants import MIN_MS
 
+from .closing import may_be_unpaid
 from .everywhere import EverywhereChange, ServerEverywhere
 from .refreshing import Refreshing
 from .remote import Opened
@@ -98,8 +99,8 @@ class Registry:
         self.gone: dict[str, BoardState] = {}
         """The boards that are no longer retained and still have to be removed, by name."""
         self.unpaid: dict[int, str] = {}
-        """The names of boards with prizes whose `retain` is over, by number. They stay until all
-        their payouts are confirmed, which only their ledgers know."""
+        """The names of boards that have or had prizes and whose `retain` is over, by number. They
+        stay until all their payouts are confirmed, which only their ledgers know."""
         self.refreshing = Refreshing()
         self.pending: EverywhereChange | None = None
         """The change of the members hidden on all boards that not all boards have taken up, as of
@@ -140,10 +141,11 @@ class Registry:
 
     def set_gone(self, now_ms: int) -> None:
         """Move the boards that are no longer retained at `now_ms` from this process's copy to
-        `gone`, so that no call finds them. Boards with prizes are added to `unpaid`, and are found
-        until a process has removed them. O(1) if there are no such boards."""
+        `gone`, so that no call finds them. Boards whose ledger may have payouts are added to
+        `unpaid`, and are found until a process has removed them. O(1) if there are no such
+        boards."""
         for state in self.boards.take_unretained(now_ms):
-            if state.board.prizes():
+            if may_be_unpaid(state):
                 self.unpaid[state.number] = state.board.name
                 continue
             self.boards.forget(state.number)
@@ -218,6 +220,7 @@ class Registry:
         state.due_ms = record.due_ms
         state.closing = record.closing
         state.cleared = record.cleared
+        state.may_have_payouts = record.may_have_payouts
         if state.rules.closing:
             state.final_ms = MIN_MS
         self.refreshing.watch(state)
