@@ -126,6 +126,22 @@ def test_missed_refreshes_are_done_as_one_and_reads_write_nothing(
     ensure_only_refresh(lb.top("b", window="all"), written)
 
 
+def test_the_first_write_after_a_restart_refreshes_what_others_have_counted(
+    deployment: Deployment, clock: laurels.ManualClock
+) -> None:
+    """The write is to one shard, and the window is due in the others, too."""
+    deployment.lb.create(long())
+    deployment.lb.submit("b", "ann", 1)
+    late = {f"m{i}": i + 2 for i in range(20)}
+    deployment.lb.submit_many("b", list(late.items()))
+    assert scores(deployment.lb.top("b")) == {"ann": 1}
+    clock.advance(30 * MINUTE)
+    if deployment.lasting:
+        deployment.reopen()
+    deployment.lb.submit("b", "ann", 1)
+    assert scores(deployment.lb.top("b", limit=50)) == {"ann": 2, **late}
+
+
 def test_a_refreshed_window_shows_the_steps_of_its_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

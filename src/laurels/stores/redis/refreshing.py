@@ -51,7 +51,7 @@ class Refreshing:
             state.refreshed[name] = refreshed_of(state, own)
             if state.rules.has_label_replica:
                 state.refreshed_by[name] = refreshed_of(state, own, by=True)
-            self._put((state.number, name), _due_ms(window, own, now_ms))
+            self._put((state.number, name), _due_ms(window, own, now_ms, state.rules.shards))
 
     def forget(self, number: int) -> None:
         """Remove the refresh states of a board."""
@@ -129,7 +129,11 @@ def refreshed_of(
     return of_shards([states.get(shard, RefreshState()) for shard in shards])
 
 
-def _due_ms(window: Rolling, states: Mapping[int, RefreshState], now_ms: int) -> int:
+def _due_ms(window: Rolling, states: Mapping[int, RefreshState], now_ms: int, shards: int) -> int:
+    """Return when a window is due. It is due at once if the state of a shard is unknown, as after
+    the first write of a process, which returns the states of those shards only that it wrote to."""
+    if any(shard not in states for shard in range(shards)):
+        return MIN_MS
     return min(
         [
             window.due_after(now_ms),
