@@ -142,6 +142,22 @@ def test_the_first_write_after_a_restart_refreshes_what_others_have_counted(
     assert scores(deployment.lb.top("b", limit=50)) == {"ann": 2, **late}
 
 
+def test_sealing_a_period_refreshes_the_windows_that_are_due(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    windows = ["rolling:3h/1h,refresh=10m", "hour:archive=forever"]
+    lb.create(laurels.Board("b", windows=windows, ledger="main", grace="1m"))
+    lb.submit("b", "ann", 5)
+    lb.submit("b", "bob", 7)
+    assert scores(lb.top("b")) == {"ann": 5}
+    clock.advance(10 * MINUTE)
+    lb.seal()
+    assert scores(lb.top("b")) == {"ann": 5}, "no period was sealed"
+    clock.advance(HOUR)
+    assert lb.seal().sealed == 1
+    assert scores(lb.top("b")) == {"ann": 5, "bob": 7}
+
+
 def test_a_refreshed_window_shows_the_steps_of_its_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

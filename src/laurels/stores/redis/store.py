@@ -48,6 +48,8 @@ class RedisStore(RedisCommits):
     async def _seal(self) -> Sealed:
         sealed = await self._sealing_tasks.seal()
         await self._payouts.settle()
+        if sealed.closed or sealed.sealed:
+            await self._catalog.refresh_due_windows(paced=self.paced)
         return sealed
 
     def work(self, limit: int) -> tuple[int, int]:
