@@ -263,7 +263,7 @@ def change(world: World, rng: Random) -> None:
                 replace(window_choices.rolling(rng, 0, definition.tz), grace=None),
             ]
         )
-        if world.deployment.refreshes and not world.deployment.divided:
+        if world.deployment.refreshes:
             added = window_choices.refreshed(rng, added)
         windows.append(replace(added, name=f"w{len(windows)}"))
     keep = rng.choice([definition.keep, 1, 3])

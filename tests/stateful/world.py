@@ -44,16 +44,15 @@ class World:
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
         """Return a board with this combination of columns, tie rule and rank style. It has
-        refreshed windows only if the deployment supports them. A board in several shards has
-        none, since each shard has a refresh of its own, and ranks no values of labels, since its
-        receipts do not report these rankings."""
+        refreshed windows only if the deployment supports them. A board in several shards ranks no
+        values of labels, since its receipts do not report these rankings."""
         divided = self.deployment.divided
         chosen = choices.definition(
             rng,
             name,
             combination,
             self.tz,
-            refreshing=self.deployment.refreshes and not divided,
+            refreshing=self.deployment.refreshes,
             archiving=self.deployment.archives,
             ledger=self.deployment.ledger,
         )
