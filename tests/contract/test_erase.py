@@ -11,8 +11,10 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels.errors import MemberEmpty
+from laurels.errors import MemberEmpty, StorageFailed
 from laurels.errors.payouts import InvalidReference, PayoutsOpen
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.payouts.table import PayoutTable
 from laurels.stores.local.sealing_thread import SealingThread
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
@@ -240,6 +242,25 @@ def test_the_audit_log_has_the_token_and_not_the_member(lb: laurels.Leaderboards
     assert token in str(erased.request)
     assert [entry.request["member"] for entry in others[:4]] == [token, token, "zoe-2", token]
     assert "'zoe'" not in str(list(lb.audit()))
+
+
+@pytest.mark.parametrize("fails", [Archive, PayoutTable])
+def test_entries_of_the_audit_log_before_the_rest_of_an_erasure(
+    tmp_path: Path, clock: laurels.ManualClock, fails: type
+) -> None:
+    """The disk is full in the middle of an erasure. Before the rest of it is done, others write
+    about the member."""
+    data, full = str(tmp_path / "data"), StorageFailed("no space left")
+    with patch.object(SealingThread, "start"), laurels.open(data, clock=clock) as lb:
+        season(lb, clock, "zoe")
+        with patch.object(fails, "erase", side_effect=full), pytest.raises(StorageFailed):
+            lb.erase("zoe", "asked for it")
+        lb.remove("b", "zoe")
+        assert "'zoe'" in str(list(lb.audit()))
+    with laurels.open(data, clock=clock) as lb:
+        lb.seal()
+        assert "'zoe'" not in str(list(lb.audit()))
+        assert "erased-" in str(list(lb.payouts("b")))
 
 
 def test_boards_that_had_the_member_tell_their_followers(

@@ -6,12 +6,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import closing
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.core.payouts import payout_of
 from laurels.core.sealed_contents import DigestOfPieces
+from laurels.errors import StorageFailed
 from laurels.errors.sinks import TargetUnavailable
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.flows.ledger.rebuild import rebuild
@@ -19,6 +21,8 @@ from laurels.sql import hidden_rows, payout_rows
 from laurels.sql.databases import dialect_of
 from laurels.sql.final_reading import FinalReader
 from laurels.sql.final_writing import PeriodWriter
+from laurels.stores.local.archive.archive import Archive
+from laurels.stores.local.sealing_thread import SealingThread
 from tests.internals import copies_of
 
 from .reconciling import reconciled
@@ -373,6 +377,33 @@ def test_differences_of_seasons_are_found_and_mended_in_the_ledger_only(url: str
         assert (result.differing, result.mended) == (5, 5)
         assert (await reconciled(lb, url)).differing == 0
         await seasons.ensure_equal()
+
+
+def test_a_sink_starts_over_while_an_erasure_is_not_complete(url: str) -> None:
+    """The member was removed from the boards, and the disk was full when the archive was to be
+    rewritten. The sink reads no change of the erasure, since that is before its beginning."""
+
+    async def run() -> None:
+        seasons = Seasons(url)
+        lb = await seasons.open()
+        await lb.submit("b", "zoe", 9)
+        await seasons.play()
+        await seasons.end_day()
+        seasons.clock.advance(2 * HOUR)
+        for payout in await lb.payouts("b", state="due"):
+            await lb.confirm("b", payout.id, "paid")
+        full = patch.object(Archive, "erase", side_effect=StorageFailed("no space left"))
+        with full, pytest.raises(StorageFailed):
+            await lb.erase("zoe", "asked for it")
+        await sent(lb, url)
+        await seasons.ensure_equal()
+        for table in ("final_standings", "payouts"):
+            assert "zoe" not in str(seasons.table(table))
+        assert "erased-" in str(seasons.table("final_standings", "member"))
+        await lb.close()
+
+    with patch.object(SealingThread, "start"):  # it would do the rest in the background
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize("follows", ["each change", "in one page", "later", "anew"])

@@ -3,6 +3,7 @@ the ledger does not answer, and from boards that are deleted."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sqlite3
@@ -22,7 +23,9 @@ from laurels.errors import LaurelsError
 from laurels.errors.index_server import IndexUnavailable, LedgerUnavailable
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.ledgers import Ledger
+from laurels.stores.redis.registry import Registry
 from tests.contract.deployments import Divided, OnRedis
+from tests.flows.sinking import sent
 from tests.internals import remote
 from tests.redis.writing import patient
 
@@ -44,6 +47,9 @@ class Place:
     def opened(self) -> laurels.Leaderboards:
         """Open the boards as one more process would."""
         return self._stack.enter_context(laurels.open(self._url, clock=self._clock))
+
+    async def opened_async(self) -> laurels.AsyncLeaderboards:
+        return await laurels.open_async(self._url, clock=self._clock)
 
     def texts(self) -> Iterator[str]:
         """Yield the text of every key on the index servers, and of every row in the ledger."""
@@ -195,6 +201,72 @@ def test_the_ledger_is_down_and_the_id_comes_back(place: Place, clock: laurels.M
     assert two.verify("b", window="day", period=first).verified
     assert {payout.member for payout in two.payouts("b", period=first)} == {"ann", top[1]}
     assert {payout.member for payout in two.payouts("b", period=second)} == {"ann", "zoe"}
+
+
+def interrupted(lb: laurels.Leaderboards, member: str) -> None:
+    """Erase a member while the ledger does not answer: the member is removed from the boards only,
+    and the erasure is not complete."""
+    with (
+        patch.object(Ledger, "write", Failing(0).write(Ledger.write)),
+        pytest.raises(LedgerUnavailable),
+    ):
+        lb.erase(member, "asked for it")
+
+
+def test_a_sink_that_starts_over_and_a_page_of_payouts_complete_an_erasure(
+    place: Place, clock: laurels.ManualClock, tmp_path: Path
+) -> None:
+    """The sink reads no change of the erasure, since that is before its beginning. What it reads of
+    the archive and the payouts must not name the member."""
+    one = place.opened()
+    create(one, changes="30d")
+    for member in ("zoe", "yan"):
+        play(one, clock, "b", member)
+        interrupted(one, member)
+        if member == "zoe":
+            url = f"sqlite:///{tmp_path}/followed.db"
+            asyncio.run(_follow(place, url, clock))
+            with closing(sqlite3.connect(tmp_path / "followed.db")) as database:
+                followed = " ".join(database.iterdump())
+            assert "erased-" in followed
+            assert member not in followed
+        else:
+            listed = [payout.id for payout in place.opened().due_payouts()]
+            assert len(listed) == 2
+            assert member not in str(listed)
+        with closing(sqlite3.connect(ledger_file())) as database:
+            assert member not in " ".join(database.iterdump())
+        assert member not in str(list(one.audit()))
+
+
+async def _follow(place: Place, url: str, clock: laurels.ManualClock) -> None:
+    async with await place.opened_async() as lb:
+        await sent(lb, url, now_ms=clock.now_ms)
+
+
+@pytest.mark.parametrize("resumes", ["another process", "a second erasure"])
+def test_entries_of_the_audit_log_between_a_crash_and_the_rest_of_an_erasure(
+    place: Place, clock: laurels.ManualClock, resumes: str
+) -> None:
+    """The process ends after it has rewritten the audit log, and before the erasure is complete.
+    Then others write about the member."""
+    one, two = place.opened(), place.opened()
+    create(one)
+    play(one, clock, "b", "zoe")
+    one.hide("b", "zoe", "under review")
+    with (
+        patch.object(Registry, "clear_note", side_effect=IndexUnavailable("the test ends this")),
+        pytest.raises(IndexUnavailable),
+    ):
+        one.erase("zoe", "asked for it")
+    two.remove("b", "zoe")
+    two.show("b", "zoe")
+    assert "zoe" in str(list(two.audit()))
+    if resumes == "another process":
+        remote(two).run(remote(two)._erasing.complete())
+    else:
+        two.erase("ann", "asked for it")
+    assert "zoe" not in str(list(one.audit()))
 
 
 def test_boards_that_are_deleted(place: Place, clock: laurels.ManualClock) -> None:

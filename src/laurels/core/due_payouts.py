@@ -5,7 +5,7 @@ program that pays, or sends payouts elsewhere, reads the list from its own posit
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -144,6 +144,31 @@ class DuePayouts(Protocol):
     def move(self, reader: str, before: str | None, position: str | None) -> None:
         """Replace the stored position `before` of a reader by another one; None is no position.
         Raises PositionMoved if another position is stored."""
+
+
+class UnerasedPayouts:
+    """A list of due payouts that first lets the erasure of a member be completed if a page has
+    payouts of the member. `settle` does that: it takes the members of a page, and returns whether
+    one of them was being erased."""
+
+    def __init__(self, due: DuePayouts, settle: Callable[[Collection[str]], bool]) -> None:
+        self._due = due
+        self._settle = settle
+
+    def page(self, after: str | None, limit: int, boards: BoardSelection) -> PayoutPage:
+        page = self._due.page(after, limit, boards)
+        if page.payouts and self._settle({payout.member for payout in page.payouts}):
+            return self._due.page(after, limit, boards)
+        return page
+
+    def waiting(self, after: str | None, boards: BoardSelection) -> list[WaitingPayouts]:
+        return self._due.waiting(after, boards)
+
+    def positions(self) -> dict[str, str]:
+        return self._due.positions()
+
+    def move(self, reader: str, before: str | None, position: str | None) -> None:
+        self._due.move(reader, before, position)
 
 
 class NoDuePayouts:

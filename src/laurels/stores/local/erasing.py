@@ -7,7 +7,8 @@ store completes the erasure when it is opened.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from laurels.core.changes.answers import SINK_PREFIX
@@ -66,6 +67,22 @@ class LocalErasing(LocalCorrections):
         for pending in list(self._fold.erasing.values()):
             self._erase_from_files(pending, self._rest)
             self._complete(pending.member)
+
+    def settle_erasures(self) -> None:
+        """Wait until no erasure is in progress, and complete those that were interrupted. Raises
+        ArchiveDamaged, StorageFailed if one stays incomplete."""
+        if self._fold.erasing:
+            with self._sealing.exclusive():
+                self.complete_erasures()
+
+    def settle_erasures_of(self, members: Collection[str]) -> bool:
+        """Do what `settle_erasures` does if one of the members is being erased, and return whether
+        one was. If the archive is damaged, only the payouts have the token afterwards."""
+        if self._fold.erasing.keys().isdisjoint([member.encode() for member in members]):
+            return False
+        with suppress(ArchiveDamaged):
+            self.settle_erasures()
+        return True
 
     def has_erasures(self) -> bool:
         """Return whether erasures wait for their completion. O(1) if there are none."""

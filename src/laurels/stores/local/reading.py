@@ -2,6 +2,7 @@
 due work."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -103,6 +104,8 @@ class LocalReads(LocalQueries):
             if deletion is not None:
                 return ChangePage([], cursor.changes, more=True)
             beginning.ensure_same_board(board, state.uid, cursor)
+            if not beginning.is_initial(after) and state.closing:
+                self.settle_erasures()
             steps = beginning.page(board, state.uid, state.rules, cursor, limit)
             page = beginning.run(steps, partial(self.ask, board))
             if not beginning.is_last(page):
@@ -120,6 +123,12 @@ class LocalReads(LocalQueries):
                 self._fold.take_up(state)
             read = self._changes.read(state, after, limit, deletion)
         return read.page()
+
+    @abstractmethod
+    def settle_erasures(self) -> None:
+        """Wait until no erasure is in progress, and complete those that were interrupted. A reader
+        that begins with all current entries also reads the archive and the payouts, and gets no
+        change of an erasure that began earlier. Raises ArchiveDamaged, StorageFailed."""
 
     def _followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
         """Return the board to which the cursor `after` belongs, and its deletion, or None if it is

@@ -29,6 +29,7 @@ from laurels.core.commands import (
     UndeleteBoard,
     board_of,
 )
+from laurels.core.due_payouts import UnerasedPayouts
 from laurels.core.index import Index
 from laurels.core.named_windows import spec_named
 from laurels.core.receipt import Receipts
@@ -58,7 +59,6 @@ from laurels.wire.audit_entry import ErasableAudit
 from .archive.archive import Archive
 from .copies import LocalCopies
 from .erasing import LocalErasing
-from .payouts.due import LocalDuePayouts
 from .payouts.making import stage_drafts
 from .payouts.table import PayoutTable
 
@@ -111,14 +111,14 @@ class Service(LocalErasing):
             self.start_sealing()
 
     @property
-    def due_payouts(self) -> LocalDuePayouts:
+    def due_payouts(self) -> UnerasedPayouts:
         """The list of due payouts. If no task of an event loop does the due work, the payouts that
         are due are emitted first."""
         self.ensure_usable()
         if not self.paced:
             with suppress(StorageFailed):  # the payouts stay due
                 self.emit_due()
-        return self.payouts.due
+        return UnerasedPayouts(self.payouts.due, self.settle_erasures_of)
 
     @property
     def copies(self) -> LocalCopies:

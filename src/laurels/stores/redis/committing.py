@@ -5,7 +5,7 @@ a call carries it out. If the server refuses the plan as outdated, the write is 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
 from math import inf
 from typing import Any, TypeVar, Unpack
@@ -133,6 +133,9 @@ class RedisCommits(RedisReads):
             self._erase_from_audit,
             self._elapsed_ns,
         )
+
+    async def _complete_erasure(self, members: Collection[str] | None = None) -> bool:
+        return await self._erasing.complete(members)
 
     async def _finish(self) -> None:
         await self._erasing.stop()

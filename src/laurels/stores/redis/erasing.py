@@ -11,7 +11,7 @@ was removed from the boards. What the same id wins later belongs to a new member
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from functools import partial
 from math import inf
 from typing import Any
@@ -105,13 +105,19 @@ class ServerErasing:
                     return done
             return await self._carry_out(noted)
 
-    async def complete(self) -> None:
-        """Complete the erasure that another process has left incomplete. If there is none, this
-        costs one call."""
+    async def complete(self, members: Collection[str] | None = None) -> bool:
+        """Complete the erasure that another process has not completed, and return whether there was
+        one; with `members` only if it is the erasure of one of them. If there is none, this costs
+        one call."""
         stored = await self._catalog.registry.note(ERASING)
-        if stored is not None:
-            with ends_in(inf, anew=True):
-                await self._carry_out(msgspec.json.decode(stored, type=NotedErasure))
+        if stored is None:
+            return False
+        noted = msgspec.json.decode(stored, type=NotedErasure)
+        if members is not None and noted.member not in members:
+            return False
+        with ends_in(inf, anew=True):
+            await self._carry_out(noted)
+        return True
 
     def start(self) -> None:
         """Do in the background what `complete` does, unless that was tried a short time ago."""

@@ -1,7 +1,8 @@
 """The reads of a store on an index server."""
 
 import asyncio
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
@@ -12,12 +13,14 @@ from laurels.core.board_queries import listed_after
 from laurels.core.board_state import BoardState
 from laurels.core.changes import beginning
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
-from laurels.core.due_payouts import DuePayouts
+from laurels.core.due_payouts import DuePayouts, UnerasedPayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.query import Query
 from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, Stats
+from laurels.errors import NotReady
+from laurels.errors.payouts import PayoutsOpen
 from laurels.wire.audit_page import AuditPage, about, page_of
 from laurels.wire.queries import decode_answer
 
@@ -62,7 +65,31 @@ class RedisReads(RedisState):
     @property
     def due_payouts(self) -> DuePayouts:
         """The due payouts of all boards."""
-        return ServerDuePayouts(self._payouts, self.run)
+        due = ServerDuePayouts(self._payouts, self.run)
+        return UnerasedPayouts(due, self._settle_erasure_of)
+
+    async def _ensure_erased(self) -> None:
+        """Complete the erasure that is in progress. Raises NotReady if it has to wait for payouts
+        that are not confirmed."""
+        try:
+            await self._complete_erasure()
+        except PayoutsOpen as error:
+            raise NotReady("an erasure waits for payouts that are not confirmed") from error
+
+    def _settle_erasure_of(self, members: Collection[str]) -> bool:
+        """Complete the erasure of one of the members, and return whether there was one. The erasure
+        of a member with payouts that are not confirmed has to wait for them."""
+        try:
+            settled: bool = self.run(self._complete_erasure(members))
+        except PayoutsOpen:
+            return False
+        return settled
+
+    @abstractmethod
+    async def _complete_erasure(self, members: Collection[str] | None = None) -> bool:
+        """Complete the erasure that is in progress, with `members` only if it is that of one of
+        them. Return whether there was one. A reader that begins with all current entries also reads
+        the archive and the payouts, and gets no change of an erasure that began earlier."""
 
     def deleted_boards(self, source: str | None) -> list[DeletedBoard]:
         """Return the deleted boards whose changes are kept, each with the position of `source` in
@@ -156,6 +183,8 @@ class RedisReads(RedisState):
         if deletion is not None:
             return ChangePage([], cursor.changes, more=True)
         beginning.ensure_same_board(board, state.uid, cursor)
+        if not beginning.is_initial(after) and state.closing:
+            await self._ensure_erased()
         steps = beginning.page(board, state.uid, state.rules, cursor, limit)
         page = await beginning.run_async(steps, partial(self._queries.ask, board))
         if not beginning.is_last(page):
