@@ -21,6 +21,9 @@ from .target import SinkPage, SinkTarget
 
 T = TypeVar("T")
 
+Verification = Callable[[SinkPage], Awaitable[None]]
+"""Raises an error if a page must no longer be sent as it was read."""
+
 
 class SinkContext:
     """The boards, the target and the options of one sink, and the state of its boards. Only one
@@ -107,9 +110,11 @@ class SinkContext:
         async with self._target_lock:
             return await self.target.position(name)
 
-    async def deliver(self, page: SinkPage) -> None:
-        """Send a page to the target."""
+    async def deliver(self, page: SinkPage, verify: Verification) -> None:
+        """Send a page to the target. `verify` is called right before, while no other page can be
+        sent."""
         async with self._target_lock:
+            await verify(page)
             await self.target.deliver(page)
 
     async def retention(self, board: str) -> Retention:

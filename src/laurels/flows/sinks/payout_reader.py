@@ -8,6 +8,7 @@ page, so a payout may arrive twice; the target can detect this by the payout's i
 """
 
 from contextlib import suppress
+from functools import partial
 
 from laurels.core.changes.payout_blocks import change_of
 from laurels.core.due_payouts import MAX_PAGE
@@ -28,6 +29,10 @@ RETRY_SECONDS = 60.0
 REPORT_MS = 10_000
 """The time between two reports of the position to the store, if the target stores the position, and
 between two counts of the payouts that wait."""
+
+
+class _PageOutdated(Exception):  # noqa: N818 (names the state)
+    """The error that is raised if the store no longer lists a payout of a page."""
 
 
 class PayoutReader:
@@ -71,7 +76,11 @@ class PayoutReader:
             page = await self._read()
             self._context.payouts_error = None
             if page.payouts:
-                await self._deliver(page)
+                try:
+                    await self._deliver(page)
+                except (_PageOutdated, PayoutsDiverged):
+                    await self._find_position()  # an attempt may have succeeded without an answer
+                    continue
                 seconds = MIN_POLL_SECONDS
             self._after = page.cursor
             if page.next is not None:
@@ -96,6 +105,9 @@ class PayoutReader:
         )
         self._after = self._reported
         await self._measure()  # measured before the target is asked, since the target may be down
+        await self._find_position()
+
+    async def _find_position(self) -> None:
         self._stored = await self._context.retry(
             lambda: payout_position(self._context, self._options), self._metrics
         )
@@ -105,16 +117,19 @@ class PayoutReader:
         """Return the payouts after the position. If the store does not know the position, begin
         again with the first payout."""
         try:
-            return await self._context.retry(self._read_page, self._metrics)
+            return await self._context.retry(self._read_next, self._metrics)
         except PayoutsDiverged as error:
             self._context.report(f"{error.what}; sending all payouts again, with the same ids")
             self._after = None
-            return await self._context.retry(self._read_page, self._metrics)
+            return await self._context.retry(self._read_next, self._metrics)
 
-    async def _read_page(self) -> PayoutPage:
+    async def _read_next(self) -> PayoutPage:
+        return await self._read_page(self._after)
+
+    async def _read_page(self, after: str | None) -> PayoutPage:
         return await self._context.boards.due_payouts(
             boards=self._options.boards,
-            after=self._after,
+            after=after,
             limit=min(MAX_PAGE, self._target.limit),
         )
 
@@ -127,7 +142,8 @@ class PayoutReader:
         messages = [change_of(payout, payout.id) for payout in page]
         name = target_name(self._options)
         sent = SinkPage(name, messages, self._stored, page.cursor, payouts=page.payouts)
-        parked = await send_payouts(self._context, sent, self._metrics)
+        verify = partial(self._ensure_listed, self._after)
+        parked = await send_payouts(self._context, sent, self._metrics, verify)
         self._metrics.parked += parked
         self._metrics.delivered += len(page) - parked
         if not self._target.keeps_positions:
@@ -136,6 +152,13 @@ class PayoutReader:
         self._metrics.arrive(max(0, self._metrics.waiting - len(page)), page[-1].due_ms)
         if page.next is not None:
             await self._report_position()
+
+    async def _ensure_listed(self, after: str | None, page: SinkPage) -> None:
+        """Raise _PageOutdated if the store no longer lists a payout of a page that was read after a
+        cursor: its member was erased meanwhile, perhaps while the target was down."""
+        listed = {payout.id for payout in await self._read_page(after)}
+        if not listed.issuperset([change.id for change in page.changes]):
+            raise _PageOutdated
 
     async def _measure(self) -> None:
         """Count the payouts that wait."""

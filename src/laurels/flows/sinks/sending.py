@@ -11,7 +11,7 @@ from laurels.errors.sinks import TargetRefused
 from laurels.flows.attempts import FlowAttempts
 from laurels.flows.retries import Backoff
 
-from .context import SinkContext
+from .context import SinkContext, Verification
 from .target import SinkPage
 
 MAX_PARTS = 40
@@ -21,32 +21,40 @@ MAX_PARTS = 40
 async def send_or_park(context: SinkContext, page: SinkPage, attempts: FlowAttempts) -> bool:
     """Send a page. If the target refuses it as often as the options allow, park it and return
     False. Raises TargetRefused if it cannot be parked."""
-    error = await _send(context, page, attempts)
+    error = await _send(context, page, attempts, _unverified)
     if error is not None:
         await _park(context, page, error)
     return error is None
 
 
-async def send_payouts(context: SinkContext, page: SinkPage, attempts: FlowAttempts) -> int:
-    """Send a page of payouts; return how many were parked. A page that was refused as often as the
-    options allow is divided, so that the other payouts are not parked with a payout that the target
-    cannot read. Raises TargetRefused if the sink cannot park."""
-    error = await _send(context, page, attempts)
+async def send_payouts(
+    context: SinkContext, page: SinkPage, attempts: FlowAttempts, verify: Verification
+) -> int:
+    """Send a page of payouts; return how many were parked. `verify` is called before each attempt.
+    A page that was refused as often as the options allow is divided, so that the other payouts are
+    not parked with a payout that the target cannot read. Raises TargetRefused if the sink cannot
+    park."""
+    error = await _send(context, page, attempts, verify)
     parts = deque(() if error is None else _halves(page))
     parked = requests = 0
     while parts:
         part = parts.popleft()
         if requests < MAX_PARTS and part is not page:
             requests += 1
-            error = await _attempt(context, part, attempts)
+            error = await _attempt(context, part, attempts, verify)
         if error is None:
             continue
         if len(part.changes) == 1 or requests >= MAX_PARTS:
+            await context.retry(partial(verify, part), attempts)
             await _park(context, part, error)
             parked += len(part.changes)
         else:
             parts.extendleft(reversed(_halves(part)))
     return parked
+
+
+async def _unverified(_: SinkPage) -> None:
+    return None
 
 
 def _halves(page: SinkPage) -> Sequence[SinkPage]:
@@ -58,18 +66,18 @@ def _halves(page: SinkPage) -> Sequence[SinkPage]:
 
 
 async def _attempt(
-    context: SinkContext, page: SinkPage, attempts: FlowAttempts
+    context: SinkContext, page: SinkPage, attempts: FlowAttempts, verify: Verification
 ) -> TargetRefused | None:
     """Send a page; return the error if the target refuses it, otherwise None."""
     try:
-        await context.retry(lambda: context.deliver(page), attempts)
+        await context.retry(lambda: context.deliver(page, verify), attempts)
     except TargetRefused as error:
         return error
     return None
 
 
 async def _send(
-    context: SinkContext, page: SinkPage, attempts: FlowAttempts
+    context: SinkContext, page: SinkPage, attempts: FlowAttempts, verify: Verification
 ) -> TargetRefused | None:
     """Send a page up to `tries` times; return the last error if the target refuses it each time,
     otherwise None. Raises TargetRefused if the sink cannot park."""
@@ -78,7 +86,7 @@ async def _send(
         attempts.fail(error, context.now_ms(), seconds)
 
     backoff = Backoff(context.sleep)
-    while (error := await _attempt(context, page, attempts)) is not None:
+    while (error := await _attempt(context, page, attempts, verify)) is not None:
         if context.target.keeps_positions or context.parking is None:
             raise error
         if backoff.failures + 1 >= context.options.tries:
