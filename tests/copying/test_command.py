@@ -12,8 +12,10 @@ from msgspec.json import decode
 
 import laurels
 from laurels import Board
+from laurels.errors.copies import NameTaken
 from tests.cli.running import Shell
 from tests.counts import rare
+from tests.internals import copies_of
 from tests.redis.servers import Server
 
 KILLED = """
@@ -233,3 +235,22 @@ def test_help_has_examples() -> None:
         [sys.executable, "-m", "laurels", "copy", "--help"], capture_output=True, check=True
     )
     assert b"laurels copy ./boards redis://" in ran.stdout
+
+
+@pytest.mark.parametrize("place", ["folder", "server"])
+def test_an_unfinished_copy_is_removed(shell: Shell, server: Server, place: str) -> None:
+    fill("boards")
+    to = "other" if place == "folder" else server.url
+    with laurels.open("boards") as lb, laurels.open(to) as target:
+        copies_of(target).begin(copies_of(lb).origin("gems"))
+        copies_of(target).put("gems", list(copies_of(lb).pieces("gems"))[:2])
+        with pytest.raises(NameTaken):
+            target.create(Board("gems"))
+    ran = shell("abandon", "gems", "--at", to)
+    assert (ran.code, ran.out) == (0, "removed the unfinished copy of gems\n")
+    assert "there is no unfinished copy" in shell("abandon", "gems", "--at", to).err
+    [entry, *_] = [each for each in shell.json("audit", "--at", to) if each["verb"] == "abandon"]
+    assert entry["board"] == "gems"
+    with laurels.open(to) as target:
+        target.create(Board("gems"))
+        target.delete("gems")

@@ -24,7 +24,7 @@ from laurels.stores.base import PortableStore
 from laurels.stores.board_copies import BoardContents
 
 from .errors import Usage, one_line
-from .options import AsJson
+from .options import DEFAULT_URL, AsJson, Url
 from .progress import progress_bar
 from .show import complain_of, put_json, put_line
 from .texts import escaped
@@ -109,6 +109,34 @@ def copy(
     done = [each for each in results if isinstance(each, CopiedBoard)]
     is_whole = len(done) == len(results) and not any(each.compared.differences for each in done)
     return 0 if is_whole else DIFFERS
+
+
+def abandon(
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="The board's name.")],
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Remove the unfinished copy of a board, so that its name is free again.
+
+    A copy is unfinished if `laurels copy` was interrupted and not repeated. Sealed periods that the
+    ledger of an index server has received stay there. A service needs an admin key that is not
+    limited to some boards.
+
+    \b
+    Examples:
+      laurels abandon gifts --at redis://localhost:6379
+    """
+    with (
+        closing(config.portable(at, create=False)) as store,
+        config.recorder_of(at) as record,
+        record.call(AdministrativeCall("abandon", board)),
+    ):
+        store.copies.give_up(board)
+    if json:
+        put_json({"board": board})
+    else:
+        put_line(f"removed the unfinished copy of {escaped(board)}")
+    return 0
 
 
 class _Source(Struct, frozen=True):

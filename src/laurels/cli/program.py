@@ -73,6 +73,7 @@ COMMANDS = {
     "backup": "upkeep",
     "restore": "upkeep",
     "copy": "copying",
+    "abandon": "copying",
     "move": "moving",
 }
 """The other commands, each with the module of its function. The function has the name of the
