@@ -22,7 +22,8 @@ GONE = ENDS + 2 * DAY
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    """Return each store in which boards with prizes may have `retain`."""
+    """Return each store that removes a board with the last confirmation. Index servers have tests
+    of their own (`tests/redis/test_unpaid_boards.py`)."""
     implementation: Implementation = request.param
     return implementation
 

@@ -13,6 +13,7 @@ from laurels.errors import BoardExists, UnknownBoard
 from laurels.errors.index_server import LedgerUnavailable
 from laurels.errors.payouts import PayoutsOpen
 from laurels.stores.redis.ledgers import Ledger
+from tests.internals import remote
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -39,6 +40,17 @@ def names(lb: laurels.Leaderboards) -> list[str]:
     return [each.name for each in lb.boards()]
 
 
+def waits(lb: laurels.Leaderboards) -> dict[str | None, tuple[str, ...]]:
+    """Return the months that wait, and what they wait for."""
+    return {each.label: each.waits_for for each in lb.periods("b", "month") if each.waits_for}
+
+
+def unpaid(lb: laurels.Leaderboards) -> list[tuple[str, float]]:
+    """Return the boards that wait for payouts, and for how many seconds, as the metrics have it."""
+    figures = remote(lb).run(remote(lb).figures(None))
+    return list(figures.unpaid)
+
+
 def test_it_stays_until_the_last_payout_is_confirmed(
     opened: Open, clock: laurels.ManualClock
 ) -> None:
@@ -52,6 +64,8 @@ def test_it_stays_until_the_last_payout_is_confirmed(
     for lb in (one, two, opened()):
         assert names(lb) == ["b"]
         assert [entry.member for entry in lb.top("b")] == ["ann", "bob", "cid"]
+        assert waits(lb) == {"2026-11": ("payouts",)}
+        assert unpaid(lb) == [("b", 2 * HOUR / 1_000)]
         with pytest.raises(BoardExists):
             lb.create(board())
         with pytest.raises(PayoutsOpen):
@@ -63,6 +77,7 @@ def test_it_stays_until_the_last_payout_is_confirmed(
     two.confirm("b", last.id, "paid")
     for lb in (two, one, opened()):
         assert names(lb) == []
+        assert unpaid(lb) == []
         with pytest.raises(UnknownBoard):
             lb.top("b")
     assert {each.state for each in one.payouts("b")} == {"confirmed"}
@@ -115,6 +130,7 @@ def test_a_ledger_that_does_not_answer_delays_the_removal(
         for lb in (one, opened()):
             lb.create(laurels.Board(f"other{id(lb)}"))
             assert "b" in names(lb)
+            assert waits(lb) == {}
     two = opened()
     two.seal()
     assert "b" not in names(one)

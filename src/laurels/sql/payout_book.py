@@ -101,6 +101,18 @@ class LedgerPayouts:
         statement = f"SELECT count(*) FROM {self._joined} WHERE {self._own} AND l.uid = %s"
         return int(self._select(f"{statement} AND {_OPEN}", (self._store, uid))[0][0])
 
+    def open_periods(self, uid: str) -> dict[str, list[int]]:
+        """Return, by window, the instances of the periods of a board with payouts that are neither
+        confirmed nor superseded. O(payouts of the board)."""
+        statement = f"SELECT DISTINCT l.window_name, l.instance FROM {self._joined}"
+        rows = self._select(
+            f"{statement} WHERE {self._own} AND l.uid = %s AND {_OPEN}", (self._store, uid)
+        )
+        periods: dict[str, list[int]] = {}
+        for window, instance in rows:
+            periods.setdefault(str(window), []).append(int(instance))
+        return periods
+
     def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded. O(payouts)."""
         statement = f"SELECT count(*) FROM {self._joined} WHERE {self._own} AND p.member = %s"

@@ -73,12 +73,14 @@ class PayoutPlaces(Protocol):
 class FetchedPayouts(Struct, frozen=True):
     """Payouts of one query that were read before its answer is made; see `PayoutReads`. `received`
     means that a ledger also has payouts of a copy that may be finished by now; these payouts may be
-    missing here."""
+    missing here. `open` has the periods with payouts that are not confirmed, by window, if the
+    query needs them."""
 
-    rows: list[tuple[int, PayoutRow]]
-    has_board: bool
-    has_window: bool
+    rows: list[tuple[int, PayoutRow]] = []
+    has_board: bool = False
+    has_window: bool = False
     received: bool = False
+    open: dict[str, list[int]] = {}
 
     def page(
         self, wanted: PayoutFilter, now_ms: int, after: tuple[int, int], limit: int
@@ -89,7 +91,7 @@ class FetchedPayouts(Struct, frozen=True):
         return self.has_board if window is None else self.has_window
 
     def open_periods(self, uid: str, window: str) -> list[int]:
-        return []
+        return self.open.get(window, [])
 
 
 class PayoutLists:
@@ -209,6 +211,13 @@ class PayoutLists:
             self._ledgers.named(ledger), store, lambda book: book.open_on(uid)
         )
         return found
+
+    async def open_periods(self, store: str, ledger: str, uid: str) -> FetchedPayouts:
+        """Return the periods of a board with payouts that are not confirmed."""
+        periods: dict[str, list[int]] = await self._read(
+            self._ledgers.named(ledger), store, lambda book: book.open_periods(uid)
+        )
+        return FetchedPayouts(open=periods)
 
     async def open_of(self, store: str, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded, in all

@@ -142,6 +142,15 @@ class ServerPayouts:
                 f"the board {quoted(state.board.name)} has payouts that are not confirmed: {count}"
             )
 
+    async def open_periods(self, state: BoardState) -> FetchedPayouts | None:
+        """Return the periods with payouts that are not confirmed, for which a board stays after its
+        `retain`. Return None if its ledger does not answer."""
+        try:
+            store = await self.store()
+            return await self._lists.open_periods(store, state.board.ledger, state.uid)
+        except LedgerUnavailable:
+            return None
+
     async def open_of(self, member: str) -> int:
         """Return how many payouts of a member are neither confirmed nor superseded. Raises
         LedgerUnavailable."""

@@ -22,6 +22,7 @@ from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .catalog import BoardCatalog
+from .closing import may_be_unpaid
 from .ledgers import Ledgers
 from .payout_lists import FetchedPayouts
 from .payouts import ServerPayouts
@@ -140,6 +141,8 @@ class QueryRunner:
         """Return the plan of a query. On a board that closes periods, first read which periods are
         closed and, if the query depends on it, which are not closed yet."""
         payouts = await self._fetched(state.board.name, query, now_ms)
+        if query.reads_positions and may_be_unpaid(state) and state.rules.is_gone(now_ms):
+            payouts = await self._payouts.open_periods(state)
         context = QueryContext(state, now_ms, positions, payouts)
         if not state.closing:
             return query.plan(context)

@@ -78,6 +78,18 @@ class RegisteredBoards:
                 await self._remove(state)
         await self.remove_deleted()
 
+    def unpaid(self) -> list[tuple[str, float]]:
+        """Return the boards that stay after the end of their `retain` until their ledger says that
+        all payouts are confirmed, each with the number of seconds since that end."""
+        self.set_gone()
+        states = [self.boards.find_by_number(number) for number in self.registry.unpaid]
+        now_ms = self.now()
+        return [
+            (state.board.name, (now_ms - state.rules.gone_ms) / 1_000)
+            for state in states
+            if state is not None and state.rules.is_gone(now_ms)
+        ]
+
     async def remove_paid(self, state: BoardState) -> None:
         """Remove a board whose `retain` is over and whose payouts are all confirmed."""
         if await self.deletions.delete(state, self.now(), new_tag()):

@@ -99,6 +99,9 @@ class RedisStore(RedisCommits):
                 for each in self._sealing_tasks.waiting()
                 if is_visible is None or is_visible(each[0])
             ],
+            unpaid=[
+                each for each in self._catalog.unpaid() if is_visible is None or is_visible(each[0])
+            ],
             count=count,
             answers=True,
             clock=self.clock_status(),
