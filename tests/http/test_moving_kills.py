@@ -4,12 +4,12 @@ written."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -53,7 +53,53 @@ def test_a_board_is_written_again_after_a_kill_while_its_writes_were_blocked(
         assert move(site.url, "a1", 3).status_code == 200
 
 
-KILLED = laurels.Board("a1", windows=["all", "r=rolling:7d/1d"], scopes=[[], ["room"]], dedupe="1h")
+class KilledBoard(NamedTuple):
+    """A board that is moved by services which are killed, and its first events."""
+
+    board: laurels.Board
+    members: int
+    scopes: list[dict[str, str] | None]
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        """The labels of all events."""
+        return self.scopes[-1]
+
+    def create(self, lb: laurels.Leaderboards) -> None:
+        """Create the board. Its first members have higher scores than the writers ever reach."""
+        lb.create(self.board)
+        labels = {} if self.labels is None else {"labels": self.labels}
+        events = [
+            {"member": f"m{i}", "value": 1_000_000 + i, **labels} for i in range(self.members)
+        ]
+        lb.submit_many("a1", events)
+
+    def ensure_counted(self, lb: laurels.Leaderboards, counted: Sequence[int]) -> None:
+        """Assert that the board has its first members, and that all windows have the acknowledged
+        events of each writer. The last event of a writer may have counted without being
+        acknowledged."""
+        assert patiently(partial(lb.top, "a1", limit=1))[0].member == f"m{self.members - 1}"
+        for own, count in enumerate(counted):
+            standings = [
+                patiently(partial(lb.standing, "a1", f"w{own}", window=window, labels=labels))
+                for window in self.board.rules().windows
+                for labels in self.scopes
+            ]
+            scores = {0 if each is None else each.score for each in standings}
+            assert scores in ({count}, {count + 1})
+
+
+KILLED = {
+    "windows": KilledBoard(
+        laurels.Board("a1", windows=["all", "r=rolling:7d/1d"], scopes=[[], ["room"]], dedupe="1h"),
+        2_000,
+        [None, ROOM],
+    ),
+    # with so many members the head is trimmed, and the others have a grid
+    "head": KilledBoard(
+        laurels.Board("a1", windows=["all", "year"], head=100, dedupe="1h"), 12_000, [None]
+    ),
+}
 
 
 def config_of(folder: Path, one: Server, two: Server) -> Path:
@@ -63,9 +109,11 @@ def config_of(folder: Path, one: Server, two: Server) -> Path:
     return file
 
 
+@pytest.mark.parametrize("kind", KILLED)
 def test_a_kill_at_any_moment_of_a_move_loses_nothing(
-    tmp_path: Path, servers: tuple[Server, Server], scaled: Scaled
+    tmp_path: Path, servers: tuple[Server, Server], scaled: Scaled, kind: str
 ) -> None:
+    killed = KILLED[kind]
     file = config_of(tmp_path, *servers)
     random = Random(20_261_128)
     prefix = f"?prefix={tmp_path.name}:"
@@ -77,15 +125,11 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
         return Process(tmp_path / "boards", "--config", str(file), keys=True, **variables)
 
     with serve() as server, laurels.open(keyed(server.url)) as lb:
-        lb.create(KILLED)
-        lb.submit_many(
-            "a1",
-            [{"member": f"m{i}", "value": 1_000_000 + i, "labels": ROOM} for i in range(2_000)],
-        )
+        killed.create(lb)
         server.end()
     for _ in range(scaled(3, 200)):
         with serve() as server:
-            writers = Writers(server.url, counted, labels=ROOM)
+            writers = Writers(server.url, counted, labels=killed.labels)
             answered = threading.Event()
             to = random.randint(1, 3)
             moving = threading.Thread(target=moved, args=(server.url, to, answered))
@@ -98,18 +142,12 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
             assert not writers.failures
             counted = writers.acknowledged
         with serve() as server, laurels.open(keyed(server.url)) as lb:
-            assert patiently(partial(lb.top, "a1", limit=1))[0].member == "m1999"
-            for own, count in enumerate(counted):
-                standings = [
-                    patiently(partial(lb.standing, "a1", f"w{own}", window=window, labels=labels))
-                    for window in ("all", "r")
-                    for labels in (None, ROOM)
-                ]
-                scores = {0 if each is None else each.score for each in standings}
-                # The last event of each writer may have counted without being acknowledged.
-                assert scores in ({count}, {count + 1})
+            killed.ensure_counted(lb, counted)
             server.end()
         assert [names_in(store) for store in stores].count(["a1"]) == 1
+    with serve() as server, laurels.open(keyed(server.url)) as lb:
+        lb.check()
+        server.end()
     assert interrupted
 
 
