@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,3 +129,36 @@ def test_damaged_rankings_are_found_and_repaired(
         lb.rebuild()
         lb.check()
         assert lb.top("b").entries == before
+
+
+@pytest.mark.parametrize("deleted", ["a", "b"])
+def test_a_check_leaves_out_boards_that_are_deleted_meanwhile(
+    server: Server,
+    clock: laurels.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    deleted: str,
+) -> None:
+    """Another process deletes a board while the board `a` is checked."""
+    with (
+        laurels.open(server.url, clock=clock) as lb,
+        laurels.open(server.url, clock=clock) as other,
+    ):
+        for name in ("a", "b"):
+            lb.create(laurels.Board(name))
+            lb.submit(name, "m", 1)
+        index: Any = remote(lb)._catalog.index
+        audit = index.audit
+
+        left = [deleted]
+
+        async def audited(*arguments: Any, **options: Any) -> int:
+            if left:
+                await asyncio.to_thread(other.delete, left.pop())
+            entries: int = await audit(*arguments, **options)
+            return entries
+
+        monkeypatch.setattr(index, "audit", audited)
+        report = lb.check()
+        assert (report.boards, report.entries) == (1, 1)
+        other.create(laurels.Board(deleted))
+        lb.rebuild()

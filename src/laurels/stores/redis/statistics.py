@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import SINK_PREFIX, is_left_out
@@ -39,6 +40,16 @@ AT_ONCE = 16
 
 NAMED = 5
 """The maximum number of boards that one sentence in the report of a check names."""
+
+
+class _Audited(NamedTuple):
+    """The result of an audit of a board. `unverified` has sentences about data that an audit cannot
+    check."""
+
+    rankings: int
+    entries: int
+    offset: int
+    unverified: list[str]
 
 
 class BoardStatistics:
@@ -195,14 +206,12 @@ class BoardStatistics:
         return await self.audit(repair=False)
 
     async def audit(self, *, repair: bool) -> CheckReport:
-        """Compare every ranking with the data it is derived from, and with `repair` correct it."""
+        """Compare every ranking with the data it is derived from, and with `repair` correct it.
+        Boards that are deleted meanwhile are not in the report."""
         await self._catalog.load()
-        rankings = entries = offset = 0
-        unverified: dict[str, list[str]] = {}
 
-        async def audit_board(state: BoardState) -> None:
-            nonlocal rankings, entries, offset
-            opened = opened_as(state)
+        async def audit_board(state: BoardState) -> _Audited:
+            opened, rankings, entries = opened_as(state), 0, 0
             await self._catalog.rotate_step(state, self._catalog.time_of(state))
             keys = await self._catalog.index.keys(opened, empty=True)
             for key in without_boundaries(state.rules, keys):
@@ -211,15 +220,24 @@ class BoardStatistics:
             if state.rules.scoped:
                 of_scopes = await self._catalog.index.audit_scopes(opened, repair=repair)
                 rankings, entries = rankings + of_scopes[0], entries + of_scopes[1]
-            offset += changes(await self._catalog.index.offset(opened))
-            for what in self._catalog.index.unverified(state.rules):
-                unverified.setdefault(what, []).append(state.board.name)
+            offset = changes(await self._catalog.index.offset(opened))
+            return _Audited(rankings, entries, offset, self._catalog.index.unverified(state.rules))
 
-        names = self._board_names()
-        for name in names:
-            await self._catalog.retry_outdated(name, audit_board)
-        problems = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
-        return CheckReport(len(names), rankings, entries, offset, problems)
+        audited: dict[str, _Audited] = {}
+        for name in self._board_names():
+            with suppress(UnknownBoard):
+                audited[name] = await self._catalog.retry_outdated(name, audit_board)
+        unverified: dict[str, list[str]] = {}
+        for name, each in audited.items():
+            for what in each.unverified:
+                unverified.setdefault(what, []).append(name)
+        return CheckReport(
+            len(audited),
+            sum(each.rankings for each in audited.values()),
+            sum(each.entries for each in audited.values()),
+            sum(each.offset for each in audited.values()),
+            [f"{_listed(boards)}: {what}" for what, boards in unverified.items()],
+        )
 
     def _board_names(self) -> list[str]:
         self._catalog.set_gone()
