@@ -116,7 +116,8 @@ class WholeBoards(ClearingBoards):
         self.hiding_ends.watch(state.number, state.hidden.items())
         if self.payouts is not None:
             self.payouts.rename(state.uid, state.board.name)
-        for block in undelete_blocks(state, record):
+        hidings = [(member, hiding) for member, hiding, _ in state.hidden.hidings(record.now_ms)]
+        for block in undelete_blocks(record, state.board.to_json(), hidings, state.positions):
             self._record(state, block)
 
     def _copy(self, record: records.Record) -> None:

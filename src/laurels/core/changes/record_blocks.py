@@ -1,11 +1,10 @@
 """The blocks of log records other than batches of events. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
 
-from laurels.core.board_state import BoardState
 from laurels.core.hiding import Hiding
 from laurels.core.record import (
     Close,
@@ -17,7 +16,6 @@ from laurels.core.record import (
     Position,
     Seal,
     Show,
-    Undelete,
 )
 from laurels.model.labels import labels_of
 from laurels.model.rules import Rules
@@ -68,14 +66,20 @@ def encode_hiding(hiding: Hiding) -> bytes:
     return msgspec.json.encode(hiding.described())
 
 
-def undelete_blocks(state: BoardState, record: Undelete) -> Iterator[WriteBlock]:
+def undelete_blocks(
+    record: TaggedRecord,
+    definition: bytes,
+    hidings: Iterable[tuple[bytes, Hiding]],
+    positions: Mapping[str, str],
+) -> Iterator[WriteBlock]:
     """Yield the blocks of a record that restores a board: its definition, the members that it
     hides, and the positions of its sources. Readers dropped all of this when the board was
     deleted."""
-    yield write_block(record, "undelete", None, state.board.to_json())
-    for member, hiding, _ in state.hidden.hidings(record.now_ms):
-        yield write_block(record, "hide", member, encode_hiding(hiding))
-    for source, position in state.positions.items():
+    yield write_block(record, "undelete", None, definition)
+    for member, hiding in hidings:
+        if not hiding.is_over(record.now_ms):
+            yield write_block(record, "hide", member, encode_hiding(hiding))
+    for source, position in positions.items():
         if position and not source.startswith(SINK_PREFIX):
             yield write_block(record, "position", None, _encode_position(source, position))
 

@@ -131,22 +131,16 @@ def deletion(name: str, *, is_moved: bool = False) -> Single:
 
 
 def undeletion(command: UndeleteBoard) -> Single:
-    """Return a write that restores a removed board. If the `retain` of the board would remove it
-    again at once, the restored board has no `retain`."""
+    """Return a write that restores a removed board; see `restored_as`."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record:
         assert isinstance(boards, Fold)
         removed = boards.removed.find(command.name, command.uid)
         if removed is None:
-            which = "" if command.uid is None else f" with the uid {safe_repr(command.uid)}"
-            raise NotRestorable(
-                f"there is no removed board {safe_repr(command.name)}{which} with sealed periods"
-            )
+            raise not_restorable(command)
         ensure_free(boards, command.defines, removed.uid)
         state = board_record(removed.state)
-        board = _restored(Board.from_json(state.definition), command.defines)
-        if not boards.event_time and board.rules().is_gone(now_ms):
-            board = replace(board, retain="")
+        board = restored_as(state.definition, command.defines, now_ms, event_time=boards.event_time)
         deletion = boards.deletions.find(removed.uid)
         positions = state.positions if deletion is None else deletion.state.positions
         state = replace(state, definition=board.to_json(), positions=positions)
@@ -156,19 +150,39 @@ def undeletion(command: UndeleteBoard) -> Single:
     return Single(propose, exclusive=True)
 
 
-def _restored(board: Board, name: str) -> Board:
-    """Return the definition of a restored board, which may have another name."""
-    return named_as(Board.from_json({**asdict(board), "name": name}), board)
+def not_restorable(command: UndeleteBoard) -> NotRestorable:
+    """Return the error for a board that is not among the removed boards."""
+    which = "" if command.uid is None else f" with the uid {safe_repr(command.uid)}"
+    return NotRestorable(
+        f"there is no removed board {safe_repr(command.name)}{which} with sealed periods"
+    )
+
+
+def restored_as(definition: bytes, name: str, now_ms: int, *, event_time: bool) -> Board:
+    """Return the definition of a restored board, which may have another name. If the `retain` of
+    the board would remove it again at once, it has no `retain`."""
+    before = Board.from_json(definition)
+    board = named_as(Board.from_json({**asdict(before), "name": name}), before)
+    is_gone = not event_time and board.rules().is_gone(now_ms)
+    return replace(board, retain="") if is_gone else board
 
 
 def ensure_free(boards: Fold, name: str, uid: str) -> None:
     """Raise BoardExists if a board or an unfinished copy has this name, or if there is an
     unfinished copy of the board with this unique id."""
-    if name in boards.boards:
-        raise BoardExists(f"there is a board {quoted(name)} already")
+    ensure_name_free(boards, name)
     for state in boards.unfinished.states.values():
         if state.board.name == name or state.uid == uid:
-            # the copy may have another name, which the caller may not be allowed to know
-            raise BoardExists(
-                f"an unfinished copy has the name {quoted(name)}, or is of this board"
-            )
+            raise copy_in_the_way(name)
+
+
+def ensure_name_free(boards: Boards, name: str) -> None:
+    """Raise BoardExists if a board has this name."""
+    if name in boards.boards:
+        raise BoardExists(f"there is a board {quoted(name)} already")
+
+
+def copy_in_the_way(name: str) -> BoardExists:
+    """Return the error for a board that is restored under this name. The copy may have another
+    name, which the caller may not be allowed to know."""
+    return BoardExists(f"an unfinished copy has the name {quoted(name)}, or is of this board")

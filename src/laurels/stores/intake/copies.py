@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from copy import deepcopy
 
-from laurels.core.board_state import BoardState
+from laurels.core.board_state import Boards, BoardState
 from laurels.core.contents import LastRefresh, Origin
 from laurels.core.lifecycle import rolling_state
 from laurels.errors.copies import BoardChanging, CopyRefused, NameTaken
@@ -82,3 +82,13 @@ def unfinished_copy(name: str) -> NameTaken:
 def name_taken(name: str) -> NameTaken:
     """Return the error for a board whose name is taken in the target."""
     return NameTaken(f"the target has a board {quoted(name)}")
+
+
+def ensure_absent(boards: Boards, origin: Origin) -> None:
+    """Raise NameTaken if the store has the board under another name, with which it was restored
+    after its deletion."""
+    if (state := boards.find_by_uid(origin.uid)) is not None:
+        raise NameTaken(
+            f"the board {quoted(origin.board_name)} is in the target already, as "
+            f"{quoted(state.board.name)}"
+        )

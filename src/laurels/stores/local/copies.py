@@ -22,10 +22,16 @@ from laurels.core.contents import (
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.season_pieces import PayoutRows, SealedShare
-from laurels.errors.copies import BoardChanging, CopyLost, NameTaken
+from laurels.errors.copies import BoardChanging, CopyLost
 from laurels.model.board import Board
 from laurels.model.validation import quoted
-from laurels.stores.intake.copies import ensure_copyable, ensure_sealed, name_taken, origin_of
+from laurels.stores.intake.copies import (
+    ensure_absent,
+    ensure_copyable,
+    ensure_sealed,
+    name_taken,
+    origin_of,
+)
 from laurels.stores.intake.tags import new_tag
 from laurels.stores.intake.writes import Several, Single
 
@@ -192,16 +198,6 @@ class LocalCopies:
             return make(_number_of(boards, board), now_ms)
 
         self._store.commit(Single(propose, exclusive=True))
-
-
-def ensure_absent(boards: Fold, origin: Origin) -> None:
-    """Raise NameTaken if the store has the board under another name, with which it was restored
-    after its deletion."""
-    if (state := boards.find_by_uid(origin.uid)) is not None:
-        raise NameTaken(
-            f"the board {quoted(origin.board_name)} is in the target already, as "
-            f"{quoted(state.board.name)}"
-        )
 
 
 def _number_of(boards: Boards, name: str) -> int:

@@ -14,10 +14,9 @@ from laurels.core.board_state import BoardState, record_of, redefine
 from laurels.core.changes.record_blocks import write_block
 from laurels.core.closing import WindowClosing
 from laurels.core.hiding import EVERYWHERE
-from laurels.errors import BoardInvalid, LaurelsError, NotReady, PeriodsUnsealed, Unavailable
+from laurels.errors import BoardInvalid, LaurelsError, NotReady, Unavailable
 from laurels.model.board import Board
 from laurels.model.rules import Rules
-from laurels.model.validation import quoted
 from laurels.stores.intake.board_writes import ensure_end_open
 from laurels.stores.intake.copies import unfinished_copy
 from laurels.stores.intake.member_writes import DataChange
@@ -163,12 +162,7 @@ class RecordWrites:
         self._sealing.ensure_ledger(board)
         await self._sealing.payouts.register(board)
         await self._catalog.remove_gone()
-        if (earlier := self._catalog.registry.gone.get(board.name)) is not None:
-            await self._sealing_tasks.wait_for_removal(earlier)
-        if board.name in self._catalog.registry.gone:
-            raise PeriodsUnsealed(
-                f"closed periods of the earlier board {quoted(board.name)} are not in the archive"
-            )
+        await self._sealing_tasks.ensure_removed(board.name)
         kept = BoardRecord(
             number=record.board,
             definition=record.definition,

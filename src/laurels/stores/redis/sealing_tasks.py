@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from math import inf
 
-from laurels.core.board_state import BoardState
 from laurels.core.stats import Sealed
-from laurels.errors import Closed, LaurelsError, UnknownBoard
+from laurels.errors import Closed, LaurelsError, PeriodsUnsealed, UnknownBoard
 from laurels.errors.index_server import LedgerUnavailable
 from laurels.errors.payouts import PayoutsOpen
 from laurels.errors.placement import BoardMoving
@@ -100,13 +99,20 @@ class SealingTasks:
                 if current is not None and current.rules.is_gone(self._catalog.now()):
                     await self._catalog.remove_paid(current)
 
-    async def wait_for_removal(self, state: BoardState) -> None:
-        """Wait for some seconds until the periods of a board that is no longer retained are sealed
-        and the board is removed. Do not wait if sealing has failed a short time ago."""
-        self.start()
-        task = self._tasks.get(state.board.ledger)
-        if task is not None:
-            await asyncio.wait([task], timeout=VERB_SECONDS)
+    async def ensure_removed(self, board: str) -> None:
+        """If the board of that name is no longer retained, wait for some seconds until its periods
+        are sealed and it is removed. Do not wait if sealing has failed a short time ago. Raises
+        PeriodsUnsealed."""
+        earlier = self._catalog.registry.gone.get(board)
+        if earlier is not None:
+            self.start()
+            task = self._tasks.get(earlier.board.ledger)
+            if task is not None:
+                await asyncio.wait([task], timeout=VERB_SECONDS)
+        if board in self._catalog.registry.gone:
+            raise PeriodsUnsealed(
+                f"closed periods of the earlier board {quoted(board)} are not in the archive"
+            )
 
     def waiting(self) -> list[tuple[str, float]]:
         """Return each board with closed periods that are not sealed, as far as this process knows,
