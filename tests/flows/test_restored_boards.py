@@ -4,17 +4,38 @@ deletion before."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import laurels
+from tests.redis.servers import Server
 
 from .sinking import NOW_MS, ledger, rows, sent
 
 DAY = 86_400_000
-BOARD = laurels.Board("b", windows=["all", "day:archive=forever,keep=1"], changes="30d", grace="0s")
+BOARD = laurels.Board(
+    "b", windows=["all", "day:archive=forever,keep=1"], changes="30d", grace="0s", ledger="main"
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(params=["memory", "redis"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The URL of an empty store."""
+    if request.param == "memory":
+        return "memory:"
+    monkeypatch.setenv("LAURELS_LEDGER_MAIN", f"sqlite:////{tmp_path / 'archive.db'}")
+    server: Server = request.getfixturevalue("server")
+    server.call("FLUSHALL")
+    return server.url
 
 
 async def begin(clock: laurels.ManualClock, lb: laurels.AsyncLeaderboards, url: str) -> None:
@@ -30,10 +51,12 @@ async def begin(clock: laurels.ManualClock, lb: laurels.AsyncLeaderboards, url: 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("sees_deletion", [True, False])
-def test_a_ledger_has_the_rows_of_the_restored_board(url: str, *, sees_deletion: bool) -> None:
+def test_a_ledger_has_the_rows_of_the_restored_board(
+    url: str, store: str, *, sees_deletion: bool
+) -> None:
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
-        async with laurels.open_async("memory:", clock=clock) as lb:
+        async with laurels.open_async(store, clock=clock) as lb:
             await begin(clock, lb, url)
             await lb.submit("b", "cid", 1)
             await lb.delete("b")
@@ -58,12 +81,12 @@ def test_a_ledger_has_the_rows_of_the_restored_board(url: str, *, sees_deletion:
 
 
 @pytest.mark.parametrize("sees_deletion", [True, False])
-def test_a_file_has_each_change_once(tmp_path: Path, *, sees_deletion: bool) -> None:
+def test_a_file_has_each_change_once(tmp_path: Path, store: str, *, sees_deletion: bool) -> None:
     async def play() -> None:
         clock = laurels.ManualClock(NOW_MS)
         target = tmp_path / "changes.jsonl"
         url = str(target)
-        async with laurels.open_async("memory:", clock=clock) as lb:
+        async with laurels.open_async(store, clock=clock) as lb:
             await begin(clock, lb, url)
             await lb.delete("b")
             if sees_deletion:

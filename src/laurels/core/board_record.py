@@ -12,11 +12,13 @@ from .pending_erasure import PendingErasure
 
 class Clearing(Struct, frozen=True, array_like=True):
     """The last clearing of a board on an index server: the version that the board got, the time,
-    and the tag of the change `clear`."""
+    and the tag of the change `clear`. A removed board is restored by a clearing, too: then
+    `restored` is the definition with which it goes on, and the change is `undelete`."""
 
     version: int
     now_ms: int
     tag: int
+    restored: bytes = b""
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):

@@ -124,6 +124,12 @@ class LedgerPayouts:
         statement = f"SELECT DISTINCT uid FROM {name} l WHERE {self._own} ORDER BY uid"
         return [str(uid) for (uid,) in self._select(statement, (self._store,))]
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of payouts of each board, by its unique id. O(payouts)."""
+        name = self._tables.name("payout_list")
+        statement = f"SELECT uid, count(*) FROM {name} l WHERE {self._own} GROUP BY uid"
+        return {str(uid): int(count) for uid, count in self._select(statement, (self._store,))}
+
     def knows(self, board: str, window: str | None = None) -> bool:
         """Return whether a board of that name has or had payouts. With a `window`, only payouts of
         this window count."""
@@ -237,7 +243,9 @@ class LedgerPayouts:
         self, where: str, arguments: Sequence[Any], end: str = "", more: Sequence[Any] = ()
     ) -> Iterator[ListedPayout]:
         """Yield payouts of the store."""
-        columns = ", ".join([f"p.{column}" for column in SELECTED.split(", ")])
+        # two stores may have the same payout of boards with different names
+        tables = {"board": "l"}
+        columns = ", ".join([f"{tables.get(each, 'p')}.{each}" for each in SELECTED.split(", ")])
         rows = self._select(
             f"SELECT l.list_at, l.serial, l.tag, {columns} FROM {self._joined} "
             f"WHERE {self._own} AND {where} {end}",

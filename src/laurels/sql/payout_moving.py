@@ -6,9 +6,11 @@ enters the list of due payouts. Otherwise the old store would change payouts tha
 copied. Every method may block. The caller begins a transaction and calls `PayoutWriter.lock`.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from .dialects import Dialect, Row
+from .final_tables import FinalTables
 from .payout_book import LedgerPayouts
 from .payout_copying import WITHHELD_MS
 from .payout_tables import PayoutTables
@@ -17,11 +19,12 @@ KEYS_A_STATEMENT = 500
 
 
 class PayoutMoves:
-    """The payouts of boards of one store that are being moved, over a connection."""
+    """The payouts of boards of one store that are moved or get another name, over a connection."""
 
     def __init__(self, dialect: Dialect, prefix: str, connection: Any, store: str) -> None:
         self._dialect = dialect
         self._tables = PayoutTables(dialect, prefix)
+        self._finals = FinalTables(dialect, prefix)
         self._connection = connection
         self._store = store
         self._stored = LedgerPayouts(dialect, prefix, connection, store)
@@ -91,22 +94,46 @@ class PayoutMoves:
             *(self._store, uid),
         )
 
+    def rename(self, uid: str, board: str) -> None:
+        """Give a board another name in its payouts and sealed periods. A row of `payouts` keeps the
+        name if another store of this ledger has the payout, too. A second call changes nothing."""
+        listed = self._tables.name("payout_list")
+        self._execute(
+            f"UPDATE {listed} SET board = %s WHERE uid = %s AND store = %s AND board <> %s",
+            *(board, uid, self._store, board),
+        )
+        for keys in self._own_payouts(uid):
+            self._execute(
+                f"UPDATE {self._tables.name('payouts')} SET board = %s "
+                f"WHERE payout IN ({', '.join(['%s'] * len(keys))})",
+                *(board, *keys),
+            )
+        self._execute(
+            f"UPDATE {self._finals.name('final_periods')} SET board = %s WHERE uid = %s",
+            *(board, uid),
+        )
+
     def _remove_rows(self, uid: str) -> None:
         """Remove the rows of `payouts` that no other store lists."""
-        name = self._tables.name
+        for keys in self._own_payouts(uid):
+            self._execute(
+                f"DELETE FROM {self._tables.name('payouts')} "
+                f"WHERE payout IN ({', '.join(['%s'] * len(keys))})",
+                *keys,
+            )
+
+    def _own_payouts(self, uid: str) -> Iterator[list[str]]:
+        """Yield the keys of the payouts of a board that no other store lists, some at a time."""
+        listed = self._tables.name("payout_list")
         rows = self._select(
-            f"SELECT l.payout FROM {name('payout_list')} l WHERE l.uid = %s AND l.store = %s "
-            f"AND NOT EXISTS (SELECT 1 FROM {name('payout_list')} o "
+            f"SELECT l.payout FROM {listed} l WHERE l.uid = %s AND l.store = %s "
+            f"AND NOT EXISTS (SELECT 1 FROM {listed} o "
             "WHERE o.payout = l.payout AND o.store <> l.store)",
             *(uid, self._store),
         )
-        # no subquery, for which MariaDB would read all payouts
+        # the keys are in no subquery, for which MariaDB would read all payouts
         for start in range(0, len(rows), KEYS_A_STATEMENT):
-            keys = [key for (key,) in rows[start : start + KEYS_A_STATEMENT]]
-            self._execute(
-                f"DELETE FROM {name('payouts')} WHERE payout IN ({', '.join(['%s'] * len(keys))})",
-                *keys,
-            )
+            yield [key for (key,) in rows[start : start + KEYS_A_STATEMENT]]
 
     def _select(self, statement: str, *row: Any) -> list[Row]:
         return list(self._execute(statement, *row).fetchall())

@@ -30,7 +30,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class AnswerKey(NamedTuple):
-    """The key of an answer: the unique id of its board, its query, and whether it is
+    """The key of an answer: a text that identifies its board, its query, and whether it is
     MessagePack."""
 
     board: str

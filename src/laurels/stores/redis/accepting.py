@@ -5,12 +5,9 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from laurels.core.board_state import BoardState
-from laurels.core.commands import Command, UndeleteBoard
 from laurels.core.named_windows import window_named
 from laurels.errors import UnknownWindow
-from laurels.errors.index_server import NotOnIndexServer
 from laurels.model.labels import has_scope
-from laurels.model.validation import safe_repr
 from laurels.stores.intake.accept import SubmitOptions, submission
 from laurels.stores.intake.submission import Submission
 
@@ -61,9 +58,3 @@ class KnownBoards:
         """Accept events: check their form and turn them into columns."""
         is_replay = self._catalog.event_time
         return submission(self.named(board), events, window, event_time=is_replay, **options)
-
-
-def ensure_possible(command: Command[Any]) -> None:
-    """Raise NotOnIndexServer for a command that boards on an index server do not support."""
-    if isinstance(command, UndeleteBoard):
-        raise NotOnIndexServer(f"the board {safe_repr(command.name)} cannot be restored")

@@ -73,10 +73,10 @@ class KeptAnswer(Struct, frozen=True):
 
 
 class AnswerFrame(Struct, frozen=True):
-    """The data that is cached together with an answer's content and version. `uid` is the unique id
-    of the answer's board."""
+    """The data that is cached together with an answer's content and version. `life` identifies the
+    board of the answer, between two of its clearings."""
 
-    uid: str
+    life: str
     moment: int
     sent_ns: int
     until_ms: int
@@ -237,7 +237,7 @@ class Answers:
         state = self._catalog.boards.boards.get(board)
         if state is None or not query.cacheable or not self._keeps(state):
             return None
-        kept = self._cache.find(AnswerKey(state.uid, query, packed))
+        kept = self._cache.find(AnswerKey(_life_of(state), query, packed))
         if kept is None:
             return None
         age_ns = self._elapsed_ns() - kept.sent_ns
@@ -270,7 +270,7 @@ class Answers:
         frame = None
         if is_newest and query.cacheable and reply.until_ms > self._now_ms():
             max_age_ms = state.rules.max_age_ms
-            frame = AnswerFrame(state.uid, moment, sent_ns, reply.until_ms, max_age_ms)
+            frame = AnswerFrame(_life_of(state), moment, sent_ns, reply.until_ms, max_age_ms)
         return Fetched(reply.result, version, frame)
 
     def _keep(
@@ -283,7 +283,7 @@ class Answers:
         kept = KeptAnswer(
             content, version, frame.moment, frame.sent_ns, frame.until_ms, frame.max_age_ms
         )
-        self._cache.keep(AnswerKey(frame.uid, query, packed), kept)
+        self._cache.keep(AnswerKey(frame.life, query, packed), kept)
 
     def _note(
         self, state: BoardState, version: BoardVersion, before: BoardVersion | None, moment: int
@@ -326,3 +326,10 @@ class Answers:
     def _is_dead(self, kept: KeptAnswer) -> bool:
         age_ns = self._elapsed_ns() - kept.sent_ns
         return age_ns >= kept.max_age_ms * _NS_PER_MS or self._now_ms() >= kept.until_ms
+
+
+def _life_of(state: BoardState) -> str:
+    """Return a text that changes when a board is cleared, or restored after its removal, so that no
+    cached answer shows members from before."""
+    cleared = state.cleared
+    return state.uid if cleared is None else f"{state.uid}/{cleared.version}"

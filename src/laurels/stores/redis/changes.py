@@ -19,6 +19,7 @@ from laurels.core.changes.cursor import (
     decode_cursor,
     decode_latest,
     ensure_not_ended,
+    is_end,
 )
 from laurels.core.changes.deleted import Deletion
 from laurels.core.changes.pages import (
@@ -56,9 +57,10 @@ class ChangeReader:
     async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
         """Return a page of changes after a cursor. Raises ChangesNotKept, ChangesExpired,
         CursorDiverged, BoardDeleted, InvalidCursor."""
-        ensure_not_ended(board, after)
         cursor = None if after in (None, NOW) else decode_cursor(after)
         for _ in range(ATTEMPTS):
+            if is_end(after) and not await self._was_restored(board, uid_of(after)):
+                ensure_not_ended(board, after)
             state, deletion = await self.followed(board, after)
             ensure_kept(state)
             try:
@@ -68,6 +70,14 @@ class ChangeReader:
             except _Replaced:
                 continue
         raise NotReady(f"the board {quoted(board)} kept changing while its changes were read")
+
+    async def _was_restored(self, board: str, uid: str | None) -> bool:
+        """Return whether a board that was deleted is there again, under this name."""
+        current = self._catalog.boards.boards.get(board)
+        if current is None or current.uid != uid:
+            await self._catalog.load()
+            current = self._catalog.boards.boards.get(board)
+        return current is not None and current.uid == uid
 
     async def followed(self, board: str, after: str | None) -> tuple[BoardState, Deletion | None]:
         """Return the board to which the cursor `after` belongs, and its deletion; None if it is not
@@ -204,8 +214,9 @@ def _waiting(shard: ShardChanges, place: BlockPlace) -> int:
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
     """Merge the blocks of all shards by time, keeping the order within each shard. If the board was
-    cleared meanwhile, blocks that shards recorded before the clearing come first, then the
-    clearing, then all later blocks. The deletion of the board comes last."""
+    cleared or restored meanwhile, blocks that shards recorded before come first, then the clearing
+    or the restoration, then all later blocks. A deletion comes last of the blocks before a
+    restoration."""
     each = [
         [(shard, *block) for block in zip(changes.clears, changes.blocks, strict=True)]
         for shard, changes in enumerate(shards)
@@ -213,7 +224,7 @@ def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
     return [(shard, block) for shard, _, block in heapq.merge(*each, key=_order)]
 
 
-def _order(entry: tuple[int, int, Block]) -> tuple[bool, int, bool, int]:
+def _order(entry: tuple[int, int, Block]) -> tuple[int, bool, bool, int]:
     _, clears, block = entry
     kind = block.kind if isinstance(block, WriteBlock) else None
-    return kind == "delete", clears, kind != "clear", block.now_ms
+    return clears, kind == "delete", kind not in ("clear", "undelete"), block.now_ms

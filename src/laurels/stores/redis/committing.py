@@ -28,8 +28,10 @@ from laurels.core.commands import (
     ShowMember,
     Submit,
     SubmitMany,
+    UndeleteBoard,
 )
 from laurels.core.receipt import Receipts
+from laurels.core.removed_boards import RestorableBoard
 from laurels.errors import NotReady, PositionMoved, UnknownBoard
 from laurels.stores.intake.accept import SubmitOptions, batch_list
 from laurels.stores.intake.commands import is_long, result_of, to_write
@@ -38,14 +40,15 @@ from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.stores.redis.connection.deadline import ends_in
 
-from .accepting import KnownBoards, ensure_possible, is_newer
+from .accepting import KnownBoards, is_newer
 from .erasing import ServerErasing
 from .reading import RedisReads
+from .undeleting import ServerUndeletions
 
 T = TypeVar("T")
 
 
-_CommandApart = ConfirmPayout | DisqualifyMember | EraseMember
+_CommandApart = ConfirmPayout | DisqualifyMember | EraseMember | UndeleteBoard
 
 
 class RedisCommits(RedisReads):
@@ -53,7 +56,6 @@ class RedisCommits(RedisReads):
 
     def write(self, command: Command[T]) -> T:
         """Carry out a command. Return its result, or raise the error that it fails with."""
-        ensure_possible(command)
         if (change := _apart(command)) is not None:
             with self.answers.recording(command):
                 changed: T = self.run(self._carry_out_apart(change))
@@ -112,6 +114,8 @@ class RedisCommits(RedisReads):
         """Carry out a command that changes a ledger."""
         if isinstance(command, EraseMember):
             return await self._erasing.erase(command)
+        if isinstance(command, UndeleteBoard):
+            return await self._undeletions.undelete(command)
         with ends_in(inf, anew=True):
             if isinstance(command, ConfirmPayout):
                 changed: Any = await self._payouts.confirm(command)
@@ -136,6 +140,28 @@ class RedisCommits(RedisReads):
 
     async def _complete_erasure(self, members: Collection[str] | None = None) -> bool:
         return await self._erasing.complete(members)
+
+    @cached_property
+    def _undeletions(self) -> ServerUndeletions:
+        return ServerUndeletions(
+            self._catalog, self._sealing, self._sealing_tasks, self._erasing.complete
+        )
+
+    def restorable_boards(self) -> list[RestorableBoard]:
+        """Return the removed boards that can be restored, in the order of their removal. Raises
+        LedgerUnavailable."""
+        restorable: list[RestorableBoard] = self.run(self._restorable())
+        return restorable
+
+    async def _restorable(self) -> list[RestorableBoard]:
+        removed = await self._undeletions.removed()
+        payouts = await self._payouts.counts() if removed else {}
+        return [
+            RestorableBoard(
+                each.name, each.uid, each.removed_ms, each.periods, payouts.get(each.uid, 0)
+            )
+            for each in removed
+        ]
 
     async def _finish(self) -> None:
         await self._erasing.stop()
@@ -187,7 +213,6 @@ class RedisCommits(RedisReads):
         """Return the write that carries out a command, validated as far as possible. If the command
         names something that is missing in this process's copy of the board, read the definition
         again first."""
-        ensure_possible(command)
         if isinstance(command, ModeratingCommand):
             await self._prepare_hiding(command)
         elif isinstance(command, DeleteBoard):

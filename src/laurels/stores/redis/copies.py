@@ -34,6 +34,7 @@ from laurels.errors.index_server import LedgerRequired
 from laurels.model.board import Board
 from laurels.model.validation import quoted
 from laurels.stores.intake.copies import (
+    ensure_absent,
     ensure_copyable,
     name_taken,
     origin_of,
@@ -245,8 +246,7 @@ class ServerCopies:
         note = await self._catalog.registry.note(copy_note(board))
         if not note:
             return None
-        number, _, origin = note.partition(":")
-        unfinished = _Unfinished(int(number), decode_origin(b64decode(origin)))
+        unfinished = _Unfinished(*unfinished_of(note))
         if self._catalog.boards.find_by_number(unfinished.number) is not None:
             # The copy was finished, but the process ended before it had removed the note.
             await self._payouts.publish(unfinished.board)
@@ -263,6 +263,7 @@ class ServerCopies:
             ensure_copyable(origin, self._catalog.now(), event_time=self._catalog.event_time)
             if name in self._catalog.boards.boards or await self._find_unfinished(name) is not None:
                 raise name_taken(name)
+            ensure_absent(self._catalog.boards, origin)
             number = await self._catalog.registry.take_number()
             note = _note(number, origin)
             if await self._catalog.registry.first_note(copy_note(name), note) != note:
@@ -379,7 +380,8 @@ class ServerCopies:
                 may_have_payouts=_may_have_payouts(origin),
             )
             await self._catalog.remove_gone()
-            await self._catalog.deletions.undelete(origin.uid)
+            ensure_absent(self._catalog.boards, origin)
+            await self._catalog.deletions.copied_again(origin.uid)
             if not await self._catalog.registry.adopt(record, board):
                 raise name_taken(board)
             await self._payouts.publish(unfinished.board)
@@ -442,6 +444,12 @@ def _lost(board: str) -> Iterator[None]:
         yield
     except DefinitionOutdated as error:
         raise CopyLost(f"the unfinished copy of {quoted(board)} was removed") from error
+
+
+def unfinished_of(note: str) -> tuple[int, Origin]:
+    """Return the number and the origin of an unfinished copy from the note about it."""
+    number, _, origin = note.partition(":")
+    return int(number), decode_origin(b64decode(origin))
 
 
 def _note(number: int, origin: Origin) -> str:

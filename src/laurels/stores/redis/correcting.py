@@ -94,6 +94,7 @@ class ServerCorrections:
         if state.closing:
             await self._catalog.closings.load(state)
         corrected_period(state, command, self._catalog.time_of(state))
+        await self._payouts.ensure_named(state)
         ledger = self._ledgers.named(state.board.ledger)
         # This also records the notes that an interrupted correction has left.
         await self._payouts.settle_ledger(ledger)

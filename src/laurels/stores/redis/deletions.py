@@ -20,11 +20,13 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .protocols import FollowedIndex
 from .registry import Registry
 from .remote import Opened
+from .removals import ServerRemovals, StoredRemovals
 
 
-class StoredDeletions(Protocol):
+class StoredDeletions(StoredRemovals, Protocol):
     """The records of deletions on the server, as bytes, and the positions of sinks in the changes
-    of deleted boards. Both are found by the unique id of the board."""
+    of deleted boards. Both are found by the unique id of the board. The list of removed boards that
+    can be restored is beside them."""
 
     async def deletions(self) -> dict[str, bytes]:
         """Return the deleted boards whose changes are kept, by their unique ids."""
@@ -62,11 +64,13 @@ class ServerDeletions:
         index: FollowedIndex,
         registry: Registry,
         stored: StoredDeletions,
+        removals: ServerRemovals,
         now: Callable[[], int],
         *,
         event_time: bool,
     ) -> None:
         self._index = index
+        self._removals = removals
         self._registry = registry
         self._stored = stored
         self._now = now
@@ -83,17 +87,25 @@ class ServerDeletions:
         until_ms = deleted_ms + state.rules.changes_ms
         if tag and state.rules.changes_ms and until_ms > self._time():
             deletion = Deletion(replace(state, tag=tag), deleted_ms, until_ms)
-        return await self._registry.delete(state, deletion, is_moved=not tag)
+        removed = self._removals.listing(state, deleted_ms) if tag else None
+        return await self._registry.delete(state, deletion, is_moved=not tag, removed=removed)
 
     async def remove_deleted(self) -> None:
-        """End the changes of deleted boards, and remove everything else of these boards."""
-        for body, opened in await self._registry.deleted():
-            await self.close(opened)
-            await self._registry.cleared(body)
+        """End the changes of deleted boards, and remove everything else of these boards, except the
+        states of those that can be restored."""
+        deleted = await self._registry.deleted()
+        while deleted:
+            for body, opened in deleted:
+                await self.close(opened, forgotten=not opened.is_kept)
+                if opened.is_kept:
+                    await self._removals.note_size(opened)
+                await self._registry.cleared(body)
+            # the list of boards that can be restored may have become too long
+            deleted = await self._registry.deleted() if await self._removals.trim() else []
 
-    async def close(self, opened: Opened) -> None:
-        """Remove the data of a deleted board, except changes that are kept. Repeating it has no
-        effect."""
+    async def close(self, opened: Opened, *, forgotten: bool = False) -> None:
+        """Remove the data of a deleted board, except changes that are kept, and its state if it is
+        kept; see `RemoteIndex.close`. Repeating it has no effect."""
         deletion = await self._read(opened.uid)
         if deletion is not None and deletion.state.number == opened.number:
             await self._index.end_changes(opened, deletion.block(), deletion.until_ms)
@@ -101,7 +113,7 @@ class ServerDeletions:
             await self._keep_positions(opened)
             if await self._stored.deletion_count() > MAX_DELETED:
                 await self.all()
-        await self._index.close(opened)
+        await self._index.close(opened, forgotten=forgotten)
 
     async def find(self, board: str, uid: str) -> Deletion | None:
         """Return the deleted board with this name and unique id; None if there is none, or if its
@@ -137,16 +149,27 @@ class ServerDeletions:
         if stored is not None:
             move.ensure_follows(stored)
 
+    async def sink_positions(self, uid: str) -> dict[str, str]:
+        """Return the positions of sinks in the changes of a deleted board."""
+        positions = await self._stored.deleted_positions()
+        return {
+            field.partition("/")[2]: text
+            for field, text in positions.items()
+            if field.partition("/")[0] == uid
+        }
+
     async def forget_expired(self) -> None:
         """Remove the changes that are no longer kept. O(1) if this process knows of none."""
         if self._next_ms <= self._time():
             await self.all()
 
-    async def undelete(self, uid: str) -> None:
-        """Remove the changes of a deleted board that was copied into this store again."""
+    async def copied_again(self, uid: str) -> None:
+        """Remove what is kept of a deleted board that was copied into this store again."""
         deletion = await self._read(uid)
         if deletion is not None:
             await self._remove(deletion)
+        await self._removals.forget(uid)
+        await self.remove_deleted()
 
     async def _forget(self, deletions: Deletions) -> None:
         for deletion in deletions.take_expired(self._time()):

@@ -11,7 +11,8 @@ was removed from the boards. What the same id wins later belongs to a new member
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any
@@ -21,10 +22,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.core import record as records
+from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.changes.record_blocks import erase_block
-from laurels.core.closing import SealedPeriod
+from laurels.core.closing import ClosedPeriod, SealedPeriod
 from laurels.core.commands import Command, EraseMember, ShowEverywhere, ShowMember
 from laurels.core.erasing import Erasure, Remaining
 from laurels.core.hiding import EVERYWHERE
@@ -41,9 +43,10 @@ from laurels.stores.redis.connection.deadline import ends_in
 from .catalog import BoardCatalog
 from .closing import archived_only
 from .ledgers import Ledger, Ledgers
+from .outdated import DefinitionOutdated
 from .payouts import ServerPayouts
 from .registry import ERASED, ERASING
-from .remote import opened_as
+from .remote import Opened, opened_as
 from .sealing_tasks import SealingTasks
 
 RETRY_NS = 10_000_000_000
@@ -173,7 +176,20 @@ class ServerErasing:
                 continue
             if had:
                 names.append(name)
+        await self._catalog.remove_deleted()
+        for each in await self._catalog.removals.all():
+            kept = await self._catalog.removals.kept(each.uid)
+            if kept is not None:
+                with suppress(DefinitionOutdated):  # the server has lost the state of the board
+                    await self._forget_in_removed(*kept, member)
         return names
+
+    async def _forget_in_removed(self, opened: Opened, record: BoardRecord, member: bytes) -> None:
+        """Remove a member from the lists of hidden members of a removed board. No board is restored
+        meanwhile."""
+        await self._catalog.index.forget_hidden(opened, member, self._catalog.now())
+        stored = await self._catalog.index.load_closings(opened, [*record.closing])
+        await self._show_in_sealed(opened, stored.records, member)
 
     async def _remove_from(self, noted: NotedErasure, state: BoardState) -> bool:
         """Remove a member from a board. Return whether the board had it."""
@@ -215,7 +231,9 @@ class ServerErasing:
             return False
         catalog = self._catalog
         await catalog.closings.load(state)
-        is_named = await self._show_in_sealed(state, member)
+        is_named = await self._show_in_sealed(opened_as(state), _records_of(state), member)
+        if is_named:
+            await catalog.closings.load(state)
         ledger, uid = self._ledgers.named(state.board.ledger), state.uid
         is_archived: bool = await ledger.read(
             lambda connection: _eraser(ledger, connection).has(uid, member.decode())
@@ -225,22 +243,24 @@ class ServerErasing:
             await catalog.answer_from_archive(state)
         return is_archived or is_named
 
-    async def _show_in_sealed(self, state: BoardState, member: bytes) -> bool:
+    async def _show_in_sealed(
+        self,
+        opened: Opened,
+        records_of: Mapping[tuple[str, int], ClosedPeriod | SealedPeriod],
+        member: bytes,
+    ) -> bool:
         """Each sealed period has a list of the members that were hidden when it was closed. Remove
         the member from these lists. Return whether it was in any."""
-        found: list[tuple[str, int, SealedPeriod]] = [
-            (window, instance, sealed)
-            for window, closing in state.closing.items()
-            for instance, sealed in closing.sealed.items()
-            if member in sealed.hidden
-        ]
-        for window, instance, sealed in found:
-            hidden = [each for each in sealed.hidden if each != member]
+        found = {
+            place: record
+            for place, record in records_of.items()
+            if isinstance(record, SealedPeriod) and member in record.hidden
+        }
+        for (window, instance), sealed in found.items():
+            hidden = tuple([each for each in sealed.hidden if each != member])
             await self._catalog.index.record_seal(
-                opened_as(state), window, instance, sealed, replace(sealed, hidden=hidden), None
+                opened, window, instance, sealed, replace(sealed, hidden=hidden), None
             )
-        if found:
-            await self._catalog.closings.load(state)
         return bool(found)
 
     # Ledgers
@@ -288,6 +308,15 @@ class ServerErasing:
             until = "their targets have carried out the change `erase`"
             yield Remaining("sinks", until, None, sinks)
         yield Remaining("backups", "they are removed")
+
+
+def _records_of(state: BoardState) -> dict[tuple[str, int], SealedPeriod]:
+    """Return the seals of a board by window and instance."""
+    return {
+        (window, instance): sealed
+        for window, closing in state.closing.items()
+        for instance, sealed in closing.sealed.items()
+    }
 
 
 def _remaining_changes(states: list[BoardState], now_ms: int) -> Iterator[Remaining]:

@@ -231,6 +231,16 @@ class PayoutLists:
             ]
         )
 
+    async def counts(self, store: str) -> dict[str, int]:
+        """Return the number of payouts of each board, by its unique id. Raises
+        LedgerUnavailable."""
+        counts: dict[str, int] = {}
+        for name in await self._places.ledgers():
+            found = await self._read(self._ledgers.named(name), store, LedgerPayouts.counts)
+            for uid, count in found.items():
+                counts[uid] = counts.get(uid, 0) + count
+        return counts
+
     async def boards(self, store: str) -> dict[str, list[str]]:
         """Return, by ledger, the unique ids of the boards that have or had payouts. Raises
         LedgerUnavailable."""

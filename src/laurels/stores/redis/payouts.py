@@ -76,6 +76,9 @@ class ServerPayouts:
         self._elapsed_ns = elapsed_ns
         self._task: asyncio.Task[None] | None = None
         self._next_ns = 0
+        self._named: set[tuple[str, str]] = set()
+        """The unique ids and names of the restored boards whose payouts are known to have the
+        name."""
 
     # Where payouts are
 
@@ -106,6 +109,7 @@ class ServerPayouts:
     async def fetch(self, board: str, request: PayoutRequest, now_ms: int) -> FetchedPayouts:
         """Read the payouts that a query asks for. Raises LedgerUnavailable, UnknownLedger."""
         store = await self.store()
+        await self._ensure_named(board)
         fetched = await self._lists.fetch(store, board, request, now_ms)
         if fetched.received:
             for name in await self._places.ledgers(board):
@@ -160,6 +164,27 @@ class ServerPayouts:
         """Return, by ledger, the unique ids of the boards that have or had payouts."""
         return await self._lists.boards(await self.store())
 
+    async def counts(self) -> dict[str, int]:
+        """Return the number of payouts of each board, by its unique id. Raises
+        LedgerUnavailable."""
+        return await self._lists.counts(await self.store())
+
+    async def ensure_named(self, state: BoardState) -> None:
+        """If a board was restored, give its payouts and sealed periods the name that it has now. A
+        process that was killed may not have done that. O(1) if this process has done it before."""
+        if state.cleared is None or not state.cleared.restored or not state.board.ledger:
+            return
+        named = state.uid, state.board.name
+        if named not in self._named:
+            rename = partial(PayoutMoves.rename, uid=state.uid, board=state.board.name)
+            await self.change(self._ledgers.named(state.board.ledger), PayoutMoves, rename)
+            self._named.add(named)
+
+    async def _ensure_named(self, board: str) -> None:
+        state = self._catalog.boards.boards.get(board)
+        if state is not None:
+            await self.ensure_named(state)
+
     async def keep_archive(self, state: BoardState) -> None:
         """Store in which ledger a board that is about to be deleted has sealed periods."""
         if state.board.ledger and any(each.sealed for each in state.closing.values()):
@@ -178,6 +203,7 @@ class ServerPayouts:
         ensure_short_text(command.reference, "reference")
         await self._catalog.load()
         state = self._catalog.boards.boards.get(command.board)
+        await self._ensure_named(command.board)
         store, is_id = await self.store(), isinstance(command.payout, str)
         for name in await self._places.ledgers(command.board):
             if not is_id or not is_unicode(command.payout):

@@ -44,12 +44,17 @@ class RemoteIndex(Protocol):
     """An index on a server, which has all rankings of all boards. `due_ms` is the time at which a
     plan or query expires."""
 
-    async def close(self, board: Opened) -> None:
-        """Remove a board with all its data, except the changes that `end_changes` keeps. Repeating
-        the call has no effect."""
+    async def close(self, board: Opened, *, forgotten: bool = False) -> None:
+        """Remove a board with all its data, except the changes that `end_changes` keeps and, if the
+        board is kept, the state from which it can be restored. This state is removed by a call that
+        names the board as not kept and as `forgotten`. Repeating the call has no effect."""
 
     async def forget_changes(self, board: Opened) -> None:
-        """Remove the changes of a deleted board."""
+        """Remove the changes of a deleted board, unless it was restored meanwhile."""
+
+    async def kept_nbytes(self, board: Opened) -> int:
+        """Return the approximate number of bytes of memory that the state of a removed board
+        takes."""
 
     async def fence(self, board: Opened) -> bool:
         """Set the fence, so that no period is recorded as closed until the board has another
@@ -123,6 +128,10 @@ class RemoteIndex(Protocol):
 
     async def forget_ids(self, board: Opened, member: bytes) -> int:
         """Remove the event ids of a member. Return how many there were. O(event ids)."""
+
+    async def forget_hidden(self, board: Opened, member: bytes, at_ms: int) -> None:
+        """Remove a member from the hidden members of a removed board that is kept. Repeating it has
+        no effect."""
 
     async def forget_names(self, board: Opened, member: bytes) -> None:
         """Remove the member from the streams in which the shards list their latest changes."""
@@ -396,6 +405,7 @@ class ShardIndex(RemoteIndex, Protocol):
         *,
         restart_tag: int = 0,
         cuts: Sequence[FeedPlace] = (),
+        positions: Mapping[str, str] = {},
     ) -> Registered:
         """Register a board or its changed definition in a shard. If the board was cleared, first
         remove the members that the shard still has from before the clearing. A label replica that

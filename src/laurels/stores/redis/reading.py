@@ -17,7 +17,6 @@ from laurels.core.due_payouts import DuePayouts, UnerasedPayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import NOTHING_COUNTED, HotReport
 from laurels.core.query import Query
-from laurels.core.removed_boards import RestorableBoard
 from laurels.core.stats import BoardStats, Stats
 from laurels.errors import NotReady
 from laurels.errors.payouts import PayoutsOpen
@@ -96,10 +95,6 @@ class RedisReads(RedisState):
         its changes."""
         deleted: list[DeletedBoard] = self.run(self._changes.deleted_boards(source))
         return deleted
-
-    def restorable_boards(self) -> list[RestorableBoard]:
-        """Return no boards, since boards on an index server cannot be restored."""
-        return []
 
     def position(self, board: str, source: str) -> str | None:
         """Return the last committed position of a source; None if it has none."""

@@ -17,6 +17,7 @@ from .outdated import DefinitionOutdated
 from .protocols import FollowedIndex
 from .registry import Registry
 from .remote import opened_as
+from .removals import ServerRemovals
 
 
 class RegisteredBoards:
@@ -35,8 +36,9 @@ class RegisteredBoards:
         self.latest_ms = MIN_MS
         """The latest time so far. `now` never returns an earlier time."""
         self.closings = ServerClosings(index, opened_as, event_time=self.event_time)
+        self.removals = ServerRemovals(index, stored)
         self.deletions = ServerDeletions(
-            index, registry, stored, self.now, event_time=self.event_time
+            index, registry, stored, self.removals, self.now, event_time=self.event_time
         )
         self.hidings = BoardHidings(index, registry, self.reload_board)
         self.closings.update_hidden = self.hidings.update
@@ -92,6 +94,11 @@ class RegisteredBoards:
 
     async def remove_paid(self, state: BoardState) -> None:
         """Remove a board whose `retain` is over and whose payouts are all confirmed."""
+        try:
+            await self.closings.ensure_loaded(state)
+        except DefinitionOutdated:  # it is tried again later
+            await self.reload_board(state)
+            return
         if await self.deletions.delete(state, self.now(), new_tag()):
             await self.remove_deleted()
 
@@ -128,7 +135,8 @@ class RegisteredBoards:
         await self.registry.load()
         current = self.boards.find_by_number(state.number)
         if current is None:  # the board was deleted meanwhile
-            await self.deletions.close(opened_as(before))
+            kept = await self.removals.kept(before.uid)
+            await self.deletions.close(opened_as(before) if kept is None else kept[0])
             return
         if is_fenced and current.version == before.version:
             await self._end_fence(current)

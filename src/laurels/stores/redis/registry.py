@@ -23,6 +23,10 @@ go on listing the member, so they must not open the boards."""
 CLEARING_FORMAT = 3
 """The version of the format of all keys once a board was cleared. Earlier versions of laurels would
 not complete a clearing that was interrupted."""
+RESTORING_FORMAT = 4
+"""The version of the format of all keys once a removed board was restored. Earlier versions would
+take the restoration for a clearing, and would remove the board if one of them was just about to
+complete its deletion."""
 
 
 class Definitions(Protocol):
@@ -40,16 +44,19 @@ class Definitions(Protocol):
         deletion: tuple[str, bytes] | None = None,
         *,
         is_moved: bool = False,
+        removed: tuple[str, bytes] | None = None,
     ) -> bool:
         """Replace a definition if it is still `old`; None means that it does not exist. If a
         `number` is given, it must also still be the number of the next board, which is then
         incremented. `deletion` has the unique id of a deleted board whose changes are kept, and
-        the bytes that are stored for it. Return whether the definition was replaced. Raises
+        the bytes that are stored for it; `removed` has the same of a deleted board that can be
+        restored, and the bytes of its listing. Return whether the definition was replaced. Raises
         BoardMoving while the board is moved to another store and its writes are blocked, except
         with `is_moved`, which deletes it after a move."""
 
-    async def deleted(self) -> list[bytes]:
-        """Return the definitions of deleted boards that may still have rankings on the server."""
+    async def deleted(self) -> dict[bytes, bool]:
+        """Return the definitions of deleted boards that may still have rankings on the server, and
+        whether each can be restored."""
 
     async def cleared(self, body: bytes) -> None:
         """Remove a board from the list of `deleted`. Call it when all keys of the board are
@@ -71,6 +78,9 @@ class Definitions(Protocol):
     async def take_number(self) -> int:
         """Return a number for a new board. No number is returned twice."""
 
+    async def notes(self) -> dict[str, str]:
+        """Return all notes."""
+
 
 ERASING = "erasing"
 """The key of the note of the erasure that is not complete."""
@@ -78,9 +88,12 @@ ERASED = "erased"
 """The key of the note with the token of the erasure that was begun last."""
 
 
+_COPY = "copy:"
+
+
 def copy_note(board: str) -> str:
     """Return the key of the note about an unfinished copy of a board."""
-    return f"copy:{board}"
+    return _COPY + board
 
 
 class Registry:
@@ -121,18 +134,8 @@ class Registry:
     async def deleted(self) -> list[tuple[bytes, Opened]]:
         """Return the deleted boards that may still have rankings on the server, each with its
         argument for `cleared`."""
-        deleted = []
-        for body in await self._definitions.deleted():
-            record = board_record(body)
-            rules = Board.from_json(record.definition).rules()
-            closings = 0 if record.closing else None
-            deleted.append(
-                (
-                    body,
-                    Opened(record.number, record.version, rules, uid=record.uid, closings=closings),
-                )
-            )
-        return deleted
+        deleted = await self._definitions.deleted()
+        return [(body, opened_from(body, is_kept=is_kept)) for body, is_kept in deleted.items()]
 
     async def cleared(self, body: bytes) -> None:
         """Remove a board from the list of `deleted`. Call it when all keys of the board are
@@ -197,7 +200,8 @@ class Registry:
 
     async def require_format(self, format: int) -> None:
         """Store that versions of laurels which do not know a format cannot read the boards. Call it
-        before a member is hidden (`HIDING_FORMAT`) or a board cleared (`CLEARING_FORMAT`)."""
+        before a member is hidden (`HIDING_FORMAT`), a board cleared (`CLEARING_FORMAT`) or restored
+        (`RESTORING_FORMAT`)."""
         if self._format < format:
             self._format = int(await self._definitions.note("format") or 0)
             if self._format < format:
@@ -240,6 +244,13 @@ class Registry:
         """Return the note stored under `key`, or None."""
         return await self._definitions.note(key)
 
+    async def unfinished_copies(self) -> dict[str, str]:
+        """Return the notes about unfinished copies, by the names of the boards."""
+        notes = await self._definitions.notes()
+        return {
+            key.removeprefix(_COPY): text for key, text in notes.items() if key.startswith(_COPY)
+        }
+
     async def first_note(self, key: str, value: str) -> str:
         """Store a note unless there is one; return the stored note."""
         return await self._definitions.first_note(key, value)
@@ -265,13 +276,22 @@ class Registry:
         return await self._put(name, self._read[name], body, None)
 
     async def delete(
-        self, state: BoardState, deletion: Deletion | None = None, *, is_moved: bool = False
+        self,
+        state: BoardState,
+        deletion: Deletion | None = None,
+        *,
+        is_moved: bool = False,
+        removed: bytes | None = None,
     ) -> bool:
-        """Remove a board's definition. With a `deletion` the changes of the board are kept. Return
-        False if this process's copy is outdated. Raises BoardMoving, except with `is_moved`."""
+        """Remove a board's definition. With a `deletion` the changes of the board are kept.
+        `removed` is the listing of a board that can be restored. Return False if this process's
+        copy is outdated. Raises BoardMoving, except with `is_moved`."""
         name = state.board.name
         kept = None if deletion is None else (state.uid, encode(deletion.record()))
-        return await self._put(name, self._read[name], None, None, kept, is_moved=is_moved)
+        listed = None if removed is None else (state.uid, removed)
+        return await self._put(
+            name, self._read[name], None, None, kept, is_moved=is_moved, removed=listed
+        )
 
     async def _put(
         self,
@@ -282,7 +302,23 @@ class Registry:
         deletion: tuple[str, bytes] | None = None,
         *,
         is_moved: bool = False,
+        removed: tuple[str, bytes] | None = None,
     ) -> bool:
-        done = await self._definitions.put(name, old, new, number, deletion, is_moved=is_moved)
+        done = await self._definitions.put(
+            name, old, new, number, deletion, is_moved=is_moved, removed=removed
+        )
         await self.load()
         return done
+
+
+def opened_from(body: bytes, *, is_kept: bool = False) -> Opened:
+    """Return a deleted board from its definition, in the form that calls of the index take."""
+    record = board_record(body)
+    return Opened(
+        record.number,
+        record.version,
+        Board.from_json(record.definition).rules(),
+        uid=record.uid,
+        closings=0 if record.closing else None,
+        is_kept=is_kept,
+    )

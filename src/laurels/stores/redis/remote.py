@@ -28,7 +28,8 @@ class Opened(Struct, frozen=True):
     the process knows: it is the number of changes that led to this state, None on a board that
     closes no periods. `hidden` is the version of the hidden members that the process knows
     (`HiddenMembers.stored_text`); on a board with a head, `hides` is their number. `cleared` is the
-    last clearing of the board, if there was one."""
+    last clearing of the board, if there was one. `is_kept` means that the board was removed, and
+    that its state is kept so that it can be restored."""
 
     number: int
     version: int
@@ -40,6 +41,7 @@ class Opened(Struct, frozen=True):
     hidden: str = ""
     hides: int = 0
     cleared: Clearing | None = None
+    is_kept: bool = False
 
     @property
     def version_text(self) -> str:

@@ -127,6 +127,8 @@ class ShardCalls:
             arguments["hid"] = board.hidden
         if board.hides:
             arguments["hides"] = board.hides
+        if board.is_kept:
+            arguments["is_kept"] = True
         argument = msgspec.msgpack.encode(arguments)
         try:
             return await self._connection.script(script, self._key(board, b"m"), argument)

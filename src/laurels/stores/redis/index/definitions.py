@@ -1,5 +1,6 @@
 """The definitions of all boards, in one slot of the server."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,12 +9,12 @@ from laurels.errors import FormatTooNew
 from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.redis.connection.connection import Connection
-from laurels.stores.redis.registry import CLEARING_FORMAT
+from laurels.stores.redis.registry import RESTORING_FORMAT
 from laurels.stores.redis.sources import script_of
 
 from .coding import as_text
 
-FORMAT = CLEARING_FORMAT
+FORMAT = RESTORING_FORMAT
 """The newest version of the format of all keys on the server. It covers the names and the contents
 of the keys."""
 _FIRST_FORMAT = 1
@@ -21,11 +22,17 @@ _FIRST_FORMAT = 1
 _PUT = script_of("put_definition")
 _MOVE = script_of("deleted_position")
 _CLEAR = script_of("clear_note")
+_RESTORE = script_of("restore_definition")
+_FORGET = script_of("forget_removed")
+_KEPT = b"kept"
 
 
-def _encoded(deletion: tuple[str, bytes]) -> tuple[bytes, bytes]:
-    uid, body = deletion
-    return uid.encode(), body
+def _pair(stored: tuple[str, bytes] | None) -> bytes:
+    """Encode a unique id, and what is stored for it, as msgpack."""
+    if stored is None:
+        return _packed(None)
+    uid, body = stored
+    return b"\x92" + _packed(uid.encode()) + _packed(body)
 
 
 def _packed(value: bytes | bool | int | None) -> bytes:
@@ -60,26 +67,27 @@ class RedisDefinitions:
         deletion: tuple[str, bytes] | None = None,
         *,
         is_moved: bool = False,
+        removed: tuple[str, bytes] | None = None,
     ) -> bool:
         """Replace a definition if the stored one is still `old` and, unless `number` is None, the
         number of the next board is still `number`. Return whether it was replaced. None as `old`
         stands for a missing definition, None as `new` removes it. `deletion` has the unique id of a
-        deleted board whose changes are kept, and the bytes that are stored for it. Raises
+        deleted board whose changes are kept, and the bytes that are stored for it; `removed` has
+        the unique id of a deleted board that can be restored, and the bytes of its listing. Raises
         BoardMoving while the writes of the board are blocked by a move to another store, except
         with `is_moved`, which deletes the board after the move."""
-        parts = [*map(_packed, (name.encode(), old, new, number)), _packed(None), _packed(is_moved)]
-        if deletion is not None:
-            parts[4] = b"\x92" + b"".join([_packed(part) for part in _encoded(deletion)])
-        argument = b"\x96" + b"".join(parts)
+        parts = [*map(_packed, (name.encode(), old, new, number)), _pair(deletion)]
+        argument = b"\x97" + b"".join([*parts, _packed(is_moved), _pair(removed)])
         done = await self._connection.script(_PUT, self._base + b"d", argument)
         if done == -1:
             raise BoardMoving(f"the board {quoted(name)} is being moved to another store")
         return bool(done)
 
-    async def deleted(self) -> list[bytes]:
-        """Return the definitions of deleted boards that may still have rankings on the server."""
-        definitions: list[bytes] = await self._call(b"HKEYS", b"g")
-        return definitions
+    async def deleted(self) -> dict[bytes, bool]:
+        """Return the definitions of deleted boards that may still have rankings on the server, and
+        whether each can be restored."""
+        definitions: Any = await self._call(b"HGETALL", b"g")
+        return {bytes(body): bytes(kind) == _KEPT for body, kind in definitions.items()}
 
     async def cleared(self, body: bytes) -> None:
         """Remove a board from the list of `deleted`. Call it when all keys of the board are
@@ -126,6 +134,53 @@ class RedisDefinitions:
             if field.partition("/")[0] == uid:
                 await self._call(b"HDEL", b"zp", field.encode())
         await self._call(b"HDEL", b"z", uid.encode())
+
+    # Removed boards that can be restored
+
+    async def removed(self) -> list[bytes]:
+        """Return the listings of the removed boards that can be restored, in the order of their
+        removal."""
+        uids: list[bytes] = await self._call(b"ZRANGE", b"r", b"0", b"-1")
+        listings: list[bytes | None] = await self._call(b"HMGET", b"rl", *uids) if uids else []
+        return [bytes(each) for each in listings if each is not None]
+
+    async def removed_definition(self, uid: str) -> bytes | None:
+        """Return the definition of a removed board; None if it is not in the list."""
+        body: bytes | None = await self._call(b"HGET", b"rd", uid.encode())
+        return None if body is None else bytes(body)
+
+    async def removed_sizes(self) -> dict[str, int]:
+        """Return how many bytes of memory the states of removed boards take, by their unique ids.
+        The size of a board is missing until its members are removed."""
+        sizes: Any = await self._call(b"HGETALL", b"rb")
+        return {bytes(uid).decode(): int(size) for uid, size in sizes.items()}
+
+    async def set_removed_size(self, uid: str, nbytes: int) -> None:
+        """Store how many bytes of memory the state of a removed board takes."""
+        await self._call(b"HSET", b"rb", uid.encode(), b"%d" % nbytes)
+
+    async def forget_removed(self, uid: str) -> None:
+        """Take a removed board off the list, and add it to the list of `deleted`. Do nothing if it
+        is not in the list."""
+        await self._connection.script(_FORGET, self._base + b"r", uid.encode())
+
+    async def restore(
+        self, uid: str, name: str, body: bytes, unfinished: Sequence[str], erased: str | None
+    ) -> bool:
+        """Store the definition of a removed board again, and take the board off the lists of
+        removed boards. Return False, without a change, if the board is not in the list, if the name
+        is taken, if there is an unfinished copy of a board with one of the names in `unfinished`,
+        or if the note about the newest erasure is not `erased` any more."""
+        positions = await self.deleted_positions()
+        sinks = [field for field in positions if field.partition("/")[0] == uid]
+        text = msgspec.msgpack.encode([[*unfinished], False if erased is None else erased, sinks])
+        argument = b"\x96" + b"".join(map(_packed, (uid.encode(), name.encode(), body))) + text[1:]
+        return bool(await self._connection.script(_RESTORE, self._base + b"d", argument))
+
+    async def notes(self) -> dict[str, str]:
+        """Return all notes."""
+        notes: Any = await self._call(b"HGETALL", b"f")
+        return {bytes(key).decode(): bytes(text).decode() for key, text in notes.items()}
 
     async def ensure_readable(self, *, create: bool) -> None:
         """Raise FormatTooNew if the format of the stored keys is newer than the format of this

@@ -20,6 +20,11 @@ class ErasingWrites(BoardWrites):
             if cursor == "0":
                 return removed
 
+    async def forget_hidden(self, board: Opened, member: bytes, at_ms: int) -> None:
+        """Remove a member from the hidden members of a removed board. Repeating it has no
+        effect."""
+        await self._operate("forget_hidden", board, member=member.decode(), at=at_ms)
+
     async def forget_names(self, board: Opened, member: bytes) -> None:
         """Remove the member from the stream in which the shard lists its latest changes."""
         await self._operate("forget_names", board, member=member.decode())

@@ -3,11 +3,12 @@
 Each group of calls is in a separate file; `calls` has their common part.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from laurels.core.board_record import Clearing
 from laurels.core.changes.blocks import WriteBlock
+from laurels.core.changes.record_blocks import undelete_blocks
 from laurels.core.stats import BoardLayout
 from laurels.model.rules import Rules
 from laurels.stores.redis.remote import Opened, Registered
@@ -16,13 +17,16 @@ from laurels.stores.redis.sharding.feed import FeedPlace
 from .batch_counting import BatchCounting
 from .closing import PeriodClosing
 from .erasing import ErasingWrites
-from .hidings import HidingWrites
+from .hidings import HidingWrites, decode_stored
 from .layout import describe, is_alike, layout_of, unverified
 from .names import entry_id, feed_place
 from .period_expiry import PeriodExpiry
 from .ranking_audit import RankingAudit
 from .request_reading import RequestReading
 from .tracking import ShardTracking
+
+_BLOCKS = 200
+"""The maximum number of blocks of a restoration that one call records."""
 
 
 class RedisIndex(
@@ -49,26 +53,29 @@ class RedisIndex(
         *,
         restart_tag: int = 0,
         cuts: Sequence[FeedPlace] = (),
+        positions: Mapping[str, str] = {},
     ) -> Registered:
         """Register a board, or its changed definition. If the board was cleared, first clear this
-        shard, unless that is done. Repeating the call has no effect."""
+        shard, unless that is done. `positions` are those of the sources of a restored board.
+        Repeating the call has no effect."""
         more = self._recording(board, recorded)
         if restart_tag:
             more["restart"] = str(restart_tag)
-        if board.cleared is not None:
-            more["cleared"] = self._clearing(board, board.cleared, cuts)
-        while True:
-            is_whole, is_fenced, cut = await self._operate("open", board, **more)
-            if is_whole:
-                break
-        if "changes" in more.get("cleared", {}):
+        blocks = await self._clearing_blocks(board, positions)
+        after, is_whole = 0, False
+        while not is_whole:
+            if board.cleared is not None:
+                more["cleared"] = _clearing(board.cleared, cuts)
+                more["cleared"] |= self._recorded_blocks(board, blocks, after)
+            is_whole, is_fenced, cut, after = await self._operate("open", board, **more)
+        if blocks:
             self.latest.note(board.number)
         return Registered(bool(is_fenced), feed_place(cut))
 
     async def suspend(self, board: Opened) -> None:
         """Let a shard that is not cleared yet refuse all calls until `open` has cleared it."""
         assert board.cleared is not None
-        await self._operate("suspend", board, cleared=self._clearing(board, board.cleared))
+        await self._operate("suspend", board, cleared=_clearing(board.cleared))
 
     async def fence(self, board: Opened) -> bool:
         """Set the fence, so that no period is recorded as closed at this version of the board.
@@ -76,16 +83,38 @@ class RedisIndex(
         ClosingsMoved."""
         return bool(await self._operate("fence", board, closings=board.closings))
 
-    def _clearing(
-        self, board: Opened, cleared: Clearing, cuts: Sequence[FeedPlace] = ()
+    async def _clearing_blocks(
+        self, board: Opened, positions: Mapping[str, str]
+    ) -> list[WriteBlock]:
+        """Return the blocks by which the last clearing of a board is recorded in its first shard.
+        If the board was restored by it, these have its definition, its hidden members and the
+        positions of its sources. Nothing changes these before the shard is registered."""
+        cleared = board.cleared
+        if cleared is None or board.shard or board.feeds or not board.rules.changes_ms:
+            return []
+        if not cleared.restored:
+            return [WriteBlock(0, cleared.tag, cleared.now_ms, "clear")]
+        complete = await self._command(board, b"HGET", b"m", b"cleared")
+        if complete == f"{cleared.version}:{cleared.tag}".encode():
+            return []
+        hidden: Any = await self._command(board, b"HGETALL", b"hh")
+        hidings = sorted([(bytes(name), decode_stored(text)) for name, text in hidden.items()])
+        return list(undelete_blocks(cleared, cleared.restored, hidings, positions))
+
+    def _recorded_blocks(
+        self, board: Opened, blocks: Sequence[WriteBlock], after: int
     ) -> dict[str, Any]:
-        """Return the argument by which a script clears a shard. For the first shard it also has the
-        block by which the clearing is recorded."""
-        block = WriteBlock(0, cleared.tag, cleared.now_ms, "clear")
-        is_first = not (board.shard or board.feeds)
-        more = self._recording(board, block if is_first else None)
-        argument = {"version": cleared.version, "tag": str(cleared.tag), **more}
-        return argument | ({"cuts": list(map(entry_id, cuts))} if cuts else {})
+        """Return the arguments by which a script records some of the blocks of a clearing, of which
+        `after` are recorded already."""
+        if not blocks:
+            return {}
+        some = blocks[after : after + _BLOCKS]
+        return {
+            "blocks": [self._recording(board, block)["changes"] for block in some],
+            "after": after,
+            "more": after + len(some) < len(blocks),
+            "time": blocks[0].now_ms,
+        }
 
     async def end_changes(self, board: Opened, recorded: WriteBlock | None, until_ms: int) -> None:
         """End the changes of a board that is deleted, and keep them until `until_ms`. Repeating it
@@ -94,13 +123,14 @@ class RedisIndex(
         await self._operate("end_changes", board, until=until_ms, expires=self._expires, **more)
 
     async def forget_changes(self, board: Opened) -> None:
-        """Remove the changes of a deleted board."""
-        for name in (b"h", b"hx", b"m"):
-            await self._command(board, b"UNLINK", name)
+        """Remove the changes of a deleted board, unless it was restored meanwhile."""
+        await self._operate("forget_changes", board)
 
-    async def close(self, board: Opened) -> None:
-        """Remove a board with all its data. Repeating it has no effect."""
-        while not await self._operate("close", board):
+    async def close(self, board: Opened, *, forgotten: bool = False) -> None:
+        """Remove a board with all its data or, if it is kept, with all its members. The state of a
+        board that was kept is removed only if it is `forgotten`. Repeating it has no effect."""
+        more = {"expires": self._expires, "forgotten": forgotten}
+        while not await self._operate("close", board, **more):
             pass
         self._encodings.pop(board.number, None)
         self._each.pop((board.number, board.shard), None)
@@ -132,3 +162,16 @@ class RedisIndex(
     async def offset(self, board: Opened) -> int:
         """Return the number of changes of a board."""
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)
+
+    async def kept_nbytes(self, board: Opened) -> int:
+        """Return the approximate number of bytes of memory that the state of a removed board takes
+        in this shard."""
+        names = (b"m", b"p", b"cl", b"hh", b"hs")
+        sizes = [await self._command(board, b"MEMORY", name, before=b"USAGE") for name in names]
+        return sum(size or 0 for size in sizes)
+
+
+def _clearing(cleared: Clearing, cuts: Sequence[FeedPlace] = ()) -> dict[str, Any]:
+    """Return the argument by which a script clears a shard."""
+    argument = {"version": cleared.version, "tag": str(cleared.tag)}
+    return argument | ({"cuts": list(map(entry_id, cuts))} if cuts else {})

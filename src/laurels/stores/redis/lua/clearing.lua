@@ -7,11 +7,14 @@
 --                 was then, so that a reader who merges the blocks of several shards can put those
 --                 from before a clearing before it
 --   P m cut       the last entry of the feed when the shard was cleared
---   P m fence     in the first shard: the version of the board that a process is about to clear. No period
---                 is recorded as closed at this version
+--   P m fence     in the first shard: the version of the board that a process is about to clear or to
+--                 delete. No period is recorded as closed at this version
+--   P m cblocks   while the first shard is being cleared: how many of the blocks of this clearing are recorded
 -- A.cleared describes the last clearing of the board: version, tag; cuts (in the label replica: P m cut
--- of each shard); changes and time (in the first shard: the block to be recorded). It is made from
--- the definition of the board, so any process can complete a clearing.
+-- of each shard); in the first shard of a board that keeps changes also blocks (some of the blocks
+-- to be recorded, as A.changes), after (how many blocks come before them), more (whether others
+-- follow) and time. It is made from the definition of the board, so any process can complete a
+-- clearing. A removed board is restored by a clearing, whose blocks are those of the restoration.
 local clearing = {START = '0-0'}        -- the functions that clear a board; START is the place before the first entry of a feed
 
 -- Removes a share of the rankings of a shard. Returns whether none are left.
@@ -41,38 +44,73 @@ function clearing.is_ahead(version)
   return tonumber(call('HGET', KEYS[1], 'clearing') or '0') > version
 end
 
+-- Returns the two parts of a stored version: its number, and the unique id of the board.
+function clearing.number_and_id(version)
+  local number, id = string.match(version, '^(%d+)(.*)$')
+  return tonumber(number), id
+end
+
+-- Returns whether the shard has a later version of the board than the caller: the board was restored,
+-- or restored and removed again.
+function clearing.is_superseded()
+  local own, own_id = clearing.number_and_id(B.version)
+  for _, field in ipairs({'ver', 'removed'}) do
+    local number, id = clearing.number_and_id(call('HGET', KEYS[1], field) or '0')
+    if number > own and id == own_id then return true end
+  end
+  return clearing.is_ahead(own)
+end
+
 -- Does a share of a clearing. Returns whether it is complete.
 function clearing.advance(cleared)
   if clearing.is_complete(cleared) then return true end
   call('HDEL', KEYS[1], 'ver')
-  call('HSET', KEYS[1], 'clearing', text(cleared.version))
-  if not clearing.unlink_share() then return false end
-  call('UNLINK', P .. 'i', P .. 'x', P .. 'f', P .. 'gd')
-  tracking.stop()
-  for name in pairs(B.refreshed or {}) do
-    call('HDEL', KEYS[1], 'waits:' .. name, 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
+  if call('HGET', KEYS[1], 'clearing') ~= text(cleared.version) then
+    call('HDEL', KEYS[1], 'cblocks')
+    call('HSET', KEYS[1], 'clearing', text(cleared.version))
   end
-  note_list_change(append_change('cleared', ''))
-  for i, cut in ipairs(cleared.cuts or {}) do call('HSET', KEYS[1], 'fed:' .. text(i - 1), cut) end
+  if call('HEXISTS', KEYS[1], 'cblocks') == 0 then
+    if not clearing.unlink_share() then return false end
+    call('UNLINK', P .. 'i', P .. 'x', P .. 'f', P .. 'gd')
+    tracking.stop()
+    for name in pairs(B.refreshed or {}) do
+      call('HDEL', KEYS[1], 'waits:' .. name, 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
+    end
+    note_list_change(append_change('cleared', ''))
+    for i, cut in ipairs(cleared.cuts or {}) do call('HSET', KEYS[1], 'fed:' .. text(i - 1), cut) end
+    call('HINCRBY', KEYS[1], 'clears', '1')
+  end
+  if cleared.blocks and not clearing.record_blocks(cleared) then return false end
   call('HSET', KEYS[1], 'cleared', text(cleared.version) .. ':' .. cleared.tag,
        'cut', call('HGET', KEYS[1], 'told') or clearing.START)
-  call('HINCRBY', KEYS[1], 'clears', '1')
-  call('HDEL', KEYS[1], 'clearing')
-  if cleared.changes then
-    local others = A.changes
-    A.changes = cleared.changes
-    record(1, cleared.time, '')
-    A.changes = others
-  end
+  call('HDEL', KEYS[1], 'clearing', 'cblocks')
   return true
 end
+
+-- Records some of the blocks of a clearing, unless another process has recorded them. Returns
+-- whether all blocks are recorded.
+function clearing.record_blocks(cleared)
+  local done = tonumber(call('HGET', KEYS[1], 'cblocks') or '0')
+  local others = A.changes
+  while done >= cleared.after and cleared.blocks[done - cleared.after + 1] do
+    A.changes = cleared.blocks[done - cleared.after + 1]
+    record(1, cleared.time, '')
+    done = done + 1
+  end
+  A.changes = others
+  call('HSET', KEYS[1], 'cblocks', text(done))
+  return not cleared.more and done >= cleared.after + #cleared.blocks
+end
+
+-- Returns how many blocks of the clearing that is being completed are recorded.
+function clearing.recorded_blocks() return tonumber(call('HGET', KEYS[1], 'cblocks') or '0') end
 
 clearing.ops = {}
 
 -- Lets the shard refuse all calls until `open` has cleared it, unless this clearing is complete
 -- already.
 function clearing.ops.suspend()
-  if not clearing.is_complete(A.cleared) then
+  if not clearing.is_superseded() and not clearing.is_complete(A.cleared) then
     call('HDEL', KEYS[1], 'ver')
     call('HSET', KEYS[1], 'clearing', text(A.cleared.version))
   end

@@ -5,7 +5,7 @@
 --   arguments of the op. If a window is archived at boundaries, its item also has `archived`, the
 --   steps at whose ends it is archived, from the step `first` on; if the window is at a step before
 --   `first`, the reply is 'boundaries_needed'. The ops with their arguments:
---   open (cleared: see clearing.lua); end_changes ('until', expires); close; rotate_step (window, limit);
+--   open (cleared: see clearing.lua); end_changes ('until', expires); close (expires, forgotten); forget_changes; rotate_step (window, limit);
 --   advance_pass (window, limit); remove_member (member, removed: how many rankings had it in scopes,
 --   archived: see closing.lua; its result counts the data of the member as well);
 --   advance_head (limit); extend_head (name, wanted); walk (name, cursor, limit);
@@ -13,10 +13,12 @@
 --   in batch.lua); confirm (sink, sequence or false); keys (cursor, empty: include rankings without
 --   members); drop (names); expire (names, lives or nil, sealed, dated, earliest: see `expire` in shard.lua);
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
---   hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
+--   forget_hidden (member, at); hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
 --   that other shards record); record_hidden (id); hidings; restore_hidings (first, hidings);
 --   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua,
 --   closing.lua, clearing.lua and erasing.lua
+-- With A.is_kept the call is for a removed board whose state is kept, so that it can be restored. It is
+-- refused unless the board was removed in the caller's version (P m removed).
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
 -- work is complete. The operations in this file concern the rankings of all events; the operations
 -- in scopes.lua concern the scopes.
@@ -29,12 +31,6 @@ local ops = {  -- the operations; those of this file are below
 }
 local RANKINGS_MOST = 100  -- the maximum number of rankings that one call lists
 
--- Returns the two parts of a stored version: its number, and the unique id of the board.
-local function number_and_id(version)
-  local number, id = string.match(version, '^(%d+)(.*)$')
-  return tonumber(number), id
-end
-
 local function open_windows()
   local windows = {}
   for _, w in ipairs(A.windows) do windows[#windows + 1] = rolling_window(w) end
@@ -44,17 +40,23 @@ end
 -- Registers a board or its changed definition. A version is a number and the unique id of the board:
 -- a different id means that the server was emptied since, or that an earlier release stored the
 -- version without an id.
--- A board whose changes have ended stays deleted, whatever a process with an outdated copy calls.
--- Returns three values: whether a clearing that the definition contains is complete (0: a further
--- call has to continue it), whether there is a fence at the caller's version, and where the feed
--- was cut; see clearing.lua.
+-- A removed board stays removed, whatever a process with an outdated copy calls. A later version than
+-- the one that was removed restores it.
+-- Returns four values: whether a clearing that the definition contains is complete (0: a further
+-- call has to continue it), whether there is a fence at the caller's version, where the feed was
+-- cut, and how many blocks of an incomplete clearing are recorded; see clearing.lua.
 function ops.open()
-  if call('HEXISTS', KEYS[1], 'until') == 1 then return {'done', {1, 0, clearing.START}} end
-  local new, new_id = number_and_id(B.version)
-  if clearing.is_ahead(new) then return {'done', {1, 0, clearing.START}} end
-  if A.cleared and not clearing.advance(A.cleared) then return {'done', {0, 0, clearing.START}} end
+  local new, new_id = clearing.number_and_id(B.version)
+  local removed = call('HGET', KEYS[1], 'removed')
+  local stays = call('HEXISTS', KEYS[1], 'until') == 1
+  if removed then stays = clearing.number_and_id(removed) >= new end
+  if stays or clearing.is_ahead(new) then return {'done', {1, 0, clearing.START, 0}} end
+  if A.cleared and not clearing.advance(A.cleared) then
+    return {'done', {0, 0, clearing.START, clearing.recorded_blocks()}}
+  end
+  if removed then ops.restore() end
   local version = call('HGET', KEYS[1], 'ver') or '0'
-  local stored, id = number_and_id(version)
+  local stored, id = clearing.number_and_id(version)
   if stored < new or id ~= new_id then
     call('HSET', KEYS[1], 'ver', B.version)
     call('HDEL', KEYS[1], 'fence')
@@ -65,19 +67,56 @@ function ops.open()
     if A.changes then record(1, A.time, '') end
   end
   local fields = call('HMGET', KEYS[1], 'fence', 'cut')
-  return {'done', {1, fields[1] == B.version and 1 or 0, fields[2] or clearing.START}}
+  return {'done', {1, fields[1] == B.version and 1 or 0, fields[2] or clearing.START, 0}}
+end
+
+-- Lets the changes of a removed board go on. Its members are removed by then. The board takes up the
+-- members hidden on all boards anew, so that this is recorded after its restoration.
+function ops.restore()
+  call('HDEL', KEYS[1], 'removed', 'until', 'hend')
+  if call('EXISTS', P .. 'hs') == 1 then
+    call('PERSIST', P .. 'h')
+    call('PERSIST', P .. 'hx')
+  end
+  if call('HEXISTS', KEYS[1], 'hid') == 1 then
+    local own = ops.parts_of_hid()
+    ops.set_hid(own + 1, 0)
+  end
 end
 
 -- Removes the board. The first call removes its version, so all other calls are refused from then on.
+-- With A.is_kept this leaves P m, p, cl, hh and hs, from which the board can be restored. They are
+-- removed only by a call with A.forgotten.
 function ops.close()
+  local stays = not A.is_kept and not A.forgotten and call('HEXISTS', KEYS[1], 'removed') == 1
+  if stays or clearing.is_superseded() then return {'done', 1} end
   call('HDEL', KEYS[1], 'ver')
+  if A.is_kept then call('HSET', KEYS[1], 'removed', B.version) end
   if not clearing.unlink_share() then return {'done', 0} end
-  call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f', P .. 'hs', P .. 'gd',
-       P .. 'hh', P .. 'hp', P .. 'w', P .. 'wq', P .. 'cl', P .. 'cs')
-  if call('HEXISTS', KEYS[1], 'until') == 0 then
-    call('UNLINK', KEYS[1], P .. 'h', P .. 'hx')
+  call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 's', P .. 'f', P .. 'gd', P .. 'hp', P .. 'w', P .. 'wq', P .. 'cs')
+  local has_changes = call('HEXISTS', KEYS[1], 'until') == 1
+  if not has_changes then call('UNLINK', P .. 'h', P .. 'hx') end
+  if A.is_kept then
+    call('HDEL', KEYS[1], 'tracking')
+    for _, name in ipairs({'m', 'p', 'cl', 'hh', 'hs'}) do call('PERSIST', P .. name) end
+    return {'done', 1}
+  end
+  call('UNLINK', P .. 'p', P .. 'hs', P .. 'hh', P .. 'cl')
+  if not has_changes then
+    call('UNLINK', KEYS[1])
+  else
+    call('HDEL', KEYS[1], 'removed')
+    if A.expires then call('PEXPIREAT', KEYS[1], call('HGET', KEYS[1], 'until')) end
   end
   return {'done', 1}
+end
+
+-- Removes the changes of a deleted board. Does nothing if the board was restored meanwhile.
+function ops.forget_changes()
+  if call('HEXISTS', KEYS[1], 'until') == 0 or clearing.is_superseded() then return {'done'} end
+  call('UNLINK', P .. 'h', P .. 'hx')
+  if call('HEXISTS', KEYS[1], 'removed') == 0 then call('UNLINK', KEYS[1]) end
+  return {'done'}
 end
 
 -- Rotates a window to the running step.
@@ -172,7 +211,10 @@ end
 -- those of its rolling windows over all events.
 function ops.expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
-  local names = {'m', 'i', 'q', 'x', 'p', 's', 'f', 'o', 'gd', 'hs', 'cl', 'hh', 'hp'}
+  local names = {'i', 'q', 'x', 's', 'f', 'o', 'gd', 'hp'}
+  if not B.closes then  -- otherwise the board can be restored from these keys, however late it is removed
+    for _, name in ipairs({'m', 'p', 'hs', 'cl', 'hh'}) do names[#names + 1] = name end
+  end
   for _, form in ipairs(A.forms) do names[#names + 1] = 'l:' .. form end
   if call('EXISTS', P .. 'hs') == 1 then names[#names + 1], names[#names + 2] = 'h', 'hx' end
   for _, name in ipairs(names) do call('EXPIREAT', P .. name, text(gone)) end
@@ -221,13 +263,15 @@ end
 -- Ends the changes of a board that is deleted, and keeps them until A['until'], in milliseconds.
 -- From then on all calls that write to the board are refused. One shard records the deletion.
 function ops.end_changes()
+  if clearing.is_superseded() then return {'done'} end
   call('HDEL', KEYS[1], 'ver')
+  if A.is_kept then call('HSET', KEYS[1], 'removed', B.version) end
   call('HSET', KEYS[1], 'until', text(A['until']))
   if A.changes and call('HSETNX', KEYS[1], 'hend', A.changes.tag) == 1 then
     record(1, A.time, '')
   end
-  for _, name in ipairs(A.expires and {'m', 'h', 'hx'} or {}) do
-    call('PEXPIREAT', P .. name, text(A['until']))
+  for _, name in ipairs(A.expires and {'h', 'hx', 'm'} or {}) do
+    if name ~= 'm' or not A.is_kept then call('PEXPIREAT', P .. name, text(A['until'])) end
   end
   return {'done'}
 end
@@ -293,6 +337,15 @@ function ops.take_up()
   return {'done'}
 end
 
+-- Removes a member from the hidden members of a removed board. Nothing is recorded.
+function ops.forget_hidden()
+  if call('HDEL', P .. 'hh', A.member) == 1 then
+    local own, all = ops.parts_of_hid()
+    ops.set_hid(math.max(own + 1, A.at), all)
+  end
+  return {'done'}
+end
+
 -- Returns the version of the hidden members, and those that the board itself hides, with their
 -- hidings.
 function ops.hidings()
@@ -324,9 +377,13 @@ function ops.wake_heads()
   return {'done'}
 end
 
+-- The operations that compare versions in their own way.
+local of_any_version = {
+  open = true, end_changes = true, close = true, forget_changes = true, untrack = true, suspend = true,
+}
+
 head.use(call('HGET', KEYS[1], 'heads'))
-if op ~= 'open' and op ~= 'end_changes' and op ~= 'close' and op ~= 'untrack' and op ~= 'suspend'
-    and call('HGET', KEYS[1], 'ver') ~= B.version then
+if not of_any_version[op] and call('HGET', KEYS[1], A.is_kept and 'removed' or 'ver') ~= B.version then
   return cmsgpack.pack({'definition_outdated'})
 end
 if tracking.is_write[op] then

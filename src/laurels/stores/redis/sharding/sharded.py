@@ -46,7 +46,8 @@ class ShardedIndex(ShardedClosings):
         """
         open_part = partial(self._index.open, restart_tag=restart_tag)
         first, *others = shards(board)
-        if board.cleared is None:
+        cleared = board.cleared
+        if cleared is None:
             replicas = [label_replica(board)] if board.rules.has_label_replica else []
             registered, *_ = await gather(
                 [open_part(first, recorded), *map(open_part, [*others, *replicas])]
@@ -55,7 +56,9 @@ class ShardedIndex(ShardedClosings):
         if board.rules.has_label_replica:
             await self._index.suspend(label_replica(board))
         each = await gather(map(open_part, others))
-        registered = await open_part(first, recorded)
+        is_restored = bool(cleared.restored) and board.rules.changes_ms > 0
+        positions = await self.positions(board) if is_restored else {}
+        registered = await open_part(first, recorded, positions=positions)
         if board.rules.has_label_replica:
             cuts = [part.cut for part in [registered, *each]]
             await open_part(label_replica(board), cuts=cuts)
@@ -76,9 +79,15 @@ class ShardedIndex(ShardedClosings):
         """Remove the changes of a deleted board."""
         await gather(map(self._index.forget_changes, parts_of(board)))
 
-    async def close(self, board: Opened) -> None:
-        """Remove a board with all its data. Repeating the call has no effect."""
-        await gather(map(self._index.close, parts_of(board)))
+    async def kept_nbytes(self, board: Opened) -> int:
+        """Return the approximate number of bytes of memory that the state of a removed board
+        takes."""
+        return sum(await gather(map(self._index.kept_nbytes, parts_of(board))))
+
+    async def close(self, board: Opened, *, forgotten: bool = False) -> None:
+        """Remove a board with all its data or, if it is kept, with all its members; see
+        `RemoteIndex`. Repeating the call has no effect."""
+        await gather(self._index.close(part, forgotten=forgotten) for part in parts_of(board))
         self._replicator.forget(board)
 
     async def apply(
@@ -131,6 +140,11 @@ class ShardedIndex(ShardedClosings):
     async def forget_ids(self, board: Opened, member: bytes) -> int:
         """Remove the event ids of a member, which are in its shard."""
         return await self._index.forget_ids(home(board, member), member)
+
+    async def forget_hidden(self, board: Opened, member: bytes, at_ms: int) -> None:
+        """Remove a member from the hidden members of a removed board, which the first shard
+        stores."""
+        await self._index.forget_hidden(replace(board, shard=0), member, at_ms)
 
     async def forget_names(self, board: Opened, member: bytes) -> None:
         """Remove the records of recent changes that name the member, in all parts of the board."""
