@@ -206,7 +206,7 @@ def test_a_period_that_ends_during_the_clearing_is_archived_first(
     create(one)
     submit(one)
     day = two.periods("b", "day")[0]
-    fence, fenced = ServerClearings._fence, list[bool]()
+    fence, fenced = ServerClearings.fence, list[bool]()
 
     async def overtaken(self: ServerClearings, state: Any, now_ms: int) -> bool:
         done = await fence(self, state, now_ms)
@@ -218,7 +218,7 @@ def test_a_period_that_ends_during_the_clearing_is_archived_first(
 
     store = remote(one)
     other = threading.Thread(target=lambda: two.submit("b", "late", 1))
-    with patch.object(ServerClearings, "_fence", overtaken):
+    with patch.object(ServerClearings, "fence", overtaken):
         one.clear("b")
     other.start()
     other.join()
@@ -228,7 +228,7 @@ def test_a_period_that_ends_during_the_clearing_is_archived_first(
     assert rankings(two)["all {}"] == {"late": 1}
 
 
-def test_a_fence_whose_process_has_ended_keeps_no_period_open(
+def test_afence_whose_process_has_ended_keeps_no_period_open(
     opened: Open, clock: laurels.ManualClock
 ) -> None:
     one, two = opened(), opened()

@@ -13,11 +13,13 @@ from unittest.mock import patch
 import pytest
 
 import laurels
+from laurels.core.board_state import BoardState
 from laurels.core.commands import DeleteBoard
 from laurels.errors import BoardExists, LaurelsError, NotRestorable, UnknownBoard
 from laurels.errors.copies import NameTaken
 from laurels.flows.copying.copying import copy_board
 from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.deletions import ServerDeletions
 from laurels.stores.redis.payouts import ServerPayouts
 from laurels.stores.redis.remote import opened_as
 from tests.changes import all_changes
@@ -160,6 +162,30 @@ def test_a_process_that_fails_while_it_deletes_a_board_leaves_one_that_can_be_re
             break
     assert nth > 5
     observer.check()
+
+
+def test_a_period_that_another_process_closes_during_the_deletion_is_archived(
+    opened: Open, clock: laurels.ManualClock
+) -> None:
+    one, two = opened(), opened()
+    play(one, clock, windows=["all", "day:archive=forever"])
+    second = two.periods("b", "day")[0]
+    delete, store = ServerDeletions.delete, remote(two)
+    closed = list[int]()
+
+    async def overtaken(self: ServerDeletions, state: BoardState, *arguments: int) -> bool:
+        if not closed:
+            clock.set(second.end_ms + HOUR)
+            close = store._catalog.retry_outdated("b", store._sealing.close)
+            closed.append(await asyncio.to_thread(store.run, close))
+        return await delete(self, state, *arguments)
+
+    with patch.object(ServerDeletions, "delete", overtaken):
+        one.delete("b")
+    assert closed == [1]
+    one.undelete("b")
+    assert [each.period for each in one.archived("b")] == [second.label, FIRST]
+    assert one.top("b", window="day", period=second.label).total == 1
 
 
 def test_processes_with_an_outdated_copy_change_nothing(

@@ -46,7 +46,7 @@ class ServerClearings:
             await catalog.index.open(opened_as(state))
         if state.closing:
             await self._sealing.settle(state)
-            if not await self._fence(state, now_ms):
+            if not await self.fence(state, now_ms):
                 return False
         if catalog.boards.find_current(state) is not state or state.version >= record.version:
             return False
@@ -59,7 +59,7 @@ class ServerClearings:
             await catalog.index.open(opened_as(current))
         return True
 
-    async def _fence(self, state: BoardState, now_ms: int) -> bool:
+    async def fence(self, state: BoardState, now_ms: int) -> bool:
         """Set the fence: from now on no period of the board can be closed until the board has
         another version. Return False, without a fence, if the board has changed, or if a period is
         due to be closed, or is closed and not sealed yet."""

@@ -95,11 +95,13 @@ class RecordWrites:
                 state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
                 if not record.tag:  # after a move: the new store has the payouts
                     await self._sealing.payouts.forget(state)
-                elif state.closing:
-                    await self._sealing.settle(state)
+                elif state.cleared is not None:  # the clearing may not be complete in all shards
+                    await self._catalog.index.open(opened_as(state))
                 if self._catalog.event_time:
                     await self._catalog.read_time(state)
                     deleted_ms = max(deleted_ms, state.now_ms)
+                if record.tag and state.closing and not await self._settle(state, deleted_ms):
+                    return False
                 if not await self._catalog.deletions.delete(state, deleted_ms, record.tag):
                     return False
                 await self._forget_copy(state)
@@ -137,6 +139,12 @@ class RecordWrites:
                     return False
                 write.settle(True)
         return True
+
+    async def _settle(self, state: BoardState, now_ms: int) -> bool:
+        """Seal the closed periods of a board that is about to be deleted, and let no other process
+        close a period until then. Return False if the board has changed meanwhile."""
+        await self._sealing.settle(state)
+        return await self._clearings.fence(state, now_ms)
 
     async def _hide(self, record: records.Hide | records.Show) -> bool:
         """Hide a member, or show it again. Return False if the record has to be proposed again."""
