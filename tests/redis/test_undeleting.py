@@ -361,6 +361,17 @@ def test_a_board_that_was_moved_away_is_not_restored(
         one.top("b")
 
 
+def test_a_member_is_erased_from_the_periods_that_a_moved_board_leaves_in_the_ledger(
+    opened: Open, clock: laurels.ManualClock
+) -> None:
+    one = opened()
+    play(one, clock)
+    with laurels.open("memory:", clock=clock) as target:
+        copy_board(copies_of(one), copies_of(target), "b")
+        remote(one).write(DeleteBoard("b", is_moved=True))
+        assert one.erase("m1", "asked for it").periods == 1
+
+
 def test_members_hidden_on_all_boards_are_hidden_on_the_restored_board(
     opened: Open, clock: laurels.ManualClock
 ) -> None:

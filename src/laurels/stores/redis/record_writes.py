@@ -94,6 +94,8 @@ class RecordWrites:
             case records.Delete():
                 state, deleted_ms = self._catalog.boards.by_number(record.board), record.now_ms
                 if not record.tag:  # after a move: the new store has the payouts
+                    await self._catalog.closings.ensure_loaded(state)
+                    await self._sealing.payouts.keep_archive(state)
                     await self._sealing.payouts.forget(state)
                 elif state.cleared is not None:  # the clearing may not be complete in all shards
                     await self._catalog.index.open(opened_as(state))
