@@ -69,7 +69,7 @@ class OverHttp:
         self._served.close()
 
 
-def _small_heads() -> Any:
+def small_heads() -> Any:
     """Make an index server estimate ranks even on small boards. Return the patch, which the caller
     has to stop."""
     small = HeadSizes(
@@ -102,7 +102,7 @@ class OnRedis:
         self.clock = clock
         prefix = OnRedis._server.key(f"{zlib.crc32(str(folder).encode()):x}:")
         self.url = f"{OnRedis._server.url}?prefix={prefix}"
-        self._small = _small_heads()
+        self._small = small_heads()
         self._ledger = _ledger_in(folder)
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class OnCluster:
         self.clock = clock
         prefix = f"{zlib.crc32(str(folder).encode()):x}:"
         self.url = f"{OnCluster._cluster.url}?prefix={prefix}"
-        self._small = _small_heads()
+        self._small = small_heads()
         self._ledger = _ledger_in(folder)
 
     def close(self) -> None:

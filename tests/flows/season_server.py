@@ -46,13 +46,10 @@ def announce(stage: str, owner: type, name: str) -> None:
     setattr(owner, name, announced)
 
 
-def main(folder: str, port: int, now_ms: int) -> None:
-    """Serve until killed."""
-    for stage, methods in STAGES.items():
-        for owner, name in methods:
-            announce(stage, owner, name)
+def serve(data: str, port: int, now_ms: int) -> None:
+    """Serve a folder, or the boards on an index server, until killed."""
     clock = laurels.ManualClock(now_ms)
-    Served(folder, clock, admin_key=ADMIN_KEY, port=port)
+    Served(data, clock, admin_key=ADMIN_KEY, port=port)
     say("ready")
     for line in sys.stdin:
         clock.advance(int(line))
@@ -60,4 +57,7 @@ def main(folder: str, port: int, now_ms: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for stage, methods in STAGES.items():
+        for owner, name in methods:
+            announce(stage, owner, name)
+    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -64,11 +64,13 @@ MOMENT_SECONDS = 0.004
 class Server:
     """The process of the server, with the lines that it prints and the time of its clock."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self, data: Path | str, program: str = "tests.flows.season_server", now_ms: int = NOON_MS
+    ) -> None:
+        self._command = [sys.executable, "-m", program, str(data)]
         self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
-        self.now_ms = NOON_MS
+        self.now_ms = now_ms
         self.lines: list[str] = []
         self.url = f"http://127.0.0.1:{self._port}"
 
@@ -76,10 +78,9 @@ class Server:
         """Start the process if it does not run."""
         if self._process is not None:
             return
-        command = [sys.executable, "-m", "tests.flows.season_server", str(self._folder)]
         self.lines = []
         self._process = subprocess.Popen(
-            [*command, str(self._port), str(self.now_ms)],
+            [*self._command, str(self._port), str(self.now_ms)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -241,8 +242,8 @@ class Season:
         self._seal()
         self.sink.finish()
         with self.server.boards() as lb:
-            payouts = _all_payouts(lb)
-            changes = _all_changes(lb)
+            payouts = all_payouts(lb)
+            changes = all_changes(lb)
         self._check_changes(changes)
         prizes = prizes_of(PRIZES)
         won = {
@@ -286,13 +287,15 @@ def _units(amount: Any, scale: int) -> int | None:
     return None if amount is None else int(amount * 10**scale)
 
 
-def _all_payouts(lb: laurels.Leaderboards) -> list[laurels.Payout]:
-    return _all(lambda after: lb.payouts("b", limit=1_000, after=after), lambda page: page.next)
+def all_payouts(lb: laurels.Leaderboards, board: str = "b") -> list[laurels.Payout]:
+    """Return all payouts of a board."""
+    return _all(lambda after: lb.payouts(board, limit=1_000, after=after), lambda page: page.next)
 
 
-def _all_changes(lb: laurels.Leaderboards) -> list[Change]:
+def all_changes(lb: laurels.Leaderboards, board: str = "b") -> list[Change]:
+    """Return all changes of a board."""
     return _all(
-        lambda after: lb.changes("b", limit=10_000, after=after),
+        lambda after: lb.changes(board, limit=10_000, after=after),
         lambda page: page.cursor if page.more else None,
     )
 
