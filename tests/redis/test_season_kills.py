@@ -156,7 +156,7 @@ class Season:
     def _check_hour(self, lb: laurels.Leaderboards, label: str) -> None:
         """Check the archive of an hour: the first positions, with a token in place of each erased
         member."""
-        of_hour = {"window": "hour", "period": label}
+        of_hour: dict[str, Any] = {"window": "hour", "period": label}
         assert lb.verify("head", **of_hour).verified
         expected = [
             ("erased" if member in self.erased else member, score)
