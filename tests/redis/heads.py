@@ -70,13 +70,16 @@ class HeadRanking:
     """A ranking with a head on a server. All its ranked members are also kept in order in this
     process."""
 
-    def __init__(self, server: Server, layout: Layout, rank: str, columns: int) -> None:
+    def __init__(
+        self, server: Server, layout: Layout, rank: str, columns: int, sizes: HeadSizes = SIZES
+    ) -> None:
         self.layout, self.rank, self.columns = layout, rank, columns
         self.hides_zero = False
         self.hidden: set[str] = set()
         self.words: dict[str, Words] = {}
         self.order: list[Key] = []
         self._server = server
+        self._sizes = sizes
         self._width = columns + layout.has_tie
         server.call("FLUSHALL")
         self._sha = hashlib.sha1(_SOURCE.encode()).hexdigest()
@@ -103,7 +106,7 @@ class HeadRanking:
             "refreshed": False,
             "decays": False,
             "hide_zero": self.hides_zero,
-            "head": SIZES.encode(HEAD),
+            "head": self._sizes.encode(HEAD),
         }
 
     def is_ranked(self, words: Words) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 import laurels
 from laurels.model.board_fields import Tie
@@ -157,6 +158,27 @@ def test_segments_are_counted_right_when_one_batch_changes_most_of_them(
         ranking.check_bounds([member.decode() for _, member in rng.choices(ranking.order, k=20)])
         ranking.advance(rng.choice([100, 500]))
     check_at_rest(ranking)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=[layout.name for layout in LAYOUTS])
+def test_a_call_of_a_pass_ends_when_its_processor_time_is_used_up(
+    server: Server, layout: Layout
+) -> None:
+    """Even without any time, each call visits a few buckets."""
+    calls = {}
+    for call_ms in (0.0, 1e9):
+        sizes = replace(SIZES, call_ms=call_ms)
+        ranking = HeadRanking(server, layout, "ordinal", 1, sizes)
+        crowd = Crowd(ranking, "lognormal", Random(7), 900)
+        while len(ranking.order) < 850:
+            ranking.write(crowd.many(500))
+        calls[call_ms] = 1
+        while ranking.advance(100_000):
+            calls[call_ms] += 1
+            ranking.check_structure()
+        check_at_rest(ranking)
+    assert calls[1e9] < 3
+    assert calls[0.0] > 850 / SIZES.capacity / 4
 
 
 def test_passes_continue_after_a_restart_of_the_server() -> None:

@@ -28,6 +28,8 @@ class HeadSizes(Struct, frozen=True):
     - `width`, `least`: a new grid is begun when a segment has more members than `width` times the
       rank before it, more than `width` times the head, and more than `least`.
     - `trims`: see `encode`.
+    - `call_ms`: the processor time of the server, in milliseconds, after which a call ends its
+      share of a pass, even if it has visited fewer members than it was asked to.
     """
 
     slack: int = 10_000
@@ -41,6 +43,7 @@ class HeadSizes(Struct, frozen=True):
     width: float = 0.02
     least: int = 200
     trims: int = 2_000
+    call_ms: float = 1
 
     def archived(self, head: int) -> int:
         """Return how many positions of each ranking are archived on a board with this head. A
@@ -69,6 +72,7 @@ class HeadSizes(Struct, frozen=True):
             "step": self.step,
             "width": self.width,
             "least": self.least,
+            "call_ms": self.call_ms,
         }
 
 

@@ -44,8 +44,8 @@ class Upkeep(ShardCalls):
         return left
 
     async def advance_head(self, board: Opened, limit: int) -> int:
-        """Continue the passes over rankings with a head by about `limit` members. Return about how
-        many members are left."""
+        """Continue the passes over rankings with a head by about `limit` members, or fewer if the
+        server is slow. Return about how many members are left."""
         left = 0
         for _ in range(0, limit, _HEAD_MEMBERS):
             most = min(limit, _HEAD_MEMBERS)

@@ -6,7 +6,7 @@ do
   local segment_of, add_counts, read_counts = head.segment_of, head.add_counts, head.read_counts
   local sum_of, is_run, unlink_samples = head.sum_of, head.is_run, head.unlink_samples
   local is_zero, listed_members = head.is_zero, head.listed_members
-  local size = head.score_size
+  local size, paced = head.score_size, head.paced
 
   -- Returns the maximum number of members of a segment, from the number of members that precede it.
   local function width_at(places)
@@ -116,6 +116,7 @@ do
           if own < build.last then build.cuts[i] = cut_sample(pool) or build.cuts[i] end
           limit = limit - members - #adds
         end
+        limit = paced(limit)
       end
       limit = limit - 1
       build.visits, s.cursor = build.visits + 1, past
@@ -257,7 +258,7 @@ do
           deltas[own] = (deltas[own] or 0) + 1
         end
       end
-      limit = limit - #forms - 2
+      limit = paced(limit - #forms - 2)
       s.cursor = past
     end
     add_counts(s.next, deltas)

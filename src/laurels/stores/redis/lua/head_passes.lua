@@ -4,6 +4,7 @@ do
   local is_before, unlink_grids, save = head.is_before, head.unlink_grids, head.save
   local divide, remove_junk, cancel_refill = head.divide, head.remove_junk, head.cancel_refill
   local trim, process_id, begin_grid = head.trim, head.process_id, head.begin_grid
+  local paced = head.paced
   local continue_sample, continue_edges = head.continue_sample, head.continue_edges
   local continue_count, is_outgrown = head.continue_count, head.is_outgrown
   local is_zero, without_zeros = head.is_zero, head.without_zeros
@@ -26,8 +27,8 @@ do
       end
       send('ZADD', ranked.r, adds)
       s.refill = past
-      limit = limit - members - #adds - 4
       if #adds > 0 then trim(ranked, s) end
+      limit = paced(limit - members - #adds - 4)
     end
     if s.refill and s.refill >= SPACE then
       s.floor = s.raised
@@ -36,6 +37,8 @@ do
     s.certain = nil
     return limit
   end
+
+  local MOVED = 32  -- about how many members are moved at once, as many as a bucket has
 
   -- Moves about `limit` members from the layout without a head, in which they are in the sorted set
   -- or in a hash, into buckets. Returns how many. A cursor is valid only in the server process that
@@ -128,15 +131,17 @@ do
     return s.phase ~= nil
   end
 
-  -- Does the due work for about `limit` members. Returns about how many members are left.
+  -- Does the due work for about `limit` members, or for fewer if the processor time of this call is used up.
+  -- Returns about how many members are left.
   function head.advance(ranked, limit)
     local s = head.state(ranked)
     local begun, left = call('EXISTS', ranked.g) == 1, 0
     if begun then trim(ranked, s) end
+    head.begin_pacing()
     while limit > 0 and head.begin_due_work(ranked, s) do
       begun = true
       if s.moving then
-        limit = limit - move(ranked, s, limit)
+        limit = paced(limit - move(ranked, s, math.min(limit, MOVED)))
       elseif s.leaving then
         limit = limit - 1 - remove_zeros(ranked, s, limit) / 2
       elseif s.junk then

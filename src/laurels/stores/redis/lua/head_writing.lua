@@ -87,6 +87,37 @@ do
   -- Returns the id of the server process.
   local function process_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') end
 
+  -- Pacing of passes
+
+  local BUCKETS = 4  -- after so many buckets the time is read, which takes as long as some 5 members
+  local visited, ends_ms = 0, math.huge
+
+  -- Returns the processor time of the server so far, in milliseconds: that of the main thread or, on
+  -- servers that do not tell it, of all threads.
+  local function processor_ms()
+    local info, seconds = call('INFO', 'cpu'), 0
+    for _, mode in ipairs({'user', 'sys'}) do
+      local field = 'used_cpu_' .. mode
+      local own = string.match(info, field .. '_main_thread:([%d.]+)') or string.match(info, field .. ':([%d.]+)')
+      seconds = seconds + tonumber(own or '0')
+    end
+    return 1000 * seconds
+  end
+
+  -- Lets the passes of this call end after `sizes.call_ms` of processor time.
+  function head.begin_pacing()
+    local most = head.sizes.call_ms  -- nothing if a release without this size has stored the sizes
+    if most and ends_ms == math.huge then ends_ms = processor_ms() + most end
+  end
+
+  -- Returns, after another bucket was visited, how much is left of the limit of a pass: `limit`, or 0
+  -- when the processor time is used up.
+  function head.paced(limit)
+    visited = visited + 1
+    if visited % BUCKETS ~= 0 or limit <= 0 or ends_ms == math.huge then return limit end
+    return processor_ms() > ends_ms and 0 or limit
+  end
+
   local function begin_state(s)
     if s.salt then return end
     s.salt, s.is_new = sub(sha1hex(process_id() .. KEYS[1]), 1, 8), true
