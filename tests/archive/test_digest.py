@@ -33,7 +33,7 @@ def test_the_digest_is_the_documented_one() -> None:
     assert digest.digest() == sha256(sha256(b"room=1").digest() + b"".join(hashes)).digest()
 
 
-@given(st.integers(0, 2**32 - 400), st.integers(1, 400))
+@given(st.integers(0, 20) | st.integers(0, 2**32 - 400), st.integers(1, 400))
 def test_salts_are_the_same_however_they_are_read(start: int, count: int) -> None:
     salts = Salts.of(SECRET)
     whole = salts.slice(start, start + count)

@@ -28,6 +28,9 @@ SALT_BYTES = 16
 HASH_BYTES = 32
 _FAN = 256
 _LEVELS = 4
+_FEW = 8
+"""Up to this many children of a node are derived without the others. Most rankings are small, and
+deriving all children of a node on each level took more time than the rest of sealing them."""
 MAX_ENTRIES = _FAN**_LEVELS
 """The greatest number of entries of a ranking that has salts."""
 
@@ -58,7 +61,7 @@ class Salts:
         while start < stop:
             parent, low = divmod(start, _FAN)
             high = min(_FAN, low + stop - start)
-            salts.extend(self._leaves(parent)[low:high])
+            salts.extend(self._leaves(parent, high)[low:high])
             start += high - low
         return salts
 
@@ -82,12 +85,12 @@ class Salts:
                         secrets[level + 1, child] = each
         return Salts(secrets)
 
-    def _leaves(self, parent: int) -> Sequence[bytes | None]:
-        """Return the salts below a node of the lowest level above the leaves, None for each salt
-        that was forgotten."""
+    def _leaves(self, parent: int, count: int) -> Sequence[bytes | None]:
+        """Return at least the first `count` salts below a node of the lowest level above the
+        leaves, None for each salt that was forgotten."""
         level = _LEVELS - 1
         if (secret := self._secret(level, parent)) is not None:
-            return self._children(level, parent, secret)
+            return self._children(level, parent, secret, count)
         leaves = range(_FAN * parent, _FAN * (parent + 1))
         return [self.secrets.get((_LEVELS, leaf)) for leaf in leaves]
 
@@ -98,19 +101,21 @@ class Salts:
             return secret
         parent, place = divmod(number, _FAN)
         above = self._secret(level - 1, parent)
-        return None if above is None else self._children(level - 1, parent, above)[place]
+        return None if above is None else self._children(level - 1, parent, above, place + 1)[place]
 
-    def _children(self, level: int, number: int, secret: bytes) -> list[bytes]:
-        """Return the secrets of a node's children. For each level, the children derived last are
-        cached."""
+    def _children(self, level: int, number: int, secret: bytes, count: int) -> list[bytes]:
+        """Return the secrets of at least the first `count` children of a node. For each level, the
+        children derived last are cached. Unless they are few, all children are derived."""
         expanded = self._expanded.get(level)
-        if expanded is None or expanded[0] != number:
-            expanded = self._expanded[level] = number, _children(secret)
+        if expanded is None or expanded[0] != number or len(expanded[1]) < count:
+            made = _children(secret, count if count <= _FEW else _FAN)
+            expanded = self._expanded[level] = number, made
         return expanded[1]
 
 
-def _children(secret: bytes) -> list[bytes]:
-    stream = shake_128(secret).digest(_FAN * SALT_BYTES)
+def _children(secret: bytes, count: int = _FAN) -> list[bytes]:
+    """Return the secrets of the first `count` children of a node."""
+    stream = shake_128(secret).digest(count * SALT_BYTES)
     return [stream[at : at + SALT_BYTES] for at in range(0, len(stream), SALT_BYTES)]
 
 
