@@ -134,7 +134,8 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
 
 
 class _Periods:
-    """Finds the periods of a calendar window, and caches the last results.
+    """Finds the periods of a calendar window, and caches the last results. The last two periods are
+    cached because closing a period asks for it and for the running one by turns.
 
     A cached result is replaced by assigning one reference, so several threads may use the cache
     without a lock.
@@ -144,7 +145,7 @@ class _Periods:
         self._cut = cut
         self._keep = keep
         self._called = called
-        self._last = Period("", 0, 0)
+        self._last = self._other = Period("", 0, 0)
         self._kept: tuple[Period, Period] | None = None
 
     def find(self, at_ms: int) -> Period:
@@ -152,9 +153,14 @@ class _Periods:
 
     def at(self, at_ms: int) -> Period:
         last = self._last
-        if not last.start_ms <= at_ms < last.end_ms:
-            last = self._last = self._cut.find(at_ms)
-        return last
+        if last.start_ms <= at_ms < last.end_ms:
+            return last
+        other = self._other
+        if other.start_ms <= at_ms < other.end_ms:
+            return other
+        found = self._cut.find(at_ms)
+        self._last, self._other = found, last
+        return found
 
     def labelled(self, label: object) -> Period:
         try:
