@@ -11,17 +11,17 @@ pass is made in shares before the step ends. If it is not complete by then, the 
 the end of the step completes it.
 """
 
-import heapq
 from collections.abc import Collection, Iterable
 from itertools import islice
 
 from laurels.errors import StorageFailed
 from laurels.errors.payouts import PayoutsMissing
 from laurels.model.labels import ALL
-from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .board_state import Boards, BoardState
 from .close_schedule import CloseSchedule
+from .due_queue import DueQueue
 from .index import Index
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
 from .ranking_key import RankingKey
@@ -55,7 +55,7 @@ class AdvancedBoards(Boards):
             index, self.find_by_number, self.time_of, self.source_positions, self.advance
         )
         self._kept_gone: dict[int, bool] = {}
-        self._due: list[tuple[int, int]] = []
+        self._due = DueQueue()
         self._passes: dict[tuple[int, str, str], None] = {}
         self._advancing = False
         self._stale_from: dict[int, tuple[str, str] | None] = {}
@@ -259,7 +259,7 @@ class AdvancedBoards(Boards):
         The work is to advance the boards and scopes that were not read or written since their last
         boundary, to compute refreshes, and to make the passes for the next boundary.
         """
-        while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
+        while limit > 0 and self._due and self._due.first_ms <= self.clock_ms:
             limit -= self._advance_first(limit)
         for number in list(self._stale_from):
             while limit > 0 and number in self._stale_from:
@@ -283,14 +283,14 @@ class AdvancedBoards(Boards):
             self._passes
             or self._stale_from
             or self.refreshes.builds
-            or (self._due and self._due[0][0] <= self.clock_ms)
+            or self._due.first_ms <= self.clock_ms
         )
 
     @property
     def next_due_ms(self) -> int:
         """The time of the next end of a period or step, or of the next removal of a board. In event
         time this value has no meaning, since only writes move a board's time."""
-        return min(self._due[0][0] if self._due else MAX_MS, self.next_removal_ms)
+        return min(self._due.first_ms, self.next_removal_ms)
 
     def work_left(self) -> int:
         """Return about how much due work is left, 0 if there is none. It is the number of members
@@ -302,10 +302,11 @@ class AdvancedBoards(Boards):
 
     def _advance_first(self, limit: int) -> int:
         """Advance the board whose due boundary is the oldest; return the cost."""
-        if self._is_stale(self._due[0]):
-            heapq.heappop(self._due)
+        due_ms, number = self._due.first
+        if self._is_stale(due_ms, number):
+            self._due.pop()
             return 1
-        state = self._by_number[self._due[0][1]]
+        state = self._by_number[number]
         return BOUNDARY_WORK if self.advance(state, limit) else limit
 
     def _opened(self, state: BoardState) -> None:
@@ -313,7 +314,7 @@ class AdvancedBoards(Boards):
         restored or copied."""
         self.refreshes.watch(state)
         self.closings.restored(state)
-        heapq.heappush(self._due, (state.due_ms, state.number))
+        self._due.push(state.due_ms, state.number)
 
     def resume_passes(self) -> None:
         """Resume the passes of all rolling windows in a restored index."""
@@ -343,19 +344,18 @@ class AdvancedBoards(Boards):
         due_ms = min(next_boundary(state.rules, now_ms), state.hidden.next_end_ms(now_ms))
         if due_ms != state.due_ms:
             state.due_ms = due_ms
-            heapq.heappush(self._due, (due_ms, state.number))
-        while self._is_stale(self._due[0]):
-            heapq.heappop(self._due)
+            self._due.push(due_ms, state.number)
+        while self._is_stale(*self._due.first):
+            self._due.pop()
         if len(self._due) > _STALE + 2 * len(self._by_number):
             # Outdated items are removed above only from the front of the heap. In event time, a
             # board without new events can stay there for a long time, while outdated items of other
             # boards collect behind it.
-            self._due = [due for due in self._due if not self._is_stale(due)]
-            heapq.heapify(self._due)
+            self._due.keep(lambda due_ms, number: not self._is_stale(due_ms, number))
 
-    def _is_stale(self, due: tuple[int, int]) -> bool:
-        state = self._by_number.get(due[1])
-        return state is None or state.due_ms != due[0]
+    def _is_stale(self, due_ms: int, number: int) -> bool:
+        state = self._by_number.get(number)
+        return state is None or state.due_ms != due_ms
 
 
 def _copied_steps(state: BoardState, window: str) -> Collection[int]:

@@ -6,7 +6,6 @@ board may be final, so that a write to a board with nothing due costs one compar
 periods wait for a source that lags is looked at again in every round.
 """
 
-import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -27,6 +26,7 @@ from .closing import (
     due_periods,
     next_final_ms,
 )
+from .due_queue import DueQueue
 from .index import Index
 from .plan import Plan
 from .ranking_key import RankingKey
@@ -72,7 +72,7 @@ class CloseSchedule:
         self._time_of = time_of
         self._positions_of = positions_of
         self._advance = advance
-        self._heap: list[tuple[int, int]] = []
+        self._final = DueQueue()
         self._most = _STALE
         self._ready: dict[int, None] = {}
         self.is_used = False
@@ -264,9 +264,9 @@ class CloseSchedule:
         `limit` boards are looked at. Boards take turns: a board that is returned, or whose sources
         lag, moves to the end of the queue."""
         for _ in range(limit):
-            if not self._heap or self._heap[0][0] > now_ms:
+            if not self._final or self._final.first_ms > now_ms:
                 break
-            final_ms, number = heapq.heappop(self._heap)
+            final_ms, number = self._final.pop()
             state = self._find_by_number(number)
             if state is not None and state.final_ms == final_ms:
                 self._ready[number] = None
@@ -274,12 +274,12 @@ class CloseSchedule:
 
     def may_be_due(self, now_ms: int) -> bool:
         """Return whether a period of any board may be due to be closed. O(1)."""
-        return bool(self._ready) or (bool(self._heap) and self._heap[0][0] <= now_ms)
+        return bool(self._ready) or self._final.first_ms <= now_ms
 
     def has_ready(self, now_ms: int) -> bool:
         """Return whether a board has, or may have, periods that are due. If no board has become due
         since the last round, up to ROUND waiting boards are looked at."""
-        if self._heap and self._heap[0][0] <= now_ms:
+        if self._final.first_ms <= now_ms:
             return True
         return any(state is not None for state in self._look_at(ROUND))
 
@@ -345,17 +345,17 @@ class CloseSchedule:
             self._ready.pop(state.number, None)
 
     def _push(self, final_ms: int, number: int) -> None:
-        """Put a board into the heap, with the first instant at which a period of it may be final.
-        In event time nothing else takes items out of the heap. So when it has grown, the items of
+        """Put a board into the queue, with the first instant at which a period of it may be final.
+        In event time nothing else takes items out of the queue. So when it has grown, the items of
         removed boards, and those whose instant is no longer that of their board, are dropped."""
-        heapq.heappush(self._heap, (final_ms, number))
-        if len(self._heap) > self._most:
-            states = [(each, self._find_by_number(each[1])) for each in self._heap]
-            self._heap = [
-                each for each, state in states if state is not None and state.final_ms == each[0]
-            ]
-            heapq.heapify(self._heap)
-            self._most = _STALE + 2 * len(self._heap)
+        self._final.push(final_ms, number)
+        if len(self._final) > self._most:
+            self._final.keep(self._is_current)
+            self._most = _STALE + 2 * len(self._final)
+
+    def _is_current(self, final_ms: int, number: int) -> bool:
+        state = self._find_by_number(number)
+        return state is not None and state.final_ms == final_ms
 
     def _running(self, state: BoardState, name: str, now_ms: int) -> set[int]:
         """Return the instances that a window keeps and that are neither final nor closed. O(periods
