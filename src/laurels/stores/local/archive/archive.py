@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import BinaryIO
 
 import msgspec
@@ -37,6 +38,8 @@ MANY_SMALL = 32
 """The number of small segments from which they are joined."""
 OPENED = 64
 """The number of periods that are kept open."""
+LISTED = 500
+"""How many periods of the catalogue are visited between two pauses."""
 _log = logging.getLogger("laurels")
 
 
@@ -257,12 +260,15 @@ class Archive:
         with self._lock:
             self._sizes[number] = segment.nbytes
             self._wanted[number] = 0
-            for key, entry in entries.items():
-                self._forget(key)
-                self._periods[key] = entry
-                self._wanted[number] += max(1, entry.length)
-            for key in [key for key in self._opened if key in entries]:
-                del self._opened[key]
+        items = iter(entries.items())
+        while part := list(islice(items, LISTED)):
+            with self._lock:
+                for key, entry in part:
+                    self._forget(key)
+                    self._periods[key] = entry
+                    self._wanted[number] += max(1, entry.length)
+                    self._opened.pop(key, None)
+            pause()
 
     def _forget(self, key: PeriodKey) -> None:
         """Remove a period from the catalogue, if it is there."""
@@ -291,7 +297,7 @@ class Archive:
             _log.warning("segments of the archive could not be joined: %s", error)
 
     def _join_some(self, pause: Callable[[], None]) -> None:
-        self._remove([number for number, nbytes in self._wanted.items() if not nbytes])
+        self._remove([number for number, nbytes in self._wanted.items() if not nbytes], pause)
         waste = {number for number, size in self._sizes.items() if 2 * self._wanted[number] < size}
         small = {number for number, size in self._sizes.items() if size <= SMALL_BYTES}
         for number in waste - small:
@@ -301,20 +307,25 @@ class Archive:
 
     def _join(self, numbers: Collection[int], pause: Callable[[], None]) -> None:
         """Copy the wanted periods of segments into a new one, and remove these segments."""
-        entries = [entry for entry in self._periods.values() if entry.segment in numbers]
-        if entries:
-            self._add(lambda writer: self._copy(writer, entries, pause), pause)
-        self._remove(numbers)
+        if any(self._wanted[number] for number in numbers):
+            self._add(lambda writer: self._copy(writer, numbers, pause), pause)
+        self._remove(numbers, pause)
 
     def _copy(
-        self, writer: SegmentWriter, entries: Iterable[_Entry], pause: Callable[[], None]
+        self, writer: SegmentWriter, numbers: Iterable[int], pause: Callable[[], None]
     ) -> None:
-        for entry in entries:
-            writer.copy(self._segments.open(entry.segment), entry.record)
-            pause()
+        """Copy the wanted periods of segments."""
+        for number in sorted(numbers):
+            segment = self._segments.open(number)
+            for record in read_catalogue(segment):
+                entry = self._periods.get(record.key)
+                if entry is not None and entry.segment == number:
+                    writer.copy(segment, record)
+                pause()
 
-    def _remove(self, numbers: Iterable[int]) -> None:
+    def _remove(self, numbers: Iterable[int], pause: Callable[[], None]) -> None:
         for number in [*numbers]:
             self._segments.remove(number)
             with self._lock:
                 del self._sizes[number], self._wanted[number]
+            pause()

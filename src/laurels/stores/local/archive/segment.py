@@ -125,7 +125,8 @@ class KeptRanking(Struct, frozen=True):
     erased: list[ErasedEntry] = []
 
 
-_catalogue = msgspec.msgpack.Decoder(list[msgspec.Raw])
+# The collector visits the items of a list at each collection, those of such a tuple only once.
+_catalogue = msgspec.msgpack.Decoder(tuple[msgspec.Raw, ...])
 _record = msgspec.msgpack.Decoder(PeriodRecord)
 _rankings = msgspec.msgpack.Decoder(list[RankingRecord])
 _lists = msgspec.msgpack.Decoder(list[tuple[str, Place]])
@@ -161,7 +162,8 @@ class SegmentWriter:
         self._scratch = scratch
         self._at = file.write(_MAGIC + _VERSION.pack(_WITHOUT_ERASED))
         self._start = self._crc = 0
-        self._records: list[msgspec.Raw] = []
+        self._records = bytearray()
+        self._periods = 0
         self._has_erased = False
 
     def add(self, key: PeriodKey, rankings: Iterable[FrozenRanking]) -> WrittenPeriod:
@@ -221,7 +223,7 @@ class SegmentWriter:
     def finish(self) -> None:
         """Write the catalogue and the foot. If they need a newer format, write its number to the
         head."""
-        catalogue = checked(msgspec.msgpack.encode(self._records))
+        catalogue = checked(_array_head(self._periods) + self._records)
         place = _PLACE.pack(self._at, len(catalogue))
         self._file.write(catalogue + place + _CRC.pack(zlib.crc32(place)) + _END)
         if self._has_erased:
@@ -229,9 +231,10 @@ class SegmentWriter:
             self._file.write(_VERSION.pack(FORMAT))
 
     def _note(self, record: PeriodRecord) -> None:
-        """Add a period to the catalogue. Periods are kept encoded, as one object each, because
-        there may be many thousands and the garbage collector has to visit every object."""
-        self._records.append(msgspec.Raw(msgspec.msgpack.encode(record)))
+        """Add a period to the catalogue. Periods are kept encoded in one object, because there may
+        be many thousands and the garbage collector has to visit every object."""
+        self._records += msgspec.msgpack.encode(record)
+        self._periods += 1
         self._has_erased = self._has_erased or record.erased > 0
 
     def _begin(self) -> None:
@@ -250,6 +253,15 @@ class SegmentWriter:
         self._crc = zlib.crc32(stored, self._crc)
         self._at += self._file.write(stored)
         return start
+
+
+def _array_head(count: int) -> bytes:
+    """Return the first bytes of an array of `count` items in MessagePack."""
+    if count < 16:
+        return bytes([0x90 | count])
+    if count < 1 << 16:
+        return b"\xdc" + count.to_bytes(2, "big")
+    return b"\xdd" + count.to_bytes(4, "big")
 
 
 def read_catalogue(segment: SegmentBytes) -> Iterator[PeriodRecord]:
