@@ -9,9 +9,11 @@ archive's standings of a period are used only once the period is sealed.
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 
 from laurels.core import record as records
 from laurels.core.board_state import Boards
+from laurels.core.close_schedule import Unsealed
 from laurels.core.closing import final_ms_of
 from laurels.core.stats import Sealed
 from laurels.model.labels import ALL
@@ -28,6 +30,8 @@ BOARDS = 250
 """The maximum number of boards whose periods are closed in one commit of `seal`."""
 PERIODS = 500
 """The maximum number of periods that are written to the archive together."""
+CHOSEN = 10
+"""How many of them are chosen while no commit runs."""
 SEALS = 20
 """The maximum number of periods that are sealed in one commit, so that readers and other writes
 wait for about two milliseconds."""
@@ -101,8 +105,7 @@ class LocalSealing(LocalUpkeep):
     def _seal_some(self, board: int | None = None, pause: Callable[[], None] = lambda: None) -> int:
         """Seal some of the closed periods; with `board`, only periods of the board with this
         number. Return how many were sealed; 0 means that none are left."""
-        with self.reading():
-            chosen = self._chosen(board)
+        chosen = self._chosen(board, pause)
         if not chosen:
             return 0
         rankings = FrozenRankings(lambda: self._fold, self.reading)
@@ -110,10 +113,10 @@ class LocalSealing(LocalUpkeep):
         written = self.archive.write(periods, pause)
         with self.reading():
             now_ms = self.advanced_fold().now_ms
-        drafts = [
-            _draft(each, in_archive, now_ms)
-            for each, in_archive in zip(chosen, written, strict=True)
-        ]
+        drafts = []
+        for each, in_archive in zip(chosen, written, strict=True):
+            drafts.append(_draft(each, in_archive, now_ms))
+            pause()
         for prepare in self.before_seal:
             prepare(drafts, pause)
         if self.payouts.file.exists and not self.payouts.file.is_expected:
@@ -140,23 +143,32 @@ class LocalSealing(LocalUpkeep):
         while self.payouts.publish_share():
             pause()
 
-    def _chosen(self, board: int | None) -> list[FrozenPeriod]:
+    def _chosen(self, board: int | None, pause: Callable[[], None]) -> list[FrozenPeriod]:
         """Return the next closed periods to seal together."""
+        with self.reading():
+            unsealed = self._fold.closings.unsealed
+            own = (each for each in unsealed if board is None or each.number == board)
+            waiting = list(islice(own, PERIODS))
         chosen: list[FrozenPeriod] = []
         entries = 0
-        for unsealed in self._fold.closings.unsealed:
-            if board is not None and unsealed.number != board:
-                continue
-            state = self._fold.by_number(unsealed.number)
-            self._fold.advance(state)
-            each = frozen_period(state, unsealed.window, unsealed.instance)
-            entries += self._fold.index.size(each.ranking_key(ALL))
-            if chosen and entries > ENTRIES:
-                break
-            chosen.append(each)
-            if len(chosen) >= PERIODS:
-                break
+        for start in range(0, len(waiting), CHOSEN):
+            with self.reading():
+                for each in waiting[start : start + CHOSEN]:
+                    if each not in self._fold.closings.unsealed:
+                        continue  # the board was removed meanwhile
+                    period = self._frozen(each)
+                    entries += self._fold.index.size(period.ranking_key(ALL))
+                    if chosen and entries > ENTRIES:
+                        return chosen
+                    chosen.append(period)
+            pause()
         return chosen
+
+    def _frozen(self, unsealed: Unsealed) -> FrozenPeriod:
+        """Return a closed period, after its board was advanced."""
+        state = self._fold.by_number(unsealed.number)
+        self._fold.advance(state)
+        return frozen_period(state, unsealed.window, unsealed.instance)
 
 
 def _draft(frozen: FrozenPeriod, written: WrittenPeriod, now_ms: int) -> SealDraft:

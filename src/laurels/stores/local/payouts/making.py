@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 
+from laurels.core.close_schedule import prizes_in
 from laurels.core.payouts import Added, correction
 from laurels.core.period_awards import SealedPlace, SealedStandings
 from laurels.core.requests import find_in
@@ -49,7 +50,8 @@ def stage_drafts(
 ) -> None:
     """Write the payouts of the periods that are about to be sealed."""
     for draft in drafts:
-        prizes = draft.board.prizes().get(draft.window)
+        pause()
+        prizes = prizes_in(draft.board, draft.window)
         if prizes is None:
             continue
         archived = archive.open(draft.key)
