@@ -4,7 +4,9 @@ restart, and after changes of the clock."""
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,7 @@ def test_a_sealing_thread_seals_what_is_closed(tmp_path: Path, clock: laurels.Ma
         lb.submit("b", "ann", 1)
         clock.set(NOW_MS + HOUR)
         lb.submit("b", "ben", 1)
+        lb.submit("b", "cat", 1)  # begins when the commit before it has started the thread
     with laurels.open(tmp_path / "boards", clock=clock) as lb:
         assert len(recorded(lb, "seal")) == 1
 
@@ -260,6 +263,36 @@ def test_boards_are_closed_in_shares(clock: laurels.ManualClock) -> None:
             shares.append(len(unsealed))
         assert shares == [6, 10]
         assert lb.seal() == laurels.Sealed(0, 10)
+
+
+def test_periods_are_closed_and_sealed_in_the_commit_of_another_write(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    """A commit of its own would let that write wait for another sync of the disk."""
+    store = local(lb)
+    store.paced = True
+    lb.create(laurels.Board("other"))
+    lb.submit("b", "ann", 1)
+    clock.set(NOW_MS + HOUR)
+    entries = store._fold.offset
+
+    def write_while(work: Callable[[], object]) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not store._committer._inbox.waiting:
+            pass
+        lb.submit("other", "ann", 1)
+        thread.join()
+
+    with (
+        patch("laurels.stores.intake.commit.COMPANY_SECONDS", 3_600.0),
+        patch("laurels.stores.local.committing.CLOSINGS", 1),
+    ):
+        write_while(partial(store.pace, 10_000))
+        assert state(lb) == "closed"
+        write_while(partial(store._seal_all, background=True))
+    assert store._fold.offset == entries + 2
+    assert [each.kind for each in recorded(lb, "close", "seal")] == ["close", "seal"]
 
 
 def test_the_sealing_thread_rests_between_pieces_of_its_work() -> None:

@@ -2,7 +2,7 @@
 waiting tickets.
 
 After a group of several writers, the next commit waits for as many writers, but not longer than
-twice the time that the group took.
+twice the time that the group took. Background writes wait for other writes.
 """
 
 import asyncio
@@ -186,6 +186,51 @@ def test_close_ends_the_wait_for_more_writes(slow: Desk) -> None:
     for thread in threads:
         thread.join(TIMEOUT)
     assert slow.groups[2:] == [[4, 5]]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch, slow: Desk) -> Desk:
+    """Return a desk whose background writes wait for an hour, and whose commits take an hour of its
+    clock."""
+    monkeypatch.setattr("laurels.stores.intake.commit.COMPANY_SECONDS", HOUR)
+    slow.release.set()
+    return slow
+
+
+def _in_background(desk: Desk, number: int) -> threading.Thread:
+    """Submit a background write, and return once it is in the inbox."""
+    thread = _start(partial(desk.committer.submit, Note(number), background=True))
+    _queued(desk, 1)
+    return thread
+
+
+def test_a_background_write_is_committed_with_the_next_write(patient: Desk) -> None:
+    background = _in_background(patient, 1)
+    assert patient.committer.submit(Note(2)) == 20
+    background.join(TIMEOUT)
+    assert patient.groups == [[1, 2]]
+
+
+def test_nobody_waits_for_the_writer_of_a_background_write(patient: Desk) -> None:
+    _in_background(patient, 1)
+    patient.committer.submit(Note(2))
+    alone = _start(partial(patient.committer.submit, Note(3)))
+    alone.join(TIMEOUT)
+    assert patient.groups == [[1, 2], [3]]
+
+
+def test_a_background_write_without_company_is_committed_alone(
+    patient: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laurels.stores.intake.commit.COMPANY_SECONDS", 0.001)
+    assert patient.committer.submit(Note(1), background=True) == 10
+
+
+def test_close_commits_a_background_write_that_waits(patient: Desk) -> None:
+    background = _in_background(patient, 1)
+    patient.committer.close()
+    background.join(TIMEOUT)
+    assert patient.groups == [[1]]
 
 
 def test_threads_and_tasks_share_one_queue(desk: Desk) -> None:

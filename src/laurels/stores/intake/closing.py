@@ -49,9 +49,26 @@ class ClosingWrite(RecordsWrite):
         return []
 
 
+class ClosingShare(RecordsWrite):
+    """A write that lets its commit close the due periods of up to `limit` boards, to which nobody
+    writes. Its result is the number of these periods, `closed`."""
+
+    exclusive = False
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.closed = 0
+
+    def records(self, boards: object, now_ms: int) -> list[record.Record]:
+        return []
+
+    def results(self, offset: int) -> Sequence[int]:
+        return [self.closed]
+
+
 class DueClosings:
-    """The closings that a commit makes before its writes: of each board that it writes to, the
-    periods that are due."""
+    """The closings that a commit makes before its writes: the periods that are due, of each board
+    that it writes to, and of the boards of a `ClosingShare`."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
@@ -70,3 +87,11 @@ class DueClosings:
         ]
         self._closed |= {(number, each.window, each.instance) for each in due}
         return ClosingWrite(close_records(board, due, at_ms)) if due else None
+
+    def share(self, share: ClosingShare, now_ms: int) -> list[ClosingWrite]:
+        """Return the writes that close the due periods of the next boards, as `before` does."""
+        ready = self._fold.closings.ready(self._fold.clock_ms, share.limit)
+        closings = [self.before(state.number, now_ms) for state in ready]
+        found = [closing for closing in closings if closing is not None]
+        share.closed = sum(len(closing.pieces()) for closing in found)
+        return found

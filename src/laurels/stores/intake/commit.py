@@ -7,6 +7,9 @@ that the group took. The wait pays off: the writers that were just answered are 
 again, and a commit of thirty writes costs hardly more than a commit of one. Tasks of an event loop
 await a future, so a loop never waits for a disk.
 
+A background write waits a moment for a write of somebody else, and is then committed with it. So
+the others do not wait for commits of background work, each of which takes a sync of the disk.
+
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread. So
 they can interrupt a waiting writer, but never a commit. The write of an interrupted writer is still
 committed.
@@ -35,6 +38,8 @@ WAIT_FACTOR = 2
 MAX_WAIT_SECONDS = 0.005
 """The maximum number of seconds to wait for a group as large as the last one. This delays a writer
 if the other writers have stopped."""
+COMPANY_SECONDS = 0.01
+"""How long a background write waits for other writes to be committed with."""
 
 _NEVER = sys.maxsize
 
@@ -152,16 +157,18 @@ class Inbox:
         self._target = _NEVER
 
     def take(self) -> "Group":
-        """Wait for tickets, and return those that may be committed together."""
+        """Wait for tickets, and return those that may be committed together. Background tickets
+        wait for another ticket, but not longer than COMPANY_SECONDS each."""
         first = self._next or self._queue.get()
         self._next = None
         if first is None:
             return Group([], 0, 0, is_last=True)
         first.seal()
         group = Group([first], first.weight, first.writers)
+        waits = first.background
         while not first.exclusive and group.writers < MAX_WRITES:
             try:
-                ticket = self._queue.get_nowait()
+                ticket = self._queue.get(block=waits, timeout=COMPANY_SECONDS)
             except Empty:
                 self._taken_count = self._arrived
                 break
@@ -169,6 +176,7 @@ class Inbox:
                 group.is_last = True
                 break
             ticket.seal()
+            waits = waits and ticket.background
             weight, writers = group.weight + ticket.weight, group.writers + ticket.writers
             if ticket.exclusive or weight > MAX_EVENTS or writers > MAX_WRITES:
                 self._next = ticket
@@ -213,9 +221,10 @@ class Committer:
         self._thread.start()
         weakref.finalize(self, self._inbox.end)
 
-    def submit(self, write: Write) -> Any:
-        """Commit a write. Return its result, or raise its error."""
-        ticket = Ticket(write)
+    def submit(self, write: Write, *, background: bool = False) -> Any:
+        """Commit a write. Return its result, or raise its error. A `background` write waits for
+        other writes to be committed with."""
+        ticket = Ticket(write, background=background)
         self._inbox.put(ticket)
         return ticket.result()
 

@@ -17,7 +17,8 @@ class Ticket:
 
     A waiting thread sleeps on `_wakeup_lock`; a waiting task awaits `future`. Once the ticket is
     taken, `writers` is the number of its waiting writers, and `weight` the number of its events. An
-    `exclusive` ticket needs a commit of its own.
+    `exclusive` ticket needs a commit of its own. A `background` ticket is not urgent: nobody waits
+    for its writer, who does not count as one.
     """
 
     done = False
@@ -25,9 +26,16 @@ class Ticket:
     _result: Any = None
     _error: BaseException | None = None
 
-    def __init__(self, write: Any, future: "asyncio.Future[Any] | None" = None) -> None:
+    def __init__(
+        self,
+        write: Any,
+        future: "asyncio.Future[Any] | None" = None,
+        *,
+        background: bool = False,
+    ) -> None:
         self.write = write
-        self.writers = 1
+        self.background = background
+        self.writers = 0 if background else 1
         self.weight: int = 1 if write is None else write.weight
         self.exclusive: bool = write is not None and write.exclusive
         self.future = future

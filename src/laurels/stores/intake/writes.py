@@ -145,9 +145,15 @@ class Single(RecordsWrite):
 
 class Several(RecordsWrite):
     """A write of several records, which `propose` makes from the state of the boards during the
-    commit."""
+    commit. Writes that do not change what others are validated against need not be `exclusive`."""
 
-    def __init__(self, propose: Callable[[Boards, int], list[record.Record]]) -> None:
+    def __init__(
+        self,
+        propose: Callable[[Boards, int], list[record.Record]],
+        *,
+        exclusive: bool = True,
+    ) -> None:
+        self.exclusive = exclusive
         self._propose = propose
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:

@@ -24,7 +24,12 @@ from laurels.stores.intake.accept import (
     join_writes,
     successive,
 )
-from laurels.stores.intake.closing import ClosingWrite, DueClosings, close_records
+from laurels.stores.intake.closing import (
+    ClosingShare,
+    ClosingWrite,
+    DueClosings,
+    close_records,
+)
 from laurels.stores.intake.commit import Committer, Write
 from laurels.stores.intake.emission import emission_record
 from laurels.stores.intake.hiding import end_of_hiding
@@ -37,7 +42,7 @@ from .reading import LocalReads
 
 CLOSED_BOARDS = 25
 """The maximum number of boards whose periods are closed in one commit without a write to them, so
-that other writes wait for about a millisecond."""
+that other writes take about a millisecond longer."""
 CLOSINGS = 4
 """The maximum number of such commits in one share of the due work."""
 EMITTED = 500
@@ -52,10 +57,11 @@ class LocalCommits(LocalReads):
 
     _committer: Committer
 
-    def commit(self, write: Write) -> Any:
-        """Commit a write. Return its result, or raise an error if it is refused."""
+    def commit(self, write: Write, *, background: bool = False) -> Any:
+        """Commit a write. Return its result, or raise an error if it is refused. A `background`
+        write waits a moment for other writes to be committed with."""
         self.ensure_usable()
-        return self._committer.submit(write)
+        return self._committer.submit(write, background=background)
 
     def commit_async(self, write: Write) -> Future[Any]:
         """Commit a write for a caller on an event loop. Return a future of its result."""
@@ -75,7 +81,7 @@ class LocalCommits(LocalReads):
         if ready or has_ended:  # every commit writes the ends of hidings that are due
             self.commit(Task(self._refresh))
         for _ in range(CLOSINGS if closes else 0):
-            if not self.commit(Task(self._close_share)):
+            if not self.commit(ClosingShare(CLOSED_BOARDS), background=True):
                 break
         if (
             self._fold.closings.unsealed
@@ -273,6 +279,7 @@ class LocalCommits(LocalReads):
         waiting = deque(join_writes(build_writes(tickets)))
         while waiting:
             gathered, write = waiting.popleft()
+            found: list[ClosingWrite] = []
             try:
                 drafted = write.records(self._fold, now_ms)
                 encoded = list(map(records.encode_one, drafted))
@@ -283,16 +290,20 @@ class LocalCommits(LocalReads):
                 else:
                     waiting.extendleft([([each], each.write) for each in build_writes(parts)][::-1])
                 continue
-            closing: ClosingWrite | None = None
-            if closes and drafted and self._may_be_due(drafted[0].board, now_ms):
+            if isinstance(write, ClosingShare):
+                closings = closings or DueClosings(self._fold)
+                with self._lock:
+                    found = closings.share(write, now_ms)
+            elif closes and drafted and self._may_be_due(drafted[0].board, now_ms):
                 closings = closings or DueClosings(self._fold)
                 with self._lock:
                     closing = closings.before(drafted[0].board, now_ms)
-            if closing is not None and self._event_time:
-                accepted.append(([], closing))
-                logged += closing.encoded()
-            elif closing is not None:
-                first.append(closing)
+                found = [] if closing is None else [closing]
+            if self._event_time:
+                accepted += [([], closing) for closing in found]
+                logged += [each for closing in found for each in closing.encoded()]
+            else:
+                first += found
             logged += encoded
             if drafted and self._event_time:
                 self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms

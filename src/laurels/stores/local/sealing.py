@@ -32,9 +32,9 @@ PERIODS = 500
 """The maximum number of periods that are written to the archive together."""
 CHOSEN = 10
 """How many of them are chosen while no commit runs."""
-SEALS = 20
+SEALS = 10
 """The maximum number of periods that are sealed in one commit, so that readers and other writes
-wait for about two milliseconds."""
+wait for about a millisecond."""
 ENTRIES = 1_000_000
 """The number of entries after which no further period is written together with others."""
 
@@ -69,7 +69,7 @@ class LocalSealing(LocalUpkeep):
 
     def start_sealing(self) -> None:
         """Start a thread that seals the closed periods. Do nothing while such a thread runs."""
-        self._sealing.start(self._seal_all)
+        self._sealing.start(partial(self._seal_all, background=True))
 
     def is_gone(self, name: str) -> bool:
         """Return whether a board is no longer retained, but still in memory until its periods are
@@ -90,19 +90,27 @@ class LocalSealing(LocalUpkeep):
             while self._seal_some(state.number):
                 pass
 
-    def _seal_all(self, pause: Callable[[], None] = lambda: None) -> int:
+    def _seal_all(
+        self, pause: Callable[[], None] = lambda: None, *, background: bool = False
+    ) -> int:
         """Publish the payouts that are left, complete interrupted erasures, and seal all closed
         periods. Return the number of periods that were sealed. `pause` is called between pieces of
-        the work."""
+        the work. In the `background`, commits wait for other writes to be committed with."""
         self._publish_rest(pause)
         if self._fold.erasing:
             self.resume_erasures(pause)
         sealed = 0
-        while done := self._seal_some(pause=pause):
+        while done := self._seal_some(pause=pause, background=background):
             sealed += done
         return sealed
 
-    def _seal_some(self, board: int | None = None, pause: Callable[[], None] = lambda: None) -> int:
+    def _seal_some(
+        self,
+        board: int | None = None,
+        pause: Callable[[], None] = lambda: None,
+        *,
+        background: bool = False,
+    ) -> int:
         """Seal some of the closed periods; with `board`, only periods of the board with this
         number. Return how many were sealed; 0 means that none are left."""
         chosen = self._chosen(board, pause)
@@ -124,7 +132,8 @@ class LocalSealing(LocalUpkeep):
             self.payouts.file.is_expected = True
         for start in range(0, len(chosen), SEALS):
             part = slice(start, start + SEALS)
-            self.commit(Several(partial(_seals, chosen[part], written[part])))
+            seals = Several(partial(_seals, chosen[part], written[part]), exclusive=False)
+            self.commit(seals, background=background)
             pause()
         self._publish_rest(pause)
         with self.reading():
