@@ -110,7 +110,8 @@ class Season:
     def _write(self) -> None:
         """Count the events of an hour. Each hour has members of its own."""
         number, random = len(self.hours), self.random
-        scores = {f"r{number:03}m{i:03}": random.randrange(1_000) for i in range(MEMBERS)}
+        values = random.sample(range(10_000), MEMBERS)  # ties could share a prize
+        scores = {f"r{number:03}m{i:03}": value for i, value in enumerate(values)}
         few = list(scores.items())[:20]
         with self.server.boards() as lb:
             lb.submit_many("head", list(scores.items()))
