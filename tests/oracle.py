@@ -15,14 +15,11 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tests.calendar_by_scanning import Span
 from tests.definitions import (
-    ALL,
     Accepted,
     Changed,
     Counted,
     Definition,
-    Place,
     Refusal,
     Report,
     Row,
@@ -31,7 +28,6 @@ from tests.definitions import (
 )
 from tests.oracle_board import OracleBoard
 from tests.oracle_forms import (
-    FIRST_MS,
     at_of,
     ensure_label_texts,
     ensure_numbers,
@@ -39,6 +35,7 @@ from tests.oracle_forms import (
     text_of,
     values_of,
 )
+from tests.oracle_moderation import OracleModeration
 from tests.oracle_windows import OracleWindow
 
 AHEAD_MS = 5_000
@@ -49,37 +46,13 @@ WindowScope = tuple[OracleWindow, tuple[str, ...]]
 scopes with these label names."""
 
 
-class Oracle:
+class Oracle(OracleModeration):
     """A deployment: boards and a clock. If it has no clock, the time of each board is that of its
     latest event."""
 
     def __init__(self, clock: Callable[[], int] | None) -> None:
-        self.clock = clock
-        self.latest_ms = FIRST_MS
-        self.boards: dict[str, OracleBoard] = {}
+        super().__init__(clock)
         self.written = False
-        self.refreshes = 0
-
-    def now_ms(self) -> int:
-        return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())
-
-    def time(self, board: OracleBoard) -> int:
-        """Return the time of a board: that of the clock or, in event time, the latest `at` of the
-        board's events."""
-        return board.latest_ms if self.clock is None else self.now_ms()
-
-    def board(self, name: str) -> OracleBoard:
-        self.drop_gone()
-        if name not in self.boards:
-            raise Refusal("unknown_board")
-        return self.boards[name]
-
-    def drop_gone(self) -> None:
-        """Remove the boards whose `retain` has passed since their end."""
-        now_ms = self.now_ms()
-        gone = [name for name, board in self.boards.items() if board.definition.is_gone(now_ms)]
-        for name in gone:
-            del self.boards[name]
 
     # Boards and members
 
@@ -90,12 +63,6 @@ class Oracle:
         self.latest_ms = self.now_ms()
         self.boards[definition.name] = OracleBoard(definition)
         self.refresh()
-
-    def refresh(self) -> None:
-        """Refresh the windows of all boards, as a commit does after its own record."""
-        for board in self.boards.values():
-            for window in board.windows.values():
-                self.refreshes += window.refresh(self.time(board))
 
     def change(self, definition: Definition) -> None:
         """Replace the definition of a board. Tests request only safe changes."""
@@ -109,58 +76,6 @@ class Oracle:
     def delete(self, name: str) -> None:
         del self.boards[self.board(name).definition.name]
         self.refresh()
-
-    def remove(self, name: str, member: str) -> bool:
-        """Remove a member and its data, but keep its event ids. Return whether it was ranked
-        anywhere."""
-        board = self.board(name)
-        self.latest_ms = self.now_ms()
-        ranked = board.remove(member, self.time(board))
-        self.refresh()
-        return ranked
-
-    def clear(self, name: str) -> None:
-        """Remove all members of a board, after its closed periods were sealed."""
-        board = self.board(name)
-        sealed = board.seal(self.time(board))
-        self.latest_ms = self.now_ms()
-        if sealed:
-            self.refresh()
-        board.clear(self.time(board))
-        self.refresh()
-
-    def erase(self, member: str, token: str) -> None:
-        """Erase a member from all boards, after all closed periods were sealed."""
-        self.seal()
-        self.latest_ms = self.now_ms()
-        for board in self.boards.values():
-            board.erase(member, token, self.time(board))
-        self.refresh()
-
-    def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
-        """Hide a member. If it is hidden already, the time since which it is hidden stays the
-        same."""
-        board = self.board(name)
-        self.latest_ms = now_ms = self.now_ms()
-        board.close(now_ms)
-        since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms
-        board.hidden[member] = reason, since_ms, until_ms
-        data = {"reason": reason, "since_ms": since_ms, "until_ms": until_ms}
-        board.changes.append(Changed("hide", member, now_ms, data=data))
-        self.refresh()
-
-    def show(self, name: str, member: str) -> bool:
-        """Show a member again. Return whether it was hidden."""
-        board = self.board(name)
-        now_ms = self.now_ms()
-        if not board.is_hidden(member, now_ms):
-            return False
-        self.latest_ms = now_ms
-        board.close(now_ms)
-        del board.hidden[member]
-        board.changes.append(Changed("show", member, now_ms))
-        self.refresh()
-        return True
 
     def set_data(self, name: str, member: str, profile: object) -> None:
         board = self.board(name)
@@ -359,33 +274,6 @@ class Oracle:
             verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(i))
         return verdicts
 
-    # Queries
-
-    def places(
-        self,
-        name: str,
-        window: str | None = None,
-        period: str | None = None,
-        scope: Scope = ALL,
-    ) -> list[Place]:
-        """Return a whole ranking in its order."""
-        board = self.board(name)
-        board.scope(dict(scope.labels), scope.by)
-        queried, now_ms = board.window(window), self.time(board)
-        label = queried.resolve(period, now_ms)
-        counted = queried.events(label, now_ms)
-        ranked = queried.ranked(label, now_ms, board.ranked_at)
-        shown = [
-            event
-            for event in board.within(counted, scope)
-            if scope.by is not None or event.member not in ranked.hidden
-        ]
-        erased = {} if scope.by is not None else queried.closings.erased.get(label, {})
-        return [
-            replace(place, row=replace(place.row, member=erased.get(place.member, place.member)))
-            for place in board.ranking(shown, hide_zero=ranked.hide_zero)
-        ]
-
     def attains(
         self, name: str, report: Report, window: str | None, scope: Scope, rank: int
     ) -> bool:
@@ -405,65 +293,6 @@ class Oracle:
             place.member == event.member and place.position <= rank
             for place in board.ranking(board.shown(counted, scope, now_ms))
         )
-
-    def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
-        """Return the scopes with these label names that have members, in the order of their text
-        forms."""
-        board, names = self.board(name), tuple(sorted(labels))
-        if names not in board.definition.scopes:
-            raise Refusal("unknown_scope")
-        return board.holding(names, self.time(board))
-
-    def periods(self, name: str, window: str | None = None) -> list[Span]:
-        board = self.board(name)
-        return board.window(window).listed(self.time(board))
-
-    def states(self, name: str, window: str) -> list[str]:
-        """Return the states of the periods of a window."""
-        board = self.board(name)
-        queried, now_ms = board.window(window), self.time(board)
-        spans: Sequence[Span | None] = queried.listed(now_ms) or [None]
-        return [queried.state(span, now_ms) for span in spans]
-
-    def seal(self) -> None:
-        """Close and seal all periods that are due. If a period was sealed, this was a commit, which
-        also refreshes the windows."""
-        sealed = [board.seal(self.time(board)) for board in self.boards.values()]
-        if any(sealed):
-            self.latest_ms = self.now_ms()
-            self.refresh()
-
-    def top(
-        self,
-        name: str,
-        *,
-        window: str | None = None,
-        period: str | None = None,
-        limit: int = 10,
-        offset: int = 0,
-        reverse: bool = False,
-        after: Row | None = None,
-        scope: Scope = ALL,
-    ) -> list[Place]:
-        """Return a page. `after` is the last row of the previous page, with its score at the time
-        of that page."""
-        board = self.board(name)
-        places = self.places(name, window, period, scope)
-        if reverse:
-            places.reverse()
-        rows = [place.row for place in places]
-        # A token keeps the place of the erased member, whatever the order of ids. So the sort key
-        # decides only if the ranking no longer has the entry itself.
-        if after in rows:
-            places = places[rows.index(after) + 1 :]
-        elif after is not None:
-            key = board.key(after)
-            places = [
-                place
-                for place in places
-                if (board.key(place.row) < key if reverse else board.key(place.row) > key)
-            ]
-        return places[offset : offset + limit]
 
 
 def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope | None:

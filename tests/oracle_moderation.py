@@ -1,0 +1,70 @@
+"""The part of the oracle that seals periods, and removes, hides and erases members."""
+
+from __future__ import annotations
+
+from tests.definitions import Changed
+from tests.oracle_queries import OracleQueries
+
+
+class OracleModeration(OracleQueries):
+    """The boards of the oracle, with the writes that are not events."""
+
+    def seal(self) -> None:
+        """Close and seal all periods that are due. If a period was sealed, this was a commit, which
+        also refreshes the windows."""
+        sealed = [board.seal(self.time(board)) for board in self.boards.values()]
+        if any(sealed):
+            self.latest_ms = self.now_ms()
+            self.refresh()
+
+    def remove(self, name: str, member: str) -> bool:
+        """Remove a member and its data, but keep its event ids. Return whether it was ranked
+        anywhere."""
+        board = self.board(name)
+        self.latest_ms = self.now_ms()
+        ranked = board.remove(member, self.time(board))
+        self.refresh()
+        return ranked
+
+    def clear(self, name: str) -> None:
+        """Remove all members of a board, after its closed periods were sealed."""
+        board = self.board(name)
+        sealed = board.seal(self.time(board))
+        self.latest_ms = self.now_ms()
+        if sealed:
+            self.refresh()
+        board.clear(self.time(board))
+        self.refresh()
+
+    def erase(self, member: str, token: str) -> None:
+        """Erase a member from all boards, after all closed periods were sealed."""
+        self.seal()
+        self.latest_ms = self.now_ms()
+        for board in self.boards.values():
+            board.erase(member, token, self.time(board))
+        self.refresh()
+
+    def hide(self, name: str, member: str, reason: str, until_ms: int | None) -> None:
+        """Hide a member. If it is hidden already, the time since which it is hidden stays the
+        same."""
+        board = self.board(name)
+        self.latest_ms = now_ms = self.now_ms()
+        board.close(now_ms)
+        since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms
+        board.hidden[member] = reason, since_ms, until_ms
+        data = {"reason": reason, "since_ms": since_ms, "until_ms": until_ms}
+        board.changes.append(Changed("hide", member, now_ms, data=data))
+        self.refresh()
+
+    def show(self, name: str, member: str) -> bool:
+        """Show a member again. Return whether it was hidden."""
+        board = self.board(name)
+        now_ms = self.now_ms()
+        if not board.is_hidden(member, now_ms):
+            return False
+        self.latest_ms = now_ms
+        board.close(now_ms)
+        del board.hidden[member]
+        board.changes.append(Changed("show", member, now_ms))
+        self.refresh()
+        return True
