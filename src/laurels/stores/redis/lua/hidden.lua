@@ -13,7 +13,7 @@ do
     local own = ranked.hidden
     local position = own.positions[i]
     if not position then
-      position = call('ZRANK', ranked.r, entry_of(ranked, unpack(own.order[i]))) or math.huge
+      position = call('ZRANK', ranked.r, own.order[i]) or math.huge
       own.positions[i] = position
     end
     return position
@@ -39,34 +39,45 @@ do
     return low
   end
 
-  -- Sorts pairs of a form and a member in the order of the ranking, and leaves out those that the sorted set
-  -- does not have. Sorts by the first word, as a number, which is much cheaper than by text or by position;
-  -- only pairs with the same first word are sorted by position.
-  local function sorted(ranked, entries)
-    local firsts, groups, order = {}, {}, {}
-    for _, pair in ipairs(entries) do
-      local first = scored and pair[1] or decode_word(pair[1], 1)
-      if not groups[first] then
-        groups[first] = {}
-        firsts[#firsts + 1] = first
+  -- Returns the entries of members that the sorted set has, in its order; `forms` are their forms, false for those that
+  -- are not ranked. Sorts by the first word, as a number, which is much cheaper than by text or by position; only
+  -- entries with the same first word are sorted by position. No table is made for an entry that is alone with
+  -- its first word, since that took most of the time.
+  local function sorted(ranked, members, forms)
+    local firsts, groups, order, found = {}, {}, {}, 0
+    for i = 1, #members do
+      local form = forms[i]
+      if form then
+        local first, entry = scored and form or decode_word(form, 1), entry_of(ranked, form, members[i])
+        local group = groups[first]
+        if not group then
+          firsts[#firsts + 1], groups[first] = first, entry
+        elseif type(group) == 'string' then
+          groups[first] = {group, entry}
+        else
+          group[#group + 1] = entry
+        end
       end
-      table.insert(groups[first], pair)
     end
     table.sort(firsts)
-    for _, first in ipairs(firsts) do
-      local group, places, by = groups[first], {}, {}
-      if #group > 1 or has_head(ranked) then
-        for _, pair in ipairs(group) do
-          local place = call('ZRANK', ranked.r, entry_of(ranked, pair[1], pair[2]))
-          if place then
-            places[#places + 1], by[place] = place, pair
-          end
+    local in_buckets = has_head(ranked)
+    for i = 1, #firsts do
+      local group = groups[firsts[i]]
+      if type(group) == 'string' and not in_buckets then
+        found = found + 1
+        order[found] = group
+      else
+        local places, by = {}, {}
+        for _, entry in ipairs(type(group) == 'string' and {group} or group) do
+          local place = call('ZRANK', ranked.r, entry)
+          if place then places[#places + 1], by[place] = place, entry end
         end
         table.sort(places)
-        for i, place in ipairs(places) do group[i] = by[place] end
-        for i = #places + 1, #group do group[i] = nil end
+        for _, place in ipairs(places) do
+          found = found + 1
+          order[found] = by[place]
+        end
       end
-      for _, pair in ipairs(group) do order[#order + 1] = pair end
     end
     return order
   end
@@ -92,15 +103,12 @@ do
   -- the functions in zeros.lua treat the ranking as if it did not have them. Call it before
   -- `zeros.find`.
   function zeros.leave_out(ranked, members)
-    local own, entries = {members = {}, forms = {}, positions = {}, lost = {}}, {}
-    for i, form in ipairs(forms_of(ranked, members)) do
+    local own, forms = {members = {}, forms = {}, positions = {}, lost = {}}, forms_of(ranked, members)
+    for i = 1, #members do
       own.members[members[i]] = true
-      if form then
-        own.forms[#own.forms + 1] = form
-        entries[#entries + 1] = {form, members[i]}
-      end
+      if forms[i] then own.forms[#own.forms + 1] = forms[i] end
     end
-    own.order = sorted(ranked, entries)
+    own.order = sorted(ranked, members, forms)
     if B.dense then own.lost = lost_ranks(ranked, own.forms) end
     ranked.hidden = own
     if ranked.state then ranked.state.certain = nil end
