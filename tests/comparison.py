@@ -176,4 +176,4 @@ def attempt_oracle(ask: Callable[[], T]) -> T | Refusal:
 def assert_refused(answer: object, refusal: Refusal) -> None:
     """Assert that a deployment refused an operation with the error code of the oracle."""
     assert isinstance(answer, LaurelsError), f"expected {refusal.code}, got {answer!r}"
-    assert answer.code == refusal.code
+    assert answer.code == refusal.code, f"expected {refusal.code}, got {answer!r}"

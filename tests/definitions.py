@@ -12,6 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Self
 
+from tests.prize_definitions import PrizesDef
+
 LIMIT = 2**53 - 1
 
 Score = tuple[int, ...]
@@ -66,11 +68,12 @@ class WindowDef:
     half_life: str = ""
     refresh: str | None = None
     archive: str | int | None = None
+    prizes: PrizesDef | None = None
 
     @property
     def text(self) -> str:
         """Return the text form of the window without its own name."""
-        if self.half_life and self.archive is None:
+        if self.half_life and not self.closes:
             return self._kind
         settings = [
             ("keep", self.keep),
@@ -79,10 +82,16 @@ class WindowDef:
             ("grace", self.grace),
             ("refresh", self.refresh),
             ("archive", self.archive),
+            ("prizes", None if self.prizes is None else self.prizes.text),
         ]
         options = ",".join(f"{key}={value}" for key, value in settings if value is not None)
         comma = "," if self.span or self.half_life else ":"
         return f"{self._kind}{comma}{options}" if options else self._kind
+
+    @property
+    def closes(self) -> bool:
+        """Return whether the window closes its periods."""
+        return self.archive is not None or self.prizes is not None
 
     @property
     def _kind(self) -> str:

@@ -53,6 +53,7 @@ class Oracle(OracleModeration):
     def __init__(self, clock: Callable[[], int] | None) -> None:
         super().__init__(clock)
         self.written = False
+        self.created = 0
 
     # Boards and members
 
@@ -61,7 +62,8 @@ class Oracle(OracleModeration):
         if definition.name in self.boards:
             raise Refusal("board_exists")
         self.latest_ms = self.now_ms()
-        self.boards[definition.name] = OracleBoard(definition)
+        self.created += 1
+        self.boards[definition.name] = OracleBoard(definition, self.created)
         self.refresh()
 
     def change(self, definition: Definition) -> None:
@@ -74,7 +76,10 @@ class Oracle(OracleModeration):
             self.refresh()
 
     def delete(self, name: str) -> None:
-        del self.boards[self.board(name).definition.name]
+        board = self.board(name)
+        self.settle(board)
+        self.latest_ms = self.now_ms()
+        del self.boards[name]
         self.refresh()
 
     def set_data(self, name: str, member: str, profile: object) -> None:

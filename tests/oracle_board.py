@@ -37,8 +37,9 @@ class OracleBoard:
     """A board: its definition, its windows, the event ids it remembers, and the data of its
     members."""
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, uid: int = 0) -> None:
         self.definition = definition
+        self.uid = uid
         self.windows = {w.called: window_of(w, definition) for w in definition.windows}
         self.accepted: dict[tuple[str, str], int] = {}
         self.profiles: dict[str, object] = {}
@@ -169,12 +170,38 @@ class OracleBoard:
         hidden = frozenset(member for member in self.hidden if self.is_hidden(member, now_ms))
         return Ranked(self.definition.hide_zero, hidden)
 
-    def seal(self, now_ms: int) -> bool:
-        """Close the periods that are due, and seal all that are closed. Return whether any was
-        sealed."""
+    def seal(self, now_ms: int) -> list[tuple[str, str | None]]:
+        """Close the periods that are due, and seal all that are closed. Return those that were not
+        sealed before, each with the name of its window."""
         self.close(now_ms)
-        sealed = [window.closings.seal(window.start_ms) for window in self.windows.values()]
-        return any(sealed)
+        return [
+            (name, window.label_of(instance))
+            for name, window in self.windows.items()
+            for instance in window.closings.seal(window.start_ms)
+        ]
+
+    def standings(
+        self,
+        window: OracleWindow,
+        label: str | None,
+        scope: Scope,
+        now_ms: int,
+        revision: int | None = None,
+    ) -> list[Place]:
+        """Return the ranking of a scope in a readable period, as of a revision of the period, by
+        default the newest."""
+        ranked = window.ranked(label, now_ms, self.ranked_at)
+        left_out = ranked.hidden | window.closings.disqualified(label, scope, revision)
+        shown = [
+            event
+            for event in self.within(window.events(label, now_ms), scope)
+            if scope.by is not None or event.member not in left_out
+        ]
+        erased = {} if scope.by is not None else window.closings.erased.get(label, {})
+        return [
+            replace(place, row=replace(place.row, member=erased.get(place.member, place.member)))
+            for place in self.ranking(shown, hide_zero=ranked.hide_zero)
+        ]
 
     # The order of members
 

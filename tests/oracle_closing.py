@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tests.definitions import Counted
+from tests.definitions import Counted, Refusal, Scope
 from tests.oracle_forms import FIRST_MS
+from tests.prize_definitions import PrizesDef
 
 Instance = str | int | None
 """The period or step of an event: the label of a period, the number of a step, or None for all
@@ -26,11 +27,16 @@ class Closings:
     ranked when it became final. `erased` has the tokens of members that were erased later.
     `cleared` has the periods that only the archive has, since the board was cleared later. `sealed`
     has the sealed periods, and `archived` those of them that can be read: the newest `length` ones,
-    or all if `length` is 0."""
+    or all if `length` is 0. `awarded` has the prizes that the window had when a period was closed,
+    and `corrections` the members that were disqualified from a period, each with the scope that it
+    left, or with None if it left all scopes."""
 
-    def __init__(self, *, archive: bool, length: int = 0) -> None:
+    def __init__(self, *, archive: bool, length: int, prizes: PrizesDef | None) -> None:
         self.archive = archive
         self.length = length
+        self.prizes = prizes
+        self.awarded: dict[Instance, PrizesDef | None] = {}
+        self.corrections: dict[Instance, list[tuple[str, Scope | None]]] = {}
         self.archived: set[Instance] = set()
         self.since_ms = FIRST_MS
         self.closed: dict[Instance, Ranked] = {}
@@ -57,6 +63,7 @@ class Closings:
         """Close a period if it is due. `ranked_at` returns who is not ranked at an instant."""
         if final_ms is not None and self.is_due(instance, counted, final_ms, now_ms):
             self.closed[instance] = ranked_at(final_ms)
+            self.awarded[instance] = self.prizes
 
     def erase(self, member: str, token: str) -> None:
         """Put a token in the place of a member in all closed periods, unless it was erased from
@@ -73,15 +80,38 @@ class Closings:
         board was cleared or the member was erased after the period was closed; otherwise True."""
         return instance not in self.cleared and member not in self.erased.get(instance, ())
 
-    def seal(self, start_ms: Callable[[Instance], int]) -> bool:
-        """Seal all closed periods. Return whether there are any that were not sealed before.
-        `start_ms` returns the start of a period."""
-        new = self.closed.keys() - self.sealed
-        self.sealed |= new
-        self.archived |= new
+    def seal(self, start_ms: Callable[[Instance], int]) -> list[Instance]:
+        """Seal all closed periods, and return those that were not sealed before. `start_ms` returns
+        the start of a period."""
+        new = sorted(self.closed.keys() - self.sealed, key=start_ms)
+        self.sealed.update(new)
+        self.archived.update(new)
         if new and self.archive and self.length:
             self.archived = {*sorted(self.archived, key=start_ms)[-self.length :]}
-        return bool(new)
+        return new
+
+    def revision(self, instance: Instance) -> int:
+        """Return the number of corrections of a period."""
+        return len(self.corrections.get(instance, ()))
+
+    def ensure_revision(self, instance: Instance, revision: int) -> None:
+        """Raise an error unless a period is sealed and has this revision."""
+        if instance not in self.archived:
+            raise Refusal("not_sealed")
+        if revision > self.revision(instance):
+            raise Refusal("unknown_revision")
+
+    def disqualified(self, instance: Instance, scope: Scope, revision: int | None) -> set[str]:
+        """Return the members that were disqualified from a scope's ranking up to a revision, by
+        default the newest."""
+        corrections = self.corrections.get(instance, [])[:revision]
+        return {member for member, left in corrections if left is None or left == scope}
+
+    def counted_name(self, instance: Instance, member: str) -> str:
+        """Return the member under whose id the events of a closed period were counted, if its
+        standings now show this name."""
+        erased = self.erased.get(instance, {})
+        return next((name for name, token in erased.items() if token == member), member)
 
     def is_unsealed(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int | None, now_ms: int
@@ -108,4 +138,4 @@ class Closings:
         periods that become final after `now_ms` are closed."""
         if other.archive and not self.archive:
             self.since_ms = now_ms
-        self.archive, self.length = other.archive, other.length
+        self.archive, self.length, self.prizes = other.archive, other.length, other.prizes

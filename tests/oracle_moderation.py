@@ -1,21 +1,14 @@
-"""The part of the oracle that seals periods, and removes, hides and erases members."""
+"""The part of the oracle that removes, hides and erases members."""
 
 from __future__ import annotations
 
-from tests.definitions import Changed
-from tests.oracle_queries import OracleQueries
+from tests.definitions import Changed, Refusal
+from tests.oracle_payouts import erase_from
+from tests.oracle_seasons import OracleSeasons
 
 
-class OracleModeration(OracleQueries):
+class OracleModeration(OracleSeasons):
     """The boards of the oracle, with the writes that are not events."""
-
-    def seal(self) -> None:
-        """Close and seal all periods that are due. If a period was sealed, this was a commit, which
-        also refreshes the windows."""
-        sealed = [board.seal(self.time(board)) for board in self.boards.values()]
-        if any(sealed):
-            self.latest_ms = self.now_ms()
-            self.refresh()
 
     def remove(self, name: str, member: str) -> bool:
         """Remove a member and its data, but keep its event ids. Return whether it was ranked
@@ -29,17 +22,18 @@ class OracleModeration(OracleQueries):
     def clear(self, name: str) -> None:
         """Remove all members of a board, after its closed periods were sealed."""
         board = self.board(name)
-        sealed = board.seal(self.time(board))
+        self.settle(board)
         self.latest_ms = self.now_ms()
-        if sealed:
-            self.refresh()
         board.clear(self.time(board))
         self.refresh()
 
     def erase(self, member: str, token: str) -> None:
         """Erase a member from all boards, after all closed periods were sealed."""
         self.seal()
+        if any(payout.is_open and payout.owed.member == member for payout in self.payouts):
+            raise Refusal("payouts_open")
         self.latest_ms = self.now_ms()
+        erase_from(self.payouts, member, token)
         for board in self.boards.values():
             board.erase(member, token, self.time(board))
         self.refresh()

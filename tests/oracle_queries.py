@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tests.calendar_by_scanning import Span
 from tests.definitions import ALL, Place, Refusal, Row, Scope
@@ -54,24 +53,16 @@ class OracleQueries:
         window: str | None = None,
         period: str | None = None,
         scope: Scope = ALL,
+        revision: int | None = None,
     ) -> list[Place]:
         """Return a whole ranking in its order."""
         board = self.board(name)
         board.scope(dict(scope.labels), scope.by)
         queried, now_ms = board.window(window), self.time(board)
         label = queried.resolve(period, now_ms)
-        counted = queried.events(label, now_ms)
-        ranked = queried.ranked(label, now_ms, board.ranked_at)
-        shown = [
-            event
-            for event in board.within(counted, scope)
-            if scope.by is not None or event.member not in ranked.hidden
-        ]
-        erased = {} if scope.by is not None else queried.closings.erased.get(label, {})
-        return [
-            replace(place, row=replace(place.row, member=erased.get(place.member, place.member)))
-            for place in board.ranking(shown, hide_zero=ranked.hide_zero)
-        ]
+        if revision is not None:
+            queried.closings.ensure_revision(label, revision)
+        return board.standings(queried, label, scope, now_ms, revision)
 
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
         """Return the scopes with these label names that have members, in the order of their text

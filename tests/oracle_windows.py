@@ -60,7 +60,7 @@ class OracleWindow:
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         length = window.archive if isinstance(window.archive, int) else 0
-        self.closings = Closings(archive=window.archive is not None, length=length)
+        self.closings = Closings(archive=window.closes, length=length, prizes=window.prizes)
         self.ends_ms = board.ends if isinstance(board.ends, int) else None
         self.grace_ms = duration_ms(board.grace)
         self.misses = board.misses
@@ -71,6 +71,15 @@ class OracleWindow:
         """Return the period or step that contains an instant, or None for the window of all
         time."""
         return None
+
+    def label_of(self, instance: Instance) -> str | None:
+        """Return the label of a period."""
+        assert not isinstance(instance, int)
+        return instance
+
+    def archived(self) -> list[str | None]:
+        """Return the labels of the periods in the archive, oldest first."""
+        return [self.label_of(each) for each in sorted(self.closings.archived, key=self.start_ms)]
 
     def section(self, now_ms: int) -> object:
         """Return a value that is equal for two values of `now_ms` if the window accepts events of

@@ -15,7 +15,7 @@ from tests.calendar_by_scanning import utc_ms
 from tests.definitions import LIMIT, ColumnDef, Definition, Report, Scope
 from tests.oracle_board import OracleBoard
 from tests.stateful.moments import instant
-from tests.stateful.window_choices import archived, dedupe, windows
+from tests.stateful.window_choices import archived, calendar, dedupe, prized, windows
 
 MEMBERS = ("a", "b", "ab", "a\x00", "é", "zoë", "B", "日本", "aa")
 SHAPES = tuple(
@@ -56,6 +56,7 @@ MOST_PLACES = 64
 SCOPED = 1 / 3
 HIDDEN = 1 / 3
 ARCHIVED = 1 / 2
+PRIZED = 1 / 2
 COMBINATIONS = tuple(product(SHAPES, TIES, RANKS))
 
 STARTS = (
@@ -91,8 +92,8 @@ def definition(
 ) -> Definition:
     """Return a board with this combination of columns, tie rule and rank style. A third of the
     boards have scopes, and a third do not rank members whose score is 0. With `archiving`, half of
-    the boards have windows whose periods are archived. With a `ledger`, only boards that rank all
-    events together are archived."""
+    the boards have windows whose periods are archived, and half have prizes. With a `ledger`, only
+    boards that rank all events together have these."""
     shape, tie, rank = combination
     fading = [part[0] for part in shape] == ["sum"]
     chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
@@ -102,9 +103,14 @@ def definition(
         scopes, rank_by = rng.choice(SCOPES), rng.choice(RANK_BY)
     if archiving and (not ledger or () in scopes) and rng.random() < ARCHIVED:
         chosen = tuple([archived(rng, window) for window in chosen])
+    columns = tuple(column(rng, i, *part) for i, part in enumerate(shape))
+    if archiving and (not ledger or () in scopes) and rng.random() < PRIZED:
+        if not any(window.unit in {"hour", "day"} for window in chosen):
+            chosen = (*chosen, calendar(rng, rng.choice(["hour", "day"]), tz))
+        chosen = tuple([prized(rng, window, columns, scopes) for window in chosen])
     return Definition(
         name=name,
-        columns=tuple(column(rng, i, *part) for i, part in enumerate(shape)),
+        columns=columns,
         tie=tie,
         tie_resolution=rng.choice(["1ms", "1ms", "1s", "1m"]),
         rank=rank,

@@ -12,6 +12,7 @@ from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
 from tests.stateful.choices import some_scope
 from tests.stateful.questions import Bookmarks, Questions
+from tests.stateful.season_comparison import SeasonComparison
 
 MOST_SCOPES = 5
 """The largest number of scopes of a board that one comparison covers."""
@@ -24,6 +25,7 @@ class Comparison:
         self.oracle = oracle
         self.rankings = 0
         self.bookmarks: Bookmarks = {}
+        self.seasons = SeasonComparison(oracle)
 
     def compare(self, lb: laurels.Leaderboards, rng: Random) -> None:
         """Compare the boards, their periods, and each ranking of each period."""
@@ -40,6 +42,7 @@ class Comparison:
                     for label in self._periods(lb, name, window, scope):
                         Questions(lb, self.oracle, name, window, label, scope).whole(rng)
                         self.rankings += 1
+        self.seasons.compare(lb)
 
     def changes(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """If a board keeps its changes, compare them with the changes of the oracle."""

@@ -9,7 +9,7 @@ from random import Random
 from tests.calendar_by_scanning import HOUR
 from tests.definitions import ALL, Definition, Report, Scope, WindowDef
 from tests.oracle_windows import RollingWindow
-from tests.stateful import choices, moments, window_choices
+from tests.stateful import choices, moments, season_rules, window_choices
 from tests.stateful.world import World
 
 Rule = Callable[[World, Random], None]
@@ -253,7 +253,9 @@ def change(world: World, rng: Random) -> None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 2 and can_archive(world, definition):
         i = rng.randrange(len(windows))
-        windows[i] = window_choices.archived(rng, replace(windows[i], archive=None))
+        unarchived = replace(windows[i], archive=None, prizes=None)
+        windows[i] = window_choices.archived(rng, unarchived)
+        windows[i] = window_choices.prized(rng, windows[i], definition.columns, definition.scopes)
     elif kind == 1 and len(windows) < 6:
         added = rng.choice(
             [
@@ -293,8 +295,8 @@ def begin_anew(world: World, rng: Random) -> None:
     """Delete a board. Create another board with the same name."""
     name = pick(world, rng)
     combination = rng.choice(choices.COMBINATIONS)
-    world.delete(name)
-    world.create(world.chosen(rng, name, combination))
+    if world.delete(name):
+        world.create(world.chosen(rng, name, combination))
 
 
 def can_archive(world: World, definition: Definition) -> bool:
@@ -342,6 +344,10 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (snapshot, 2),
     (check, 3),
     (seal, 4),
+    (season_rules.end_a_period, 12),
+    (season_rules.confirm, 3),
+    (season_rules.disqualify, 3),
+    (season_rules.query, 3),
     (change, 3),
     (begin_anew, 1),
 )

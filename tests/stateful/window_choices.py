@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from random import Random
 
-from tests.definitions import Definition, WindowDef, duration_ms
+from tests.definitions import ColumnDef, Definition, WindowDef, duration_ms
 from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
+from tests.prize_definitions import PrizeDef, PrizesDef
 
 UNITS = ("hour", "day", "week", "month", "quarter", "year")
 LENGTHS = ("1s", "20s", "1m", "1m", "15m", "15m", "1h", "1h", "1d", "1d", "3d")
@@ -89,6 +91,44 @@ def archived(rng: Random, window: WindowDef) -> WindowDef:
         return window
     lengths: list[str | int] = ["forever", "forever", 4]
     return replace(window, archive=rng.choice(lengths))
+
+
+def prized(
+    rng: Random,
+    window: WindowDef,
+    columns: Sequence[ColumnDef],
+    scopes: Sequence[tuple[str, ...]],
+) -> WindowDef:
+    """Return the window. If it is not a rolling one, give it prizes with probability 2/3."""
+    if window.unit == "rolling" or rng.random() < 1 / 3:
+        return window
+    return replace(window, prizes=_prizes(rng, columns, scopes))
+
+
+def _prizes(
+    rng: Random, columns: Sequence[ColumnDef], scopes: Sequence[tuple[str, ...]]
+) -> PrizesDef:
+    ties = rng.choice(["all", "first", "split"])
+    prizes = []
+    for i in range(rng.randint(1, 3)):
+        first = rng.randint(1, 4)
+        least = [rng.randint(-2, 5) for _ in range(rng.randint(1, len(columns)))]
+        prize = rng.choice(
+            [
+                PrizeDef(f"p{i}", ranks=(first, first + rng.randint(0, 3))),
+                PrizeDef(f"p{i}", ranks=(1, rng.randint(1, 3))),
+                PrizeDef(f"p {i}/é", percent=Decimal(rng.randint(1, 1_000)) / 10),
+                PrizeDef(f"p{i}", at_least=tuple(least)),
+            ]
+        )
+        if ties == "split" or rng.random() < 0.6:
+            scale = rng.choice([0, 2])
+            amount = Decimal(rng.choice([1, 2, 10, 101, 9_999])).scaleb(-scale)
+            prize = replace(prize, amount=amount, scale=scale)
+        prizes.append(prize)
+    pay_after = rng.choice(["0s", "0s", "1s", "20m", "1d", "9d"])
+    chosen = rng.sample(scopes, rng.randint(1, len(scopes)))
+    return PrizesDef(tuple(prizes), ties, pay_after, tuple(chosen))
 
 
 def _counted(rng: Random) -> tuple[str, str]:

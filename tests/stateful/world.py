@@ -16,9 +16,11 @@ from tests.comparison import assert_receipt, assert_refused, attempt, attempt_or
 from tests.contract.deployments import Deployment
 from tests.definitions import Definition, Refusal, Report, Scope, Verdict
 from tests.oracle import Oracle
+from tests.oracle_payouts import OraclePayout
 from tests.stateful import choices
 from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done
+from tests.stateful.season_comparison import actual_id, expected_fields, fields_of
 
 Names = Sequence[str] | None
 """The names of the labels of a scope."""
@@ -34,6 +36,7 @@ class World:
         self.clock = clock
         self.tz = tz
         self.oracle = Oracle(clock.now_ms)
+        self.oracle.has_ledger = bool(deployment.ledger)
         self.comparison = Comparison(self.oracle)
         self.journal: list[Done] = []
         self._changes: dict[str, int] = {}
@@ -102,10 +105,23 @@ class World:
         assert answer == board_of(definition)
         self.oracle.change(definition)
 
-    def delete(self, name: str) -> None:
-        assert self._do(lambda lb: lb.delete(name)) is None
-        self.oracle.delete(name)
+    def delete(self, name: str) -> bool:
+        """Delete a board. Return whether it was deleted. It is not if payouts are open."""
+        answer = self._do(lambda lb: lb.delete(name))
+        if not self._is_done(answer, lambda: self.oracle.delete(name)):
+            return False
         self._changes.pop(name, None)
+        return True
+
+    def _is_done(self, answer: object, act: Callable[[], object]) -> bool:
+        """Apply an operation without a result to the oracle. Compare the answer of the deployment.
+        Return whether the operation was not refused."""
+        expected = attempt_oracle(act)
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+            return False
+        assert answer is None
+        return True
 
     def remove(self, name: str, member: str) -> None:
         answer = self._do(lambda lb: lb.remove(name, member))
@@ -132,8 +148,8 @@ class World:
 
     def clear(self, name: str) -> None:
         """Remove all members of a board."""
-        assert self._do(lambda lb: lb.clear(name)) is None
-        self.oracle.clear(name)
+        answer = self._do(lambda lb: lb.clear(name))
+        self._is_done(answer, lambda: self.oracle.clear(name))
 
     def erase(self, member: str) -> None:
         """Erase a member from all boards. Lists that were begun before are not continued, since a
@@ -145,10 +161,14 @@ class World:
                 return lb.erase(member, "asked for it")
 
         answer = self._do(act)
+        expected = attempt_oracle(lambda: self.oracle.erase(member, token))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+            return
         assert isinstance(answer, laurels.Erasure), repr(answer)
         assert answer.token == token
-        self.oracle.erase(member, token)
         self.comparison.bookmarks.clear()
+        self.comparison.seasons.forget_due()
 
     def set_data(self, name: str, member: str, profile: object) -> None:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
@@ -158,6 +178,41 @@ class World:
         """Close and seal all periods that are due."""
         self._do(lambda lb: lb.seal())
         self.oracle.seal()
+
+    def confirm(self, name: str, payout: OraclePayout, reference: str) -> None:
+        """Confirm a payout."""
+        self.comparison.seasons.adopt_times(self.lb)
+
+        def act(lb: laurels.Leaderboards) -> object:
+            return lb.confirm(name, actual_id(lb, name, payout.id), reference)
+
+        answer = self._do(act)
+        expected = attempt_oracle(lambda: self.oracle.confirm(payout, reference))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+        else:
+            assert isinstance(answer, laurels.Payout), repr(answer)
+            assert fields_of(answer) == expected_fields(payout, self.oracle.now_ms())
+
+    def disqualify(
+        self, name: str, member: str, window: str, period: str | None, scope: Scope | None
+    ) -> None:
+        """Disqualify a member from a period."""
+        self.comparison.seasons.adopt_times(self.lb)
+        labels = None if scope is None else dict(scope.labels)
+        answer = self._do(
+            lambda lb: lb.disqualify(
+                name, member, "a bot", window=window, period=period, labels=labels
+            )
+        )
+        expected = attempt_oracle(
+            lambda: self.oracle.disqualify(name, member, window, period, scope)
+        )
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+        else:
+            assert isinstance(answer, laurels.Revision), repr(answer)
+            assert (answer.revision, answer.entries) == expected
 
     # Queries
 

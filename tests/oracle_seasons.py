@@ -1,0 +1,188 @@
+"""The part of the oracle that seals periods, pays for them, and corrects them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.definitions import Changed, Refusal, Scope, duration_ms
+from tests.oracle_board import OracleBoard
+from tests.oracle_payouts import OraclePayout, Owed, SealedPlace, awards, correct
+from tests.oracle_queries import OracleQueries
+from tests.prize_definitions import PrizesDef
+
+
+class OracleSeasons(OracleQueries):
+    """The boards of the oracle, with their payouts, which outlive them."""
+
+    def __init__(self, clock: Callable[[], int] | None) -> None:
+        super().__init__(clock)
+        self.payouts: list[OraclePayout] = []
+        self.has_ledger = False
+
+    # Sealing
+
+    def seal(self) -> None:
+        """Close and seal all periods that are due."""
+        sealed = [self.seal_board(board) for board in self.boards.values()]
+        if any(sealed):
+            self._record()
+
+    def _record(self) -> None:
+        """Record what was written to the archive. In a store with a log this is a commit, which
+        also refreshes the windows. A write to a ledger refreshes none."""
+        self.latest_ms = self.now_ms()
+        if not self.has_ledger:
+            self.refresh()
+
+    def seal_board(self, board: OracleBoard) -> bool:
+        """Close and seal the periods of a board that are due, and make their payouts. Return
+        whether any was sealed."""
+        now_ms = self.time(board)
+        sealed = board.seal(now_ms)
+        for window, period in sealed:
+            prizes = board.windows[window].closings.awarded[period]
+            if prizes is None or self.clock is None:
+                continue
+            place = self._place(board, window, period)
+            due_ms = now_ms + duration_ms(prizes.pay_after)
+            for owed in self._owed(board, window, period, prizes):
+                self.payouts.append(OraclePayout(place, owed, 0, now_ms, due_ms))
+        return bool(sealed)
+
+    def _place(self, board: OracleBoard, window: str, period: str | None) -> SealedPlace:
+        return SealedPlace(board.uid, board.definition.name, window, period or "")
+
+    def _owed(
+        self, board: OracleBoard, window: str, period: str | None, prizes: PrizesDef
+    ) -> list[Owed]:
+        """Return what the members of a period win, by its newest revision."""
+        queried, now_ms = board.windows[window], self.time(board)
+        return [
+            owed
+            for scope in board.known_scopes()
+            if scope.by is None and scope.names in prizes.scopes
+            for owed in awards(
+                prizes, board, board.standings(queried, period, scope, now_ms), scope
+            )
+        ]
+
+    def settle(self, board: OracleBoard) -> None:
+        """Seal the closed periods of a board that is about to be cleared or deleted. Raise an error
+        if it has payouts that are neither confirmed nor superseded."""
+        if self.seal_board(board):
+            self._record()
+        self.ensure_paid(board)
+
+    # Payouts
+
+    def payouts_of(self, name: str) -> list[OraclePayout]:
+        """Return the payouts of all boards that have or had a name."""
+        payouts = [payout for payout in self.payouts if payout.place.board == name]
+        if not payouts:
+            self.board(name)
+        return payouts
+
+    def ensure_paid(self, board: OracleBoard) -> None:
+        """Raise an error if the board has payouts that are neither confirmed nor superseded."""
+        if any(payout.is_open and payout.place.uid == board.uid for payout in self.payouts):
+            raise Refusal("payouts_open")
+
+    def due_payouts(self) -> list[OraclePayout]:
+        """Return the payouts of all boards that are or were due, without those of erased
+        members."""
+        now_ms = self.now_ms()
+        return [
+            payout
+            for payout in self.payouts
+            if payout.has_been_due(now_ms) and not payout.is_erased
+        ]
+
+    def confirm(self, payout: OraclePayout, reference: str) -> None:
+        """Record that a payout was paid."""
+        if payout.reference == reference:
+            return
+        if payout.reference is not None:
+            raise Refusal("payout_confirmed")
+        if payout.state(self.now_ms()) != "due":
+            raise Refusal("payout_not_due")
+        now_ms = payout.confirmed_ms = self.now_ms()
+        payout.reference = reference
+        board = next((b for b in self.boards.values() if b.uid == payout.place.uid), None)
+        if board is not None:
+            board.close(now_ms)
+            data = {"payout": payout.id, "reference": reference}
+            board.changes.append(Changed("confirm", payout.owed.member, now_ms, data=data))
+        self._record()
+
+    def awards(self, name: str, window: str, period: str | None, scope: Scope) -> list[Owed]:
+        """Return who wins what by the present standings of a period."""
+        board = self.board(name)
+        board.scope(dict(scope.labels), scope.by)
+        queried = board.window(window)
+        label = queried.resolve(period, self.time(board))
+        closings = queried.closings
+        prizes = closings.awarded[label] if label in closings.closed else closings.prizes
+        if prizes is None or scope.names not in prizes.scopes:
+            raise Refusal("no_prizes")
+        return awards(prizes, board, self.places(name, window, period, scope), scope)
+
+    # Corrections
+
+    def disqualify(
+        self, name: str, member: str, window: str, period: str | None, scope: Scope | None
+    ) -> tuple[int, int]:
+        """Make a new revision of a sealed period without a member, in one scope or in all. Return
+        its number and the number of its entries in all scopes."""
+        board = self.board(name)
+        queried, now_ms = board.window(window), self.time(board)
+        label = queried.resolve(period, now_ms)
+        closings = queried.closings
+        if label not in closings.archived:
+            raise Refusal("not_sealed")
+        if scope is not None and scope.names not in board.definition.scopes:
+            raise Refusal("unknown_scope")
+        left = [each for each in board.known_scopes() if each.by is None and scope in (None, each)]
+        if not any(
+            place.member == member
+            for each in left
+            for place in board.standings(queried, label, each, now_ms)
+        ):
+            raise Refusal("member_not_ranked")
+        board.close(now_ms)
+        counted = closings.counted_name(label, member)
+        closings.corrections.setdefault(label, []).append((counted, scope))
+        revision, entries = closings.revision(label), self.entries(board, window, label)
+        prizes = closings.awarded[label]
+        if prizes is not None:
+            self._correct(board, window, label, prizes)
+        data = {
+            "window": window,
+            "period": label,
+            "labels": None if scope is None else dict(scope.labels),
+            "reason": "a bot",
+            "revision": revision,
+            "entries": entries,
+        }
+        board.changes.append(Changed("disqualify", member, now_ms, data=data))
+        self._record()
+        return revision, entries
+
+    def _correct(
+        self, board: OracleBoard, window: str, period: str | None, prizes: PrizesDef
+    ) -> None:
+        """Make the payouts of a period agree with its newest revision."""
+        now_ms, place = self.time(board), self._place(board, window, period)
+        present = [
+            payout for payout in self.payouts if payout.place._replace(board=place.board) == place
+        ]
+        revision = board.windows[window].closings.revision(period)
+        due_ms = now_ms + duration_ms(prizes.pay_after)
+        owed = self._owed(board, window, period, prizes)
+        self.payouts += correct(present, owed, place, revision, now_ms, due_ms)
+
+    def entries(self, board: OracleBoard, window: str, period: str | None) -> int:
+        """Return the number of entries of the newest revision of a period, in all scopes."""
+        queried, now_ms = board.windows[window], self.time(board)
+        return sum(
+            len(board.standings(queried, period, scope, now_ms)) for scope in board.known_scopes()
+        )
