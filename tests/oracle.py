@@ -63,7 +63,10 @@ class Oracle(OracleModeration):
             raise Refusal("board_exists")
         self.latest_ms = self.now_ms()
         self.created += 1
-        self.boards[definition.name] = OracleBoard(definition, self.created)
+        board = self.boards[definition.name] = OracleBoard(definition, self.created)
+        board.hidden_everywhere = self.hidden_everywhere
+        for member in sorted(self.hidden_everywhere, key=str.encode):
+            board.note_hiding(member, self.latest_ms)
         self.refresh()
 
     def change(self, definition: Definition) -> None:
@@ -134,6 +137,7 @@ class Oracle(OracleModeration):
         refused = all_or_nothing and any(verdict.status == "refused" for verdict in verdicts)
         if refused:
             saved.latest_ms = board.latest_ms
+            saved.hidden_everywhere = self.hidden_everywhere
             self.boards[name] = saved
         if self.written:
             self.refresh()

@@ -32,6 +32,19 @@ from tests.oracle_closing import Ranked
 from tests.oracle_forms import FIRST_MS, scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
 
+Hiding = tuple[str, int, int | None]
+"""Why, since when and until when a member is hidden."""
+Hidings = dict[str, Hiding]
+"""The hidings of members that were not shown again."""
+
+
+def in_effect(hidings: Hidings, member: str, now_ms: int) -> Hiding | None:
+    """Return the hiding of a member that has not ended, or None."""
+    hiding = hidings.get(member)
+    if hiding is None or (hiding[2] is not None and now_ms >= hiding[2]):
+        return None
+    return hiding
+
 
 class OracleBoard:
     """A board: its definition, its windows, the event ids it remembers, and the data of its
@@ -46,13 +59,30 @@ class OracleBoard:
         self.latest_ms = FIRST_MS
         self.orders = 0
         self.changes: list[Changed] = []
-        self.hidden: dict[str, tuple[str, int, int | None]] = {}
-        """For each member that was hidden and not shown again: why, since when and until when."""
+        self.hidden: Hidings = {}
+        """The members that were hidden on the board and not shown again."""
+        self.hidden_everywhere: Hidings = {}
+        """The members that are hidden on all boards."""
 
     def is_hidden(self, member: str, now_ms: int) -> bool:
-        """Return whether a member is hidden."""
-        until_ms = self.hidden[member][2] if member in self.hidden else 0
-        return until_ms is None or now_ms < until_ms
+        """Return whether a member is hidden, on this board or on all boards."""
+        return self.hiding(member, now_ms) is not None
+
+    def hiding(self, member: str, now_ms: int) -> Hiding | None:
+        """Return why, since when and until when a member is hidden, on this board or else on all
+        boards; None if it is not hidden."""
+        own = in_effect(self.hidden, member, now_ms)
+        return own or in_effect(self.hidden_everywhere, member, now_ms)
+
+    def note_hiding(self, member: str, now_ms: int) -> None:
+        """Add the change that a member was hidden or shown to the changes of the board. A member
+        that is still hidden otherwise was not shown."""
+        hiding = self.hiding(member, now_ms)
+        data = None
+        if hiding is not None:
+            data = dict(zip(("reason", "since_ms", "until_ms"), hiding, strict=True))
+        kind = "show" if hiding is None else "hide"
+        self.changes.append(Changed(kind, member, now_ms, data=data))
 
     def shown(self, counted: Iterable[Counted], scope: Scope, now_ms: int) -> list[Counted]:
         """Return the events that count in a scope, without those of hidden members. In a scope that
@@ -167,7 +197,8 @@ class OracleBoard:
 
     def ranked_at(self, now_ms: int) -> Ranked:
         """Return who is not ranked at an instant."""
-        hidden = frozenset(member for member in self.hidden if self.is_hidden(member, now_ms))
+        members = [*self.hidden, *self.hidden_everywhere]
+        hidden = frozenset(member for member in members if self.is_hidden(member, now_ms))
         return Ranked(self.definition.hide_zero, hidden)
 
     def seal(self, now_ms: int) -> list[tuple[str, str | None]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.definitions import Changed, Refusal
+from tests.definitions import Refusal
+from tests.oracle_board import in_effect
 from tests.oracle_payouts import erase_from
 from tests.oracle_seasons import OracleSeasons
 
@@ -34,6 +35,7 @@ class OracleModeration(OracleSeasons):
             raise Refusal("payouts_open")
         self.latest_ms = self.now_ms()
         erase_from(self.payouts, member, token)
+        self.hidden_everywhere.pop(member, None)
         for board in self.boards.values():
             board.erase(member, token, self.time(board))
         self.refresh()
@@ -44,21 +46,48 @@ class OracleModeration(OracleSeasons):
         board = self.board(name)
         self.latest_ms = now_ms = self.now_ms()
         board.close(now_ms)
-        since_ms = board.hidden[member][1] if board.is_hidden(member, now_ms) else now_ms
-        board.hidden[member] = reason, since_ms, until_ms
-        data = {"reason": reason, "since_ms": since_ms, "until_ms": until_ms}
-        board.changes.append(Changed("hide", member, now_ms, data=data))
+        earlier = in_effect(board.hidden, member, now_ms)
+        board.hidden[member] = reason, now_ms if earlier is None else earlier[1], until_ms
+        board.note_hiding(member, now_ms)
         self.refresh()
 
     def show(self, name: str, member: str) -> bool:
         """Show a member again. Return whether it was hidden."""
         board = self.board(name)
         now_ms = self.now_ms()
-        if not board.is_hidden(member, now_ms):
+        if in_effect(board.hidden, member, now_ms) is None:
+            if board.is_hidden(member, now_ms):
+                raise Refusal("hidden_everywhere")
             return False
         self.latest_ms = now_ms
         board.close(now_ms)
         del board.hidden[member]
-        board.changes.append(Changed("show", member, now_ms))
+        board.note_hiding(member, now_ms)
+        self.refresh()
+        return True
+
+    def hide_everywhere(self, member: str, reason: str) -> None:
+        """Hide a member on all boards, those created later included."""
+        self.latest_ms = now_ms = self.now_ms()
+        for board in self.boards.values():
+            board.close(now_ms)
+        earlier = in_effect(self.hidden_everywhere, member, now_ms)
+        since_ms = now_ms if earlier is None else earlier[1]
+        self.hidden_everywhere[member] = reason, since_ms, None
+        for board in self.boards.values():
+            board.note_hiding(member, now_ms)
+        self.refresh()
+
+    def show_everywhere(self, member: str) -> bool:
+        """Remove the hiding of a member on all boards. Return whether there was one."""
+        now_ms = self.now_ms()
+        if in_effect(self.hidden_everywhere, member, now_ms) is None:
+            return False
+        self.latest_ms = now_ms
+        for board in self.boards.values():
+            board.close(now_ms)
+        del self.hidden_everywhere[member]
+        for board in self.boards.values():
+            board.note_hiding(member, now_ms)
         self.refresh()
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tests.calendar_by_scanning import Span
 from tests.definitions import ALL, Place, Refusal, Row, Scope
-from tests.oracle_board import OracleBoard
+from tests.oracle_board import Hidings, OracleBoard
 from tests.oracle_forms import FIRST_MS
 
 
@@ -18,6 +18,7 @@ class OracleQueries:
         self.clock = clock
         self.latest_ms = FIRST_MS
         self.boards: dict[str, OracleBoard] = {}
+        self.hidden_everywhere: Hidings = {}
         self.refreshes = 0
 
     def now_ms(self) -> int:

@@ -188,6 +188,16 @@ def hide(world: World, rng: Random) -> None:
     world.hide(name, rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
 
 
+def hide_everywhere(world: World, rng: Random) -> None:
+    """Hide a member on all boards, or show one again that is hidden on all boards."""
+    hidden = sorted(world.oracle.hidden_everywhere)
+    if hidden and rng.random() < 0.5:
+        world.show_everywhere(rng.choice([*hidden, rng.choice(choices.MEMBERS)]))
+    else:
+        world.hide_everywhere(rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]))
+    world.hidden(pick(world, rng))
+
+
 def show(world: World, rng: Random) -> None:
     name = pick(world, rng)
     hidden = sorted(world.oracle.boards[name].hidden)
@@ -337,6 +347,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (remove, 3),
     (hide, 4),
     (show, 2),
+    (hide_everywhere, 3),
     (erase, 2),
     (clear, 1),
     (set_data, 2),

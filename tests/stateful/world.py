@@ -133,18 +133,33 @@ class World:
 
     def show(self, name: str, member: str) -> None:
         answer = self._do(lambda lb: lb.show(name, member))
-        assert answer == self.oracle.show(name, member)
+        expected = attempt_oracle(lambda: self.oracle.show(name, member))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+        else:
+            assert answer == expected
+
+    def hide_everywhere(self, member: str, reason: str) -> None:
+        assert self._do(lambda lb: lb.hide(None, member, reason)) is None
+        self.oracle.hide_everywhere(member, reason)
+
+    def show_everywhere(self, member: str) -> None:
+        answer = self._do(lambda lb: lb.show(None, member))
+        assert answer == self.oracle.show_everywhere(member)
 
     def hidden(self, name: str) -> None:
-        """Compare the list of hidden members."""
+        """Compare the list of hidden members of a board, and of those hidden on all boards."""
         now_ms, board = self.oracle.now_ms(), self.oracle.boards[name]
-        expected = [
-            (member, *board.hidden[member])
-            for member in sorted(board.hidden, key=str.encode)
-            if board.is_hidden(member, now_ms)
+        members = sorted({*board.hidden, *self.oracle.hidden_everywhere}, key=str.encode)
+        hidings = {member: board.hiding(member, now_ms) for member in members}
+        listed = {h.member: (h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)}
+        assert list(listed.items()) == [item for item in hidings.items() if item[1] is not None]
+        everywhere = [(h.member, (h.reason, h.since_ms, h.until_ms)) for h in self.lb.hidden()]
+        assert everywhere == [
+            (member, self.oracle.hidden_everywhere[member])
+            for member in members
+            if member in self.oracle.hidden_everywhere
         ]
-        listed = [(h.member, h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)]
-        assert listed == expected
 
     def clear(self, name: str) -> None:
         """Remove all members of a board."""
