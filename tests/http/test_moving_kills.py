@@ -70,9 +70,11 @@ class KilledBoard(NamedTuple):
         lb.create(self.board)
         labels = {} if self.labels is None else {"labels": self.labels}
         events = [
-            {"member": f"m{i}", "value": 1_000_000 + i, **labels} for i in range(self.members)
+            {"member": f"m{i}", "value": 1_000_000 + i, "id": f"m{i}", **labels}
+            for i in range(self.members)
         ]
-        lb.submit_many("a1", events)
+        for first in range(0, self.members, 500):
+            patiently(partial(lb.submit_many, "a1", events[first : first + 500]))
 
     def ensure_counted(self, lb: laurels.Leaderboards, counted: Sequence[int]) -> None:
         """Assert that the board has its first members, and that all windows have the acknowledged
