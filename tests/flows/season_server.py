@@ -32,7 +32,8 @@ STAGES: dict[str, list[tuple[type, str]]] = {
 
 
 def say(line: str) -> None:
-    print(line, flush=True)
+    sys.stdout.write(f"{line}\n")  # in one call, since several threads write
+    sys.stdout.flush()
 
 
 def announce(stage: str, owner: type, name: str) -> None:
