@@ -16,6 +16,7 @@ from laurels.errors.payouts import InvalidReference, PayoutsOpen
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.payouts.table import PayoutTable
 from laurels.stores.local.sealing_thread import SealingThread
+from laurels.stores.redis.sealing_tasks import SealingTasks
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
 from tests.contract.conftest import NOW_MS
@@ -320,6 +321,7 @@ def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -
     clock = laurels.ManualClock(NOW_MS)
     with (
         patch.object(SealingThread, "start"),
+        patch.object(SealingTasks, "start"),
         Deployment(implementation, tmp_path, clock) as deployment,
     ):
         world = World(deployment, clock, "UTC")
