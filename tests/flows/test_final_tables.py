@@ -6,7 +6,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from threading import Barrier
 from typing import Any, get_args
 
 import pytest
@@ -81,6 +83,21 @@ def revision_of(period: ArchivedPeriod, revision: int = 0) -> SealedRevision:
     record = period.record
     seal = SealedPeriod(9, record.entries, record.digest, revision, True, (b"h\0",), '{"list":[]}')
     return SealedRevision("uid", "day", DAY_MS, revision, seal)
+
+
+def test_several_connections_make_the_tables_at_once(url: str) -> None:
+    together = Barrier(8)
+
+    def make(_: int) -> None:
+        together.wait()
+        with opened(url):
+            pass
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(8)))
+    with opened(url) as ledger:
+        ledger.write(archived(frozen(rows_of(10, 1))))
+        assert len(ledger.ranking()) == 10
 
 
 @pytest.mark.parametrize("style", STYLES)

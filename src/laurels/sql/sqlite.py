@@ -71,7 +71,9 @@ class SQLite:
 
     @contextmanager
     def schema_locked(self, connection: Any, prefix: str) -> Iterator[None]:
-        """Take no lock, since only one transaction writes at a time."""
+        """Begin the transaction as a writer. Otherwise each statement that creates a table or a
+        view would be a transaction of its own."""
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.commit()
 
