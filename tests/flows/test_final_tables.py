@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Barrier
 from typing import Any, get_args
 
@@ -19,7 +20,7 @@ from laurels.core.hiding import Hiding
 from laurels.core.payouts import PayoutRow
 from laurels.core.sealed_contents import DigestOfPieces, SealedRevision
 from laurels.errors.ledger import FinalOvertaken
-from laurels.errors.sinks import LedgerTooNew
+from laurels.errors.sinks import LedgerTooNew, TargetUnavailable
 from laurels.flows.ledger.reading import LedgerReader
 from laurels.model.rules import RankStyle
 from laurels.sql import hidden_rows, payout_rows
@@ -98,6 +99,18 @@ def test_several_connections_make_the_tables_at_once(url: str) -> None:
     with opened(url) as ledger:
         ledger.write(archived(frozen(rows_of(10, 1))))
         assert len(ledger.ranking()) == 10
+
+
+def test_one_connection_at_a_time_makes_the_tables_of_a_file(tmp_path: Path) -> None:
+    dialect, prefix = dialect_of(f"sqlite:///{tmp_path}/ledger.db")
+    with closing(dialect.connect()) as first, closing(dialect.connect(seconds=0)) as second:
+        with (
+            dialect.schema_locked(first, prefix),
+            pytest.raises(TargetUnavailable),
+            dialect.errors(),
+        ):
+            make_tables(dialect, prefix, second)
+        make_tables(dialect, prefix, second)
 
 
 @pytest.mark.parametrize("style", STYLES)
