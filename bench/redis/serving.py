@@ -91,9 +91,10 @@ async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object
 
 
 @contextmanager
-def blocked_ms(server: Server) -> Iterator[list[float]]:
+def blocked_ms(server: Server, *, besides: bytes = b"") -> Iterator[list[float]]:
     """Return a context manager with a list. At its end, the list gets the duration of each script
-    in ms, in ascending order; a script blocks the server.
+    in ms, in ascending order; a script blocks the server. The script with the digest `besides` is
+    left out.
 
     The server measures the durations (SLOWLOG) as elapsed time, so they include interruptions of
     the server by the machine.
@@ -104,7 +105,7 @@ def blocked_ms(server: Server) -> Iterator[list[float]]:
     yield durations
     server.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
     for _, _, took_us, words, *_ in server.call("SLOWLOG", "GET", _MOST_CALLS):
-        if bytes(words[0]).upper().startswith(b"EVAL"):
+        if bytes(words[0]).upper().startswith(b"EVAL") and words[1] != besides:
             durations.append(took_us / 1e3)
     durations.sort()
     server.call("SLOWLOG", "RESET")

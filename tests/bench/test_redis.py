@@ -161,6 +161,11 @@ def test_the_cost_includes_the_time_of_the_server(server: Server) -> None:
     assert durations == sorted(durations)
     assert len(durations) == 2
     assert durations[-1] > 1
+    left_out = server.call("SCRIPT", "LOAD", "return 2")
+    with blocked_ms(server, besides=left_out) as durations:
+        server.call("EVALSHA", left_out, "0")
+        server.call("EVAL", "return 1", "0")
+    assert len(durations) == 1
 
 
 def test_the_append_only_file_is_written_again_after_a_load_without_it(server: Server) -> None:
