@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
+from laurels.errors import MemberHidden
 from tests.conftest import Scaled
 from tests.contract.deployments import ARCHIVING, Deployment, Implementation
 from tests.contract.test_hide import HOUR_MS, listed
@@ -97,3 +98,33 @@ def test_hiding_on_all_boards_after_a_boundary_loses_no_step(
     assert listed(lb, window="2d") == [("bob", 1)]
     lb.rebuild()
     assert listed(lb, window="2d") == [("bob", 1)]
+
+
+def test_needed_on_a_board_that_has_ended_is_by_its_closed_standings(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    ends_ms = clock.now_ms() + HOUR_MS
+    lb.create(
+        laurels.Board(
+            "b", windows=["all:archive=forever"], ends=ends_ms, tie="member", ledger="main"
+        )
+    )
+    lb.submit_many("b", [("ann", 2), ("bob", 1), ("cid", 0), ("dan", -1)])
+    lb.hide("b", "bob", "bot")
+    clock.set(ends_ms + HOUR_MS)
+    lb.show("b", "bob")
+    lb.hide("b", "ann", "bot")
+    lb.change("b", hide_zero=True)
+    unreachable = laurels.Needed(2, "score", None, unreachable=True)
+    for _ in range(2):
+        assert listed(lb) == [("ann", 1), ("cid", 2), ("dan", 3)]
+        assert lb.needed("b", "cid", 2) is None
+        assert lb.needed("b", "ann", 1) is None
+        assert lb.needed("b", "dan", 2) == unreachable
+        for member, needed in (("cid", None), ("dan", unreachable)):
+            standing = lb.standing("b", member, to_rank=2)
+            assert standing is not None
+            assert standing.needed == needed
+        with pytest.raises(MemberHidden):
+            lb.needed("b", "bob", 1)
+        lb.seal()

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from laurels.engine.writing.decay import add
 from laurels.errors import UnknownColumn
-from laurels.model.labels import LabelPairs, is_by, scope_at
+from laurels.model.labels import LabelPairs, scope_at
 from laurels.model.rules import Rules
 from laurels.model.scale import decayed_scale
 from laurels.model.score import LIMIT, Score, score_of, stamp, units_of, word_bounds
@@ -30,7 +30,7 @@ from .index import Slice
 from .ranking_key import RankingKey, ranking_key
 from .requests import ReadRequest, ReadResult, Span, Start
 from .standing import Needed, words_at
-from .zeros import zeros_of
+from .zeros import zeros_in
 
 Words = tuple[int, ...]
 
@@ -61,9 +61,10 @@ class BoundTotal(Struct, frozen=True):
 
 class NeededPlan(Struct, frozen=True):
     """The requests for the value that a member needs in a ranking, and the computation from their
-    results. The first request reads the member's own entry and the entry at the position. On a
-    board that hides zeros the first request does not find a member whose score is 0, so a second
-    request reads the member's own entry. The other requests read the member's other totals."""
+    results. The first request reads the member's own entry and the entry at the position. If
+    members whose score is 0 are not ranked (`hides_zero`), the first request does not find such a
+    member, so a second request reads the member's own entry. The other requests read the member's
+    other totals; there are none while the board counts no events (`is_open` is False)."""
 
     rules: Rules
     window: str
@@ -71,6 +72,8 @@ class NeededPlan(Struct, frozen=True):
     member: str
     rank: int
     column: int
+    is_open: bool
+    hides_zero: bool
     requests: tuple[ReadRequest, ...]
     bounds: tuple[Bounds, ...]
     """The bounds of the other totals, in the order of the requests that read these totals."""
@@ -86,7 +89,7 @@ class NeededPlan(Struct, frozen=True):
             if first.located.positions[0] < reached:
                 return None
         ensure_listed(head, self.rank - 1, first)
-        if self.rules.hide_zero:
+        if self.hides_zero:
             own = own_words(others.pop(0))
         totals = [
             BoundTotal(own_words(result), bounds)
@@ -96,7 +99,7 @@ class NeededPlan(Struct, frozen=True):
         holder = _holder(first.slices[0], self.rules.order_words(self.window))
         attempt = _Attempt(self, own, holder, totals)
         words: Words | None = None
-        if self.rules.starts_ms <= self.now_ms < self.rules.ends_ms:
+        if self.is_open:
             words = attempt.values() if weighing is None else attempt.decayed_value(weighing)
         value: Score | None = None
         if words is not None:
@@ -114,12 +117,12 @@ def plan_needed(
     labels: LabelPairs = (),
 ) -> NeededPlan:
     """Return the plan for a running period of a window that is not refreshed, in the scope of these
-    labels. `column` names the column whose value varies, by default the first. Raises
-    UnknownColumn."""
+    labels. The period is closed if the board has ended. `column` names the column whose value
+    varies, by default the first. Raises UnknownColumn."""
     rules = state.rules
     place = rank - 1
     span = Span(0, place, place + 1)
-    zeros = zeros_of(rules, key.window, now_ms)
+    zeros = zeros_in(state, key.window, key.instance, now_ms)
     main = ReadRequest(
         key,
         (Start(),),
@@ -127,17 +130,27 @@ def plan_needed(
         (member,),
         head=rules.head,
         zeros=zeros,
-        hidden=None if is_by(key.scope) else state.hidden_at(now_ms),
+        hidden=state.hidden_in(key, now_ms),
     )
     requests, bounds = [main], list[Bounds]()
     if zeros is not None:
         requests.append(ReadRequest(key, members=(member,)))
-    for request, each in _totals(state, now_ms, member, dict(labels)):
+    is_open = rules.starts_ms <= now_ms < rules.ends_ms
+    for request, each in _totals(state, now_ms, member, dict(labels)) if is_open else ():
         requests.append(request)
         bounds.append(each)
     number = _column_at(rules, column)
     return NeededPlan(
-        rules, key.window, now_ms, member, rank, number, tuple(requests), tuple(bounds)
+        rules,
+        key.window,
+        now_ms,
+        member,
+        rank,
+        number,
+        is_open,
+        zeros is not None,
+        tuple(requests),
+        tuple(bounds),
     )
 
 
