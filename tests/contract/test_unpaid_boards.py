@@ -155,3 +155,22 @@ def test_the_retention_of_a_board_that_waits_for_its_payouts_can_change(
     assert names(lb) == ["b"]
     clock.set(ENDS + 5 * DAY)
     assert names(lb) == []
+
+
+def test_a_board_that_stays_can_be_changed(
+    deployment: Deployment, clock: laurels.ManualClock
+) -> None:
+    lb = deployment.lb
+    lb.create(board(**SPRINT))
+    lb.submit_many("b", [("ann", 9), ("bob", 8)])
+    clock.set(GONE)
+    lb.seal()
+    clock.advance(HOUR)
+    assert lb.change("b", title="paid soon").title == "paid soon"
+    assert names(lb) == ["b"]
+    assert lb.top("b").total == 2
+    assert lb.change("b", retain="").retain == ""
+    for payout in lb.payouts("b"):
+        lb.confirm("b", payout.id, "paid")
+    assert names(lb) == ["b"]
+    lb.check()

@@ -78,9 +78,13 @@ class AdvancedBoards(Boards):
 
     def _remove_if_gone(self, state: BoardState) -> None:
         """Remove a board that outlived its `retain`, if all its periods are sealed and all its
-        payouts confirmed by now."""
-        if state.number in self._kept_gone:
+        payouts confirmed by now. Do nothing if it is to be retained longer by now."""
+        if state.number not in self._kept_gone:
+            return
+        if state.rules.is_gone(self.clock_ms):
             self._remove_or_keep(state)
+        else:
+            del self._kept_gone[state.number]
 
     def _remove_or_keep(self, state: BoardState) -> None:
         """Remove a board that is no longer retained, or note why it is kept."""
@@ -107,6 +111,11 @@ class AdvancedBoards(Boards):
         are not confirmed or not made yet. The answer is right only once the time of the fold has
         reached the end of `retain`. O(1), and takes no lock."""
         return self._kept_gone.get(state.number, False)
+
+    def waits_for_seals(self, state: BoardState) -> bool:
+        """Return whether only periods that are not sealed yet keep a board in memory whose `retain`
+        is over. Nobody sees such a board. O(1)."""
+        return not self._kept_gone.get(state.number, True)
 
     def remove_unretained(self, state: BoardState) -> None:
         """Remove a board that is no longer retained."""

@@ -277,7 +277,6 @@ class Fold(WholeBoards):
         kept_changes, ends_ms = state.rules.changes_ms > 0, state.rules.ends_ms
         closing, definition = state.rules.closing, state.board.to_json()
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
-        self._kept_gone.pop(state.number, None)
         self.watch_removal(state)
         self.index.open_board(record.board, state.rules)
         # Rolling and refreshed windows stop at the end of the board. With a later end they
@@ -295,3 +294,4 @@ class Fold(WholeBoards):
             if self.recorder is not None:
                 self.recorder.restart(state)
         self._record(state, write_block(record, "change", None, record.definition))
+        self._remove_if_gone(state)
