@@ -11,7 +11,13 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels.errors import BoardEnded, BoardInvalid, UnknownBoard, UnsafeChange
+from laurels.errors import (
+    BoardEnded,
+    BoardInvalid,
+    PeriodsUnsealed,
+    UnknownBoard,
+    UnsafeChange,
+)
 from laurels.stores.local.sealing_thread import SealingThread
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import assert_entries, board_of
@@ -325,3 +331,19 @@ def test_a_board_whose_payouts_cannot_be_read_stays(
         [payout] = store.payouts("b")
         store.confirm("b", payout.id, "paid")
         assert names(store) == []
+
+
+def test_the_name_of_a_board_with_a_period_that_is_not_final_is_not_free(
+    tmp_path: Path, clock: laurels.ManualClock
+) -> None:
+    with patch.object(SealingThread, "start"), laurels.open(tmp_path, clock=clock) as store:
+        windows = ["day:archive=forever"]
+        store.create(laurels.Board("b", windows=windows, grace="5m", ends=ENDS, retain="5m"))
+        store.submit("b", "ann", 1)
+        clock.set(ENDS + 5 * MINUTE)
+        assert names(store) == []
+        with pytest.raises(PeriodsUnsealed, match="the earlier board 'b'"):
+            store.create(laurels.Board("b"))
+        clock.advance(1)
+        store.create(laurels.Board("b"))
+        assert [each.periods for each in store.restorable_boards()] == [1]

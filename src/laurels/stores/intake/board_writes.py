@@ -37,6 +37,10 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
             is_equal = existing.board == named_as(board, existing.board)
             if exist_ok and is_equal:
                 return None
+            if isinstance(boards, Fold) and boards.waits_for_seals(existing):
+                raise PeriodsUnsealed(
+                    f"periods of the earlier board {quoted(board.name)} are not in the archive yet"
+                )
             differs = "" if is_equal else " with another definition"
             raise BoardExists(f"there is a board {quoted(board.name)} already{differs}")
         if isinstance(boards, Fold) and boards.unfinished.named(board.name) is not None:
