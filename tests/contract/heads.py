@@ -22,7 +22,11 @@ HEAD = 100
 
 
 class Pair:
-    """A board with a head, and the oracle, which keeps all members in order."""
+    """A board with a head, and the oracle, which keeps all members in order. `check` sends the
+    queries about single members for `sampled` random members and those around the end of the
+    head."""
+
+    sampled = 8
 
     def __init__(
         self, lb: laurels.Leaderboards, clock: laurels.ManualClock, definition: Definition
@@ -67,7 +71,7 @@ class Pair:
         places = self.places(window, period)
         where: dict[str, Any] = {"window": window, "period": period}
         self._lists(places, where)
-        members = [place.member for place in rng.sample(places, min(8, len(places)))]
+        members = [place.member for place in rng.sample(places, min(self.sampled, len(places)))]
         members += [place.member for place in places[self.head - 2 : self.head + 2]]
         for member in members:
             place = next(each for each in places if each.member == member)

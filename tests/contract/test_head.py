@@ -12,6 +12,7 @@ import pytest
 
 import laurels
 from laurels.errors import InvalidCursor, InvalidRank
+from tests.conftest import Scaled
 from tests.contract.coarse import in_memory, over_http
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
@@ -42,6 +43,11 @@ STORES = (
 )
 REFILLING = Implementation("refilling", in_memory(HEAD - 40), lasting=False, group="estimating")
 """A store in which, at times, not even all positions of the head are certain."""
+
+
+@pytest.fixture(autouse=True)
+def _few_members(monkeypatch: pytest.MonkeyPatch, scaled: Scaled) -> None:
+    monkeypatch.setattr(Pair, "sampled", scaled(3, 8))
 
 
 @pytest.fixture(params=STORES, ids=lambda implementation: implementation.name)

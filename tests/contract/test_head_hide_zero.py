@@ -10,10 +10,16 @@ from random import Random
 import pytest
 
 import laurels
+from tests.conftest import Scaled
 from tests.contract.deployments import Deployment, Implementation
 from tests.contract.heads import HEAD, Pair
 from tests.contract.test_head import COLUMNS, REFILLING, SHAPES, STORES, events
 from tests.definitions import ColumnDef, Definition
+
+
+@pytest.fixture(autouse=True)
+def _few_members(monkeypatch: pytest.MonkeyPatch, scaled: Scaled) -> None:
+    monkeypatch.setattr(Pair, "sampled", scaled(3, 8))
 
 
 @pytest.fixture(params=[*STORES, REFILLING], ids=lambda implementation: implementation.name)

@@ -49,8 +49,9 @@ WAYS = (
 
 
 @pytest.fixture(autouse=True)
-def _small_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_heads(monkeypatch: pytest.MonkeyPatch, scaled: Scaled) -> None:
     monkeypatch.setattr(ShardCalls, "head_sizes", SIZES)
+    monkeypatch.setattr(Pair, "sampled", scaled(3, 8))
 
 
 @pytest.fixture
@@ -174,7 +175,7 @@ def test_every_rank_is_within_its_bounds(
     pair = Pair(lb, clock, definition_of(layout, rank, shards, hide_zero=hides))
     crowd = Crowd(pair, way, rng, 260 * shards * (4 if hides else 1))
     estimated = 0
-    for step in range(scaled(5, 60)):
+    for step in range(scaled(3, 60)):
         crowd.step(len(crowd.members) if step == 0 else rng.choice([1, 30, 200]))
         while rng.random() < 0.5:
             remote(lb).work(rng.choice([1, 20, 100]))
@@ -190,7 +191,7 @@ def test_every_rank_is_within_its_bounds(
 
 
 def test_all_members_of_the_head_may_be_in_one_shard(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     pair = Pair(lb, clock, definition_of("plain", "ordinal", 3))
     crowd = Crowd(pair, "one shard has the best", Random(1), 900)
@@ -205,7 +206,7 @@ def test_all_members_of_the_head_may_be_in_one_shard(
     assert certain is not None
     assert certain < HEAD
     pair.check(crowd.rng)
-    while remote(lb).work(100)[0]:
+    while remote(lb).work(scaled(400, 100))[0]:
         pair.check(crowd.rng)
     assert lb.top("b", limit=0).certain == HEAD
 
@@ -266,7 +267,7 @@ def test_two_processes_write_and_read_the_same_board(
     pair = Pair(lb, clock, definition_of("packed", "ordinal", 3))
     crowd = Crowd(pair, "wide", rng, 900)
     with config.direct(url, clock) as other:
-        for step in range(scaled(6, 12)):
+        for step in range(scaled(4, 12)):
             pair.lb = rng.choice([lb, other])
             crowd.step(900 if step == 0 else 60)
             remote(rng.choice([lb, other])).work(rng.choice([5, 100]))
