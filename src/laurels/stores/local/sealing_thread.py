@@ -9,7 +9,7 @@ from laurels.errors import Closed
 
 RETRY_SECONDS = 10.0
 """How long after a failure sealing is tried again."""
-WORK_SECONDS = 0.001
+WORK_SECONDS = 0.0005
 """How long the thread works between two rests."""
 
 _log = logging.getLogger("laurels")
