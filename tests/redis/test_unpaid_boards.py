@@ -150,3 +150,24 @@ def test_boards_without_winners_and_corrections(opened: Open, clock: laurels.Man
     one.create(laurels.Board("b"))
     assert names(one) == ["b"]
     assert not one.get("b").retain
+
+
+@pytest.mark.parametrize("fields", [{}, {"windows": ["all", "month=month:archive=forever"]}])
+def test_a_board_whose_last_period_waits_for_a_source_is_removed_after_the_period_was_sealed(
+    opened: Open, clock: laurels.ManualClock, fields: dict[str, Any]
+) -> None:
+    one = opened()
+    one.create(board(**fields, close_wait="4d", changes=""))
+    passed = f'{{"at":"1","passed_ms":{ENDS - 1}}}'
+    one.submit_many("b", [("ann", 9)], position=("source/s", passed, None))
+    clock.set(GONE)
+    assert one.seal() == laurels.Sealed(0, 0)
+    assert one.restorable_boards() == []
+    clock.advance(3 * DAY)
+    opened().seal()
+    clock.advance(HOUR)
+    for payout in () if fields else one.payouts("b"):
+        one.confirm("b", payout.id, "paid")
+    [removed] = one.restorable_boards()
+    assert (removed.periods, removed.payouts) == (1, 0 if fields else 1)
+    assert names(one) == []

@@ -148,6 +148,15 @@ class ServerSealing:
                 return sealed
         raise NotReady(f"the board {quoted(state.board.name)} kept changing before its removal")
 
+    async def is_settled(self, state: BoardState) -> bool:
+        """Return whether no period of a board is left to be closed or sealed. A period that waits
+        for a source is left. Return False if this process's copy of the board is outdated."""
+        try:
+            await self._catalog.closings.find_open(state)
+        except DefinitionOutdated:
+            return False
+        return not any(closing.open or closing.closed for closing in state.closing.values())
+
     async def settle(self, state: BoardState) -> None:
         """Before a board is deleted, close its due periods, and seal all closed ones. Raises
         PayoutsOpen, LedgerUnavailable."""

@@ -85,8 +85,9 @@ class SealingTasks:
                 self._is_sealing = False
 
     async def remove_paid(self) -> None:
-        """Remove the boards with prizes whose `retain` is over and whose payouts are all confirmed.
-        A board whose ledger does not answer stays. O(1) if there are no such boards."""
+        """Remove the boards with prizes whose `retain` is over, whose periods are all sealed and
+        whose payouts are all confirmed. A board whose ledger does not answer stays. O(1) if there
+        are no such boards."""
         self._catalog.set_gone()
         for number in list(self._catalog.registry.unpaid):
             state = self._catalog.boards.find_by_number(number)
@@ -96,7 +97,11 @@ class SealingTasks:
             with suppress(PayoutsOpen, UnknownBoard, LedgerUnavailable, BoardMoving):
                 await self._sealing.settle(state)
                 current = self._catalog.boards.find_current(state)
-                if current is not None and current.rules.is_gone(self._catalog.now()):
+                if (
+                    current is not None
+                    and current.rules.is_gone(self._catalog.now())
+                    and await self._sealing.is_settled(current)
+                ):
                     await self._catalog.remove_paid(current)
 
     async def ensure_removed(self, board: str) -> None:
@@ -168,8 +173,8 @@ class SealingTasks:
                     self._note_failure(ledger, number, error)
 
     async def _seal_board(self, ledger: str, number: int) -> int:
-        """Seal the closed periods of a board. If it is no longer retained, remove it then. Return
-        how many periods were sealed."""
+        """Seal the closed periods of a board. If it is no longer retained, remove it when none of
+        its periods is left. Return how many periods were sealed."""
         state = self._catalog.find_retained_or_gone(number)
         if state is None:
             self._catalog.closings.forget(ledger, number)
@@ -177,7 +182,8 @@ class SealingTasks:
         if self._catalog.boards.find_by_number(number) is not None:
             return await self._sealing.seal_board(state.board.name)
         sealed = await self._sealing.settle_gone(state)
-        await self._catalog.remove_settled(state)
+        if await self._sealing.is_settled(state):
+            await self._catalog.remove_settled(state)
         return sealed
 
     def _has_failed(self, ledger: str) -> bool:
