@@ -281,6 +281,16 @@ def test_changes_report_hidden_members(deployment: Deployment) -> None:
     assert [(c.member, c.data) for c in loaded if c.kind == "hide"] == [("ann", hiding)]
 
 
+def test_changes_report_members_hidden_on_all_boards_at_once(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", changes="1d"))
+    hidden = []
+    for member in ("ann", "bob", "cid", "dan", "eve"):
+        lb.hide(None, member, "bot")
+        hidden.append(member)
+        reported = [change.member for change in lb.changes("b") if change.kind == "hide"]
+        assert sorted(map(str, reported)) == hidden
+
+
 def test_hidden_members_stay_hidden_after_a_restart(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:

@@ -168,9 +168,11 @@ class ShardedIndex(ShardedClosings):
         recorded: Sequence[WriteBlock],
     ) -> None:
         """Store up to which version the board follows the list of members that are hidden on all
-        boards."""
+        boards. Then let the shards record the changes in `recorded`."""
         elsewhere = [block for block in recorded if home(board, block.member or b"").shard]
         await self._index.take_up(board, stored, version, recorded, elsewhere)
+        if elsewhere:
+            await self.hidings(board)
         if board.rules.head:
             await gather(map(self._index.wake_heads, shards(board)))
 
