@@ -140,6 +140,11 @@ class Definition:
     ledger: str = ""
 
     @property
+    def has_prizes(self) -> bool:
+        """Return whether any window has prizes."""
+        return any(window.prizes is not None for window in self.windows)
+
+    @property
     def labels(self) -> set[str]:
         """Return the names of all labels that its events may have."""
         return {label for labels in self.scopes for label in labels} | {*self.rank_by}

@@ -59,6 +59,8 @@ class Oracle(OracleModeration):
 
     def create(self, definition: Definition) -> None:
         self.drop_gone()
+        self.remove_paid()
+        self.free_name(definition.name)
         if definition.name in self.boards:
             raise Refusal("board_exists")
         self.latest_ms = self.now_ms()
@@ -70,7 +72,8 @@ class Oracle(OracleModeration):
         self.refresh()
 
     def change(self, definition: Definition) -> None:
-        """Replace the definition of a board. Tests request only safe changes."""
+        """Replace the definition of a board. Raise an error if its end cannot be changed so. Tests
+        request no other unsafe changes."""
         self.latest_ms = self.now_ms()
         board = self.board(definition.name)
         changes = board.definition != definition

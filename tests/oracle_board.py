@@ -31,6 +31,7 @@ from tests.definitions import (
 from tests.oracle_closing import Ranked
 from tests.oracle_forms import FIRST_MS, scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
+from tests.prize_definitions import PrizesDef
 
 Hiding = tuple[str, int, int | None]
 """Why, since when and until when a member is hidden."""
@@ -63,6 +64,16 @@ class OracleBoard:
         """The members that were hidden on the board and not shown again."""
         self.hidden_everywhere: Hidings = {}
         """The members that are hidden on all boards."""
+        self.had_prizes = definition.has_prizes
+
+    def is_about_to_pay(self) -> bool:
+        """Return whether the board has or had prizes for periods that are not sealed yet."""
+        unsealed = self.unsealed()
+        return bool(unsealed) and (self.definition.has_prizes or any(unsealed))
+
+    def unsealed(self) -> list[PrizesDef | None]:
+        """Return the prizes of each period that has events and is to be sealed."""
+        return [prizes for window in self.windows.values() for prizes in window.unsealed()]
 
     def is_hidden(self, member: str, now_ms: int) -> bool:
         """Return whether a member is hidden, on this board or on all boards."""
@@ -93,10 +104,13 @@ class OracleBoard:
         return [event for event in within if not self.is_hidden(event.member, now_ms)]
 
     def change(self, definition: Definition, now_ms: int) -> None:
-        """Change the title or a `keep`, or add windows. A period that has already expired stays
-        unreadable, even if the new `keep` is longer."""
+        """Change the title, a `keep`, the start or the end, or add windows. A period that has
+        already expired stays unreadable, even if the new `keep` is longer. Raise an error if the
+        new end or `retain` is not possible."""
         self.close(now_ms)
+        self._ensure_end_to_come(definition, now_ms)
         self.definition = definition
+        self.had_prizes = self.had_prizes or definition.has_prizes
         for window in definition.windows:
             fresh = window_of(window, definition)
             current = self.windows.setdefault(window.called, fresh)
@@ -104,6 +118,21 @@ class OracleBoard:
                 current.begin(now_ms)
             else:
                 current.change(fresh, now_ms)
+
+    def _ensure_end_to_come(self, new: Definition, now_ms: int) -> None:
+        """Raise an error if a new end has passed already, if the windows were closed at the present
+        end, or if the board would be removed at once."""
+        old = self.definition
+        if isinstance(old.ends, int) and new.ends != old.ends:
+            is_over = now_ms > old.ends + duration_ms(old.grace)
+            if is_over and any(window.closings.archive for window in self.windows.values()):
+                raise Refusal("unsafe_change")
+            if any(window.was_closed_at_the_end() for window in self.windows.values()):
+                raise Refusal("unsafe_change")
+        if new.ends != old.ends and isinstance(new.ends, int) and new.ends <= now_ms:
+            raise Refusal("unsafe_change")
+        if (new.ends, new.retain) != (old.ends, old.retain) and new.is_gone(now_ms):
+            raise Refusal("unsafe_change")
 
     def window(self, name: str | None) -> OracleWindow:
         """Return the window with this name, by default the first window."""

@@ -121,6 +121,16 @@ class Closings:
             return instance not in self.sealed
         return self.is_due(instance, counted, final_ms, now_ms)
 
+    def unsealed(
+        self, instance: Instance, counted: Sequence[Counted], final_ms: int | None
+    ) -> list[PrizesDef | None]:
+        """Return the prizes of a period if it is to be sealed, or nothing if it is not."""
+        if instance in self.closed:
+            return [] if instance in self.sealed else [self.awarded[instance]]
+        if final_ms is None or not self.is_due(instance, counted, final_ms, final_ms):
+            return []
+        return [self.prizes]
+
     def state(
         self, instance: Instance, counted: Sequence[Counted], final_ms: int, now_ms: int
     ) -> str:

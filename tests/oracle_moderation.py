@@ -68,6 +68,7 @@ class OracleModeration(OracleSeasons):
 
     def hide_everywhere(self, member: str, reason: str) -> None:
         """Hide a member on all boards, those created later included."""
+        self.drop_gone()
         self.latest_ms = now_ms = self.now_ms()
         for board in self.boards.values():
             board.close(now_ms)
@@ -80,6 +81,7 @@ class OracleModeration(OracleSeasons):
 
     def show_everywhere(self, member: str) -> bool:
         """Remove the hiding of a member on all boards. Return whether there was one."""
+        self.drop_gone()
         now_ms = self.now_ms()
         if in_effect(self.hidden_everywhere, member, now_ms) is None:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tests.calendar_by_scanning import Span
 from tests.definitions import ALL, Place, Refusal, Row, Scope
@@ -18,6 +19,8 @@ class OracleQueries:
         self.clock = clock
         self.latest_ms = FIRST_MS
         self.boards: dict[str, OracleBoard] = {}
+        self.leaving: dict[str, OracleBoard] = {}
+        """The boards that are no longer retained, and may have periods to be sealed."""
         self.hidden_everywhere: Hidings = {}
         self.refreshes = 0
 
@@ -36,11 +39,14 @@ class OracleQueries:
         return self.boards[name]
 
     def drop_gone(self) -> None:
-        """Remove the boards whose `retain` has passed since their end."""
-        now_ms = self.now_ms()
-        gone = [name for name, board in self.boards.items() if board.definition.is_gone(now_ms)]
-        for name in gone:
-            del self.boards[name]
+        """Remove the boards whose `retain` has passed since their end. Those with periods that are
+        not sealed yet are still in the store, where nobody sees them."""
+        for name in [name for name, board in self.boards.items() if self.is_gone(board)]:
+            self.leaving[name] = self.boards.pop(name)
+
+    def is_gone(self, board: OracleBoard) -> bool:
+        """Return whether a board is no longer retained. In event time boards stay."""
+        return self.clock is not None and board.definition.is_gone(self.now_ms())
 
     def refresh(self) -> None:
         """Refresh the windows of all boards, as a commit does after its own record."""
@@ -65,6 +71,14 @@ class OracleQueries:
             queried.closings.ensure_revision(label, revision)
         return board.standings(queried, label, scope, now_ms, revision)
 
+    def is_left_out(self, name: str, window: str | None, member: str) -> bool:
+        """Return whether a member is hidden in the current period of a window: now or, in a closed
+        period, at its closing."""
+        board = self.board(name)
+        queried, now_ms = board.window(window), self.time(board)
+        ranked = queried.ranked(queried.resolve(None, now_ms), now_ms, board.ranked_at)
+        return member in ranked.hidden
+
     def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
         """Return the scopes with these label names that have members, in the order of their text
         forms."""
@@ -74,14 +88,24 @@ class OracleQueries:
         return board.holding(names, self.time(board))
 
     def periods(self, name: str, window: str | None = None) -> list[Span]:
+        """Return the listed periods of a window, newest first. Except for the running one, those
+        before the start of the board are left out. A period begins no earlier than the board."""
         board = self.board(name)
-        return board.window(window).listed(self.time(board))
+        spans = board.window(window).listed(self.time(board))
+        starts_ms = board.definition.starts
+        if not isinstance(starts_ms, int):
+            return spans
+        return [
+            replace(span, start_ms=min(max(span.start_ms, starts_ms), span.end_ms))
+            for span in spans
+            if span is spans[0] or span.end_ms > starts_ms
+        ]
 
     def states(self, name: str, window: str) -> list[str]:
-        """Return the states of the periods of a window."""
+        """Return the states of the listed periods of a window."""
         board = self.board(name)
         queried, now_ms = board.window(window), self.time(board)
-        spans: Sequence[Span | None] = queried.listed(now_ms) or [None]
+        spans: Sequence[Span | None] = self.periods(name, window) or [None]
         return [queried.state(span, now_ms) for span in spans]
 
     def top(

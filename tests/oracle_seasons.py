@@ -19,13 +19,39 @@ class OracleSeasons(OracleQueries):
         self.payouts: list[OraclePayout] = []
         self.has_ledger = False
 
+    # Boards that are no longer retained
+
+    def is_gone(self, board: OracleBoard) -> bool:
+        """Return whether a board is no longer retained. It stays while payouts of it are open or
+        about to be made. If the payouts are in a ledger, the time alone removes no board that has
+        or had prizes: see `remove_paid`."""
+        if not super().is_gone(board):
+            return False
+        if self.has_ledger:
+            return not board.had_prizes
+        return not self.has_open_payouts(board) and not board.is_about_to_pay()
+
+    def remove_paid(self) -> None:
+        """Remove the boards with payouts in a ledger that are no longer retained, after their
+        closed periods were sealed, unless payouts of them are open."""
+        if not self.has_ledger:
+            return
+        for name, board in [*self.boards.items()]:
+            if super().is_gone(board) and board.had_prizes:
+                self.seal_board(board)
+                if not self.has_open_payouts(board):
+                    del self.boards[name]
+
     # Sealing
 
     def seal(self) -> None:
         """Close and seal all periods that are due."""
+        self.drop_gone()
         sealed = [self.seal_board(board) for board in self.boards.values()]
+        sealed += [self._seal_leaving(name) for name in [*self.leaving]]
         if any(sealed):
             self._record()
+        self.remove_paid()
 
     def _record(self) -> None:
         """Record what was written to the archive. In a store with a log this is a commit, which
@@ -33,6 +59,24 @@ class OracleSeasons(OracleQueries):
         self.latest_ms = self.now_ms()
         if not self.has_ledger:
             self.refresh()
+
+    def _seal_leaving(self, name: str) -> bool:
+        """Close and seal the periods that are due of a board that is no longer retained. Remove the
+        board when no period is left. Return whether any was sealed."""
+        board = self.leaving[name]
+        sealed = self.seal_board(board)
+        if not board.unsealed():
+            del self.leaving[name]
+        return sealed
+
+    def free_name(self, name: str) -> None:
+        """Seal the periods of a board that is no longer retained, so that its name can be used.
+        Raise an error if it has a period that is not final."""
+        if name in self.leaving:
+            if self._seal_leaving(name):
+                self._record()
+            if name in self.leaving:
+                raise Refusal("periods_unsealed")
 
     def seal_board(self, board: OracleBoard) -> bool:
         """Close and seal the periods of a board that are due, and make their payouts. Return
@@ -84,8 +128,12 @@ class OracleSeasons(OracleQueries):
 
     def ensure_paid(self, board: OracleBoard) -> None:
         """Raise an error if the board has payouts that are neither confirmed nor superseded."""
-        if any(payout.is_open and payout.place.uid == board.uid for payout in self.payouts):
+        if self.has_open_payouts(board):
             raise Refusal("payouts_open")
+
+    def has_open_payouts(self, board: OracleBoard) -> bool:
+        """Return whether the board has payouts that are neither confirmed nor superseded."""
+        return any(payout.is_open and payout.place.uid == board.uid for payout in self.payouts)
 
     def due_payouts(self) -> list[OraclePayout]:
         """Return the payouts of all boards that are or were due, without those of erased
@@ -113,6 +161,7 @@ class OracleSeasons(OracleQueries):
             data = {"payout": payout.id, "reference": reference}
             board.changes.append(Changed("confirm", payout.owed.member, now_ms, data=data))
         self._record()
+        self.remove_paid()
 
     def awards(self, name: str, window: str, period: str | None, scope: Scope) -> list[Owed]:
         """Return who wins what by the present standings of a period."""
@@ -165,6 +214,7 @@ class OracleSeasons(OracleQueries):
         }
         board.changes.append(Changed("disqualify", member, now_ms, data=data))
         self._record()
+        self.remove_paid()
         return revision, entries
 
     def _correct(

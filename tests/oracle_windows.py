@@ -14,6 +14,7 @@ from tests.calendar_by_scanning import Calendar, Span, day_of, span_at, span_nam
 from tests.definitions import Counted, Definition, Refusal, WindowDef, duration_ms
 from tests.oracle_closing import Closings, Instance, Ranked
 from tests.oracle_forms import FIRST_MS
+from tests.prize_definitions import PrizesDef
 from tests.steps_by_scanning import Steps, number_at, number_named, step_span
 
 DAY_MS = 86_400_000
@@ -159,6 +160,21 @@ class OracleWindow:
         for instance, counted in self.counted.items():
             self.closings.close(instance, counted, self.final_ms(instance), now_ms, ranked_at)
 
+    def was_closed_at_the_end(self) -> bool:
+        """Return whether the period was closed that the end of the board has ended."""
+        if self.ends_ms is None:
+            return False
+        last_ms = self.ends_ms + self.grace_ms + 1
+        return any(self.final_ms(instance) == last_ms for instance in self.closings.closed)
+
+    def unsealed(self) -> list[PrizesDef | None]:
+        """Return the prizes of each period that has events and is to be sealed."""
+        return [
+            prizes
+            for instance, counted in self.counted.items()
+            for prizes in self.closings.unsealed(instance, counted, self.final_ms(instance))
+        ]
+
     def ranked(self, instance: Instance, now_ms: int, ranked_at: Callable[[int], Ranked]) -> Ranked:
         """Return who is not ranked in a period."""
         if instance in self.closings.closed:
@@ -234,6 +250,7 @@ class OracleWindow:
         """Apply the settings of a new definition. A period that has already expired stays
         unreadable."""
         self.closings.change(window.closings, now_ms)
+        self.ends_ms, self.misses = window.ends_ms, window.misses
 
 
 class DecayWindow(OracleWindow):
@@ -339,7 +356,7 @@ class CalendarWindow(OracleWindow):
         return span.label
 
     def begin(self, now_ms: int) -> None:
-        self.floor_ms = span_at(self.calendar, now_ms).start_ms
+        self.floor_ms = span_at(self.calendar, self.until(now_ms)).start_ms
 
     def change(self, window: OracleWindow, now_ms: int) -> None:
         assert isinstance(window, CalendarWindow)
@@ -413,7 +430,7 @@ class RollingWindow(OracleWindow):
         return step_span(self.cut, running).label
 
     def begin(self, now_ms: int) -> None:
-        self.floor_ms = step_span(self.cut, self.instance(now_ms)).start_ms
+        self.floor_ms = step_span(self.cut, self.instance(self.until(now_ms))).start_ms
 
 
 class RefreshedWindow(RollingWindow):

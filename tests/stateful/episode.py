@@ -15,6 +15,7 @@ from laurels.stores.local import committing, queries, reading, sealing_thread, s
 from laurels.stores.redis import sealing_tasks
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
+from tests.redis.writing import patient
 from tests.stateful import choices
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
@@ -36,6 +37,7 @@ def shares(rng: Random) -> Iterator[None]:
     background."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
+        patient(),
         patch.object(store, "MIN_SHARE", after_write),
         patch.object(queries, "SHARE", at_once),
         patch.object(reading, "SHARE", at_once),

@@ -7,6 +7,7 @@ from random import Random
 from tests.calendar_by_scanning import HOUR, MINUTE, Span
 from tests.oracle_board import OracleBoard
 from tests.oracle_windows import CalendarWindow, RollingWindow
+from tests.stateful import limits
 
 DAY_MS = 24 * HOUR
 FAR_MS = 40 * DAY_MS
@@ -16,6 +17,9 @@ def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
     """Return the `at` of an event: None, or a time that is close to now, in a period or step or at
     its edge, late, or ahead of now."""
     kind = rng.randint(0, 9)
+    near = [edge for edge in limits.edges(board) if abs(edge - now_ms) <= DAY_MS]
+    if near and rng.random() < 0.2:
+        return min(now_ms + 5_001, rng.choice(near) + rng.choice([-1, 0, 1]))
     if kind <= 3:
         return None
     if kind <= 5:
@@ -54,13 +58,17 @@ def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
 
 
 def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
-    """Return a time at the edge of a period, of a step, or of the grace after one of these."""
+    """Return a time at the edge of a period, of a step, or of the grace after one of these. It may
+    also be at the start or the end of the board, or at its removal."""
+    near = [edge for edge in limits.edges(board) if now_ms < edge <= now_ms + FAR_MS]
+    if near and rng.random() < 0.4:
+        return max(now_ms, min(near) + rng.choice([-1, 0, 1]))
     timed = timed_windows(board)
     if not timed:
         return now_ms + HOUR
     window = rng.choice(timed)
-    near = window.back(rng.randrange(min(2, window.depth(now_ms))), now_ms)
-    edges = [near.end_ms, near.end_ms + window.grace_ms]
+    span = window.back(rng.randrange(min(2, window.depth(now_ms))), now_ms)
+    edges = [span.end_ms, span.end_ms + window.grace_ms]
     if isinstance(window, RollingWindow):
         edges = [edges[rng.randrange(2)], _steps_on(rng, window, now_ms).start_ms]
     edge_ms = rng.choice(edges) + rng.choice([-1, 0, 1])

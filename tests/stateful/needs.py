@@ -56,7 +56,7 @@ class Needs:
             with pytest.raises(NotLive):
                 self.query()
             return
-        if self.oracle.boards[self.name].is_hidden(self.member, self.oracle.now_ms()):
+        if self.oracle.is_left_out(self.name, self.window, self.member):
             with pytest.raises(MemberHidden):
                 self.query()
             return

@@ -34,7 +34,8 @@ def three_boards(
             is_served = rank != "dense" or not implementation.divided
             combination = (columns, tie, rank if is_served else "competition")
             chosen = world.chosen(rng, f"b{i}", combination)
-            world.create(replace(chosen, hide_zero=hides_zero()))
+            stays = replace(chosen, starts="", ends="", retain="")
+            world.create(replace(stays, hide_zero=hides_zero()))
         yield world
         world.lb.check()
 

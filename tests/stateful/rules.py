@@ -9,27 +9,27 @@ from random import Random
 from tests.calendar_by_scanning import HOUR
 from tests.definitions import ALL, Definition, Report, Scope, WindowDef
 from tests.oracle_windows import RollingWindow
-from tests.stateful import choices, moments, season_rules, window_choices
+from tests.stateful import choices, limits, moments, season_rules, window_choices
 from tests.stateful.world import World
 
 Rule = Callable[[World, Random], None]
 
 
 def submit(world: World, rng: Random) -> None:
-    name = pick(world, rng)
+    name = world.pick(rng)
     report = choices.report(rng, world.oracle.boards[name], world.clock.now_ms())
     world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def set_score(world: World, rng: Random) -> None:
-    name = pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     report = choices.report(rng, board, world.clock.now_ms(), absolute=True)
     world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def submit_many(world: World, rng: Random) -> None:
-    name = pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     now_ms = world.clock.now_ms()
     world.submit_many(
@@ -45,7 +45,7 @@ def submit_many(world: World, rng: Random) -> None:
 def hammer(world: World, rng: Random) -> None:
     """Submit many events of one member in one batch, so that the result of each event depends on
     the events before it."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     now_ms = world.clock.now_ms()
     member = rng.choice(choices.MEMBERS)
@@ -65,7 +65,7 @@ def hammer(world: World, rng: Random) -> None:
 def scatter(world: World, rng: Random) -> None:
     """Submit late events of two members in several steps of a rolling window. Sometimes move the
     clock to the end of the running step afterwards."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
     if not rolling:
@@ -96,14 +96,14 @@ def scatter(world: World, rng: Random) -> None:
 
 
 def pass_time(world: World, rng: Random) -> None:
-    board = world.oracle.boards[pick(world, rng)]
+    board = world.oracle.boards[world.pick(rng)]
     world.clock.set(moments.later(rng, board, world.clock.now_ms()))
 
 
 def cross(world: World, rng: Random) -> None:
     """Move the clock to a boundary of a period or step. Then write or restart before anything is
     read."""
-    board = world.oracle.boards[pick(world, rng)]
+    board = world.oracle.boards[world.pick(rng)]
     world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
     first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
     for _ in range(rng.randint(1, 2)):
@@ -113,7 +113,7 @@ def cross(world: World, rng: Random) -> None:
 def be_down(world: World, rng: Random) -> None:
     """Move the clock over several periods of a window at once, sometimes over more than ten, as
     after a downtime. Often write or restart before anything is read."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     now_ms = world.clock.now_ms()
     timed = moments.timed_windows(world.oracle.boards[name])
     hours = rng.choice([2, 11, 26, 24 * 11])
@@ -130,18 +130,18 @@ def be_down(world: World, rng: Random) -> None:
 
 
 def query(world: World, rng: Random) -> None:
-    world.comparison.some_ranking(world.lb, pick(world, rng), rng).every(rng)
+    world.comparison.some_ranking(world.lb, world.pick(rng), rng).every(rng)
 
 
 def read_on(world: World, rng: Random) -> None:
     """Read the next page of a ranking, which may have changed since the previous page."""
-    ranking = world.comparison.some_ranking(world.lb, pick(world, rng), rng)
+    ranking = world.comparison.some_ranking(world.lb, world.pick(rng), rng)
     ranking.next_page(world.comparison.bookmarks, rng)
 
 
 def query_unreadable(world: World, rng: Random) -> None:
     """Query a random period or step, which usually cannot be read."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     called, window = rng.choice(list(board.windows.items()))
     now_ms = world.clock.now_ms()
@@ -172,16 +172,16 @@ def read_on_anyway(world: World, rng: Random) -> None:
 
 def read_changes(world: World, rng: Random) -> None:
     """Read all changes of a board, in pages of some size."""
-    world.comparison.changes(world.lb, pick(world, rng), rng)
+    world.comparison.changes(world.lb, world.pick(rng), rng)
 
 
 def remove(world: World, rng: Random) -> None:
-    world.remove(pick(world, rng), rng.choice(choices.MEMBERS))
+    world.remove(world.pick(rng), rng.choice(choices.MEMBERS))
 
 
 def hide(world: World, rng: Random) -> None:
     """Hide a member. On a board that keeps no changes the hiding may have an end."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     until_ms = None
     if not world.definition(name).changes and rng.random() < 0.5:
         until_ms = world.clock.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
@@ -195,11 +195,11 @@ def hide_everywhere(world: World, rng: Random) -> None:
         world.show_everywhere(rng.choice([*hidden, rng.choice(choices.MEMBERS)]))
     else:
         world.hide_everywhere(rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]))
-    world.hidden(pick(world, rng))
+    world.hidden(world.pick(rng))
 
 
 def show(world: World, rng: Random) -> None:
-    name = pick(world, rng)
+    name = world.pick(rng)
     hidden = sorted(world.oracle.boards[name].hidden)
     world.show(name, rng.choice(hidden or choices.MEMBERS))
     world.hidden(name)
@@ -213,12 +213,12 @@ def erase(world: World, rng: Random) -> None:
 
 def clear(world: World, rng: Random) -> None:
     """Remove all members of a board."""
-    world.clear(pick(world, rng))
+    world.clear(world.pick(rng))
 
 
 def set_data(world: World, rng: Random) -> None:
     profile = rng.choice([None, {"name": "Zoë"}, [1, "x", None], "x"])
-    world.set_data(pick(world, rng), rng.choice(choices.MEMBERS), profile)
+    world.set_data(world.pick(rng), rng.choice(choices.MEMBERS), profile)
 
 
 def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
@@ -251,7 +251,7 @@ def change(world: World, rng: Random) -> None:
     """Change the title, `hide_zero` and the `keep` of a board. Sometimes also change the `keep` or
     the archive of a window, or add a window. In other cases, only add a scope or a label whose
     values are ranked."""
-    definition = world.definition(pick(world, rng))
+    definition = world.definition(world.pick(rng))
     if rng.random() < 0.3:
         count_by_more(world, rng, definition)
         return
@@ -301,9 +301,21 @@ def count_by_more(world: World, rng: Random, definition: Definition) -> None:
         world.change(replace(definition, scopes=scopes[:8], rank_by=rank_by))
 
 
+def change_limits(world: World, rng: Random) -> None:
+    """Change the start, the end or the `retain` of a board, mostly of one that has some of them. If
+    the board has ended and stays as it is, sometimes create another board in its place."""
+    now_ms, names = world.clock.now_ms(), world.names()
+    ending = [name for name in names if world.definition(name).ends] or names
+    name = rng.choice(ending) if ending and rng.random() < 0.8 else world.pick(rng)
+    world.change(limits.changed(rng, world.definition(name), now_ms))
+    ends = world.definition(name).ends
+    if isinstance(ends, int) and ends <= now_ms and rng.random() < 0.5 and world.delete(name):
+        world.create(world.chosen(rng, name, rng.choice(choices.COMBINATIONS)))
+
+
 def begin_anew(world: World, rng: Random) -> None:
     """Delete a board. Create another board with the same name."""
-    name = pick(world, rng)
+    name = world.pick(rng)
     combination = rng.choice(choices.COMBINATIONS)
     if world.delete(name):
         world.create(world.chosen(rng, name, combination))
@@ -313,10 +325,6 @@ def can_archive(world: World, definition: Definition) -> bool:
     """Return whether the windows of a board may have an archive."""
     deployment = world.deployment
     return deployment.archives and (not deployment.ledger or () in definition.scopes)
-
-
-def pick(world: World, rng: Random) -> str:
-    return rng.choice(sorted(world.oracle.boards))
 
 
 def window(world: World, rng: Random, name: str) -> str | None:
@@ -360,5 +368,6 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (season_rules.disqualify, 3),
     (season_rules.query, 3),
     (change, 3),
+    (change_limits, 3),
     (begin_anew, 1),
 )

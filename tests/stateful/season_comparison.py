@@ -96,19 +96,16 @@ class SeasonComparison:
         `pay_after` after they were made or, so that the list of due payouts grows only at its end,
         one millisecond after an earlier payout was due."""
         new = [payout for payout in self.oracle.payouts if not payout.is_compared]
-        for name in {payout.place.board for payout in new}:
-            due_ms = {
-                (without_uid(each.id), each.made_ms): each.due_ms for each in every_payout(lb, name)
-            }
-            for payout in new:
-                actual_ms = due_ms.get((payout.id, payout.made_ms), payout.due_ms)
-                others = {each.due_ms + 1 for each in self.oracle.payouts if each.is_compared}
-                assert actual_ms == payout.due_ms or (
-                    actual_ms > payout.due_ms and actual_ms in others
-                )
-                payout.due_ms = actual_ms
+        names = {payout.place.board for payout in new}
+        listed = [each for name in names for each in every_payout(lb, name)]
+        due_ms = {(each.board, without_uid(each.id), each.made_ms): each.due_ms for each in listed}
+        after = {each.due_ms + 1 for each in self.oracle.payouts if each.is_compared}
+        after |= {each.due_ms + 1 for each in listed}
         for payout in new:
-            payout.is_compared = True
+            made = (payout.place.board, payout.id, payout.made_ms)
+            actual_ms = due_ms.get(made, payout.due_ms)
+            assert actual_ms == payout.due_ms or (actual_ms > payout.due_ms and actual_ms in after)
+            payout.due_ms, payout.is_compared = actual_ms, True
 
     def compare(self, lb: laurels.Leaderboards) -> None:
         """Compare all payouts of all boards."""

@@ -13,13 +13,13 @@ from tests.stateful.world import World
 
 def query(world: World, rng: Random) -> None:
     """Compare the archive of a board, its payouts, and what its members win."""
-    world.comparison.seasons.some(world.lb, _pick(world, rng), rng)
+    world.comparison.seasons.some(world.lb, world.pick(rng), rng)
 
 
 def end_a_period(world: World, rng: Random) -> None:
     """Count events, and let a period become final that a window closes. Then mostly seal it, and
     confirm and correct some of it."""
-    name = _pick(world, rng)
+    name = world.pick(rng)
     board = world.oracle.boards[name]
     closing = [window for window in timed_windows(board) if window.closings.archive]
     if not closing or not world.deployment.archives:
@@ -29,7 +29,8 @@ def end_a_period(world: World, rng: Random) -> None:
     reports = [replace(report, at=None) for report in reports]
     world.submit_many(name, reports, None, ranks=False, all_or_nothing=False)
     window = min(closing, key=lambda each: each.back(0, now_ms).end_ms)
-    world.clock.set(window.back(0, now_ms).end_ms + window.grace_ms + rng.choice([0, 1, 1, 2]))
+    final_ms = window.back(0, now_ms).end_ms + window.grace_ms
+    world.clock.set(max(now_ms, final_ms + rng.choice([0, 1, 1, 2])))
     following = (confirm, disqualify, disqualify, query)
     if rng.random() < 0.8:
         world.seal()
@@ -53,6 +54,7 @@ def confirm(world: World, rng: Random) -> None:
 
 def disqualify(world: World, rng: Random) -> None:
     """Disqualify a member, mostly one that is ranked in a sealed period."""
+    world.pick(rng)
     named = [
         (name, window)
         for name, board in sorted(world.oracle.boards.items())
@@ -79,7 +81,3 @@ def disqualify(world: World, rng: Random) -> None:
         ranked = [place.member for place in places[:3]]
     member = rng.choice([*ranked * 4, *choices.MEMBERS])
     world.disqualify(name, member, window, period, scope)
-
-
-def _pick(world: World, rng: Random) -> str:
-    return rng.choice(sorted(world.oracle.boards))

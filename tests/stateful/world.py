@@ -20,6 +20,7 @@ from tests.oracle_payouts import OraclePayout
 from tests.stateful import choices
 from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done
+from tests.stateful.limits import limited
 from tests.stateful.season_comparison import actual_id, expected_fields, fields_of
 
 Names = Sequence[str] | None
@@ -46,9 +47,10 @@ class World:
         return self.deployment.lb
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
-        """Return a board with this combination of columns, tie rule and rank style. It has
-        refreshed windows only if the deployment supports them. A board in several shards ranks no
-        values of labels, since its receipts do not report these rankings."""
+        """Return a board with this combination of columns, tie rule and rank style. Some boards
+        have a start or an end. The board has refreshed windows only if the deployment supports
+        them. A board in several shards ranks no values of labels, since its receipts do not report
+        these rankings."""
         divided = self.deployment.divided
         chosen = choices.definition(
             rng,
@@ -59,7 +61,29 @@ class World:
             archiving=self.deployment.archives,
             ledger=self.deployment.ledger,
         )
+        chosen = limited(rng, chosen, self.clock.now_ms())
         return replace(chosen, rank_by=()) if divided else chosen
+
+    def names(self) -> list[str]:
+        """Return the names of the boards that are still retained. A board whose payouts are in a
+        ledger is removed by whoever asks the ledger, so do that first."""
+        if self.deployment.ledger and any(
+            board.definition.is_gone(self.oracle.now_ms())
+            and not self.oracle.has_open_payouts(board)
+            for board in self.oracle.boards.values()
+        ):
+            self.seal()
+        self.oracle.drop_gone()
+        return sorted(self.oracle.boards)
+
+    def pick(self, rng: Random) -> str:
+        """Return the name of a board. If all boards were removed by the time, create one."""
+        while not self.names():
+            if self.deployment.ledger:
+                self.seal()  # a board with unsealed periods still has its name
+            if not self.create(self.chosen(rng, "board-0", rng.choice(choices.COMBINATIONS))):
+                self.clock.advance(1)  # a period of the earlier board is not final
+        return rng.choice(sorted(self.oracle.boards))
 
     def definition(self, name: str) -> Definition:
         return self.oracle.boards[name].definition
@@ -78,13 +102,21 @@ class World:
 
     # Boards and members
 
-    def create(self, definition: Definition) -> None:
+    def create(self, definition: Definition) -> bool:
+        """Create a board. Return whether it was created."""
         board = board_of(definition)
-        assert self._do(lambda lb: lb.create(board)) == board
-        self.oracle.create(definition)
+        answer = self._do(lambda lb: lb.create(board))
+        expected = attempt_oracle(lambda: self.oracle.create(definition))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+            return False
+        assert answer == board
+        self._changes.pop(definition.name, None)
+        return True
 
     def change(self, definition: Definition) -> None:
-        """Change the title, the `keep` values, windows, scopes and `hide_zero` of a board."""
+        """Change the title, the `keep` values, windows, scopes, `hide_zero`, the start, the end and
+        the `retain` of a board."""
         windows = [window.definition for window in definition.windows]
         scopes: dict[str, Any] = {}
         if definition.labels:
@@ -96,22 +128,25 @@ class World:
                 keep=definition.keep,
                 windows=windows,
                 hide_zero=definition.hide_zero,
+                starts=definition.starts,
+                ends=definition.ends,
+                retain=definition.retain,
                 **scopes,
             )
         )
         if isinstance(answer, BoardInvalid) and "lay out" in str(answer):
             self.journal.pop()  # the layout has no room for the window
             return
-        assert answer == board_of(definition)
-        self.oracle.change(definition)
+        expected = attempt_oracle(lambda: self.oracle.change(definition))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+        else:
+            assert answer == board_of(definition)
 
     def delete(self, name: str) -> bool:
         """Delete a board. Return whether it was deleted. It is not if payouts are open."""
         answer = self._do(lambda lb: lb.delete(name))
-        if not self._is_done(answer, lambda: self.oracle.delete(name)):
-            return False
-        self._changes.pop(name, None)
-        return True
+        return self._is_done(answer, lambda: self.oracle.delete(name))
 
     def _is_done(self, answer: object, act: Callable[[], object]) -> bool:
         """Apply an operation without a result to the oracle. Compare the answer of the deployment.
