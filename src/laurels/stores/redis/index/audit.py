@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from laurels.stores.intake.tags import new_tag
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.sources import script_of
 from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry, without_member
@@ -27,6 +28,7 @@ class RedisAudit:
     def __init__(self, connection: Connection, prefix: str, most: int = MAX_ENTRIES) -> None:
         self._connection = connection
         self._key = f"{prefix}{{boards}}:audit".encode()
+        self._rewrites = self._key + b":rewrites"
         self._most = str(most).encode()
 
     async def add(self, entries: Sequence[AuditEntry]) -> None:
@@ -37,21 +39,23 @@ class RedisAudit:
     async def erase(self, member: str, token: str) -> int:
         """Put a token in the place of a member in all entries, and return how many named the
         member. The entries are written to a new stream, which then takes the place of this one.
-        O(entries)."""
-        rewritten = [entry async for entry in self._rewritten(member, token)]
-        changed = sum([is_changed for _, _, is_changed in rewritten])
-        if not changed:
-            return 0
-        target = self._key.decode() + ":" + token
-        await self._connection.command(b"UNLINK", target.encode(), key=self._key)
-        last = rewritten[-1][0].decode()
-        for first in range(0, len(rewritten), _PAGE):
-            some = rewritten[first : first + _PAGE]
-            flat = [as_text(text) for number, body, _ in some for text in (number, body)]
-            await self._rewrite(target, flat, None)
-        if not await self._rewrite(target, [], last):
-            return await self.erase(member, token)  # too many entries were added meanwhile
-        return changed
+        Several processes may do this at once. O(entries)."""
+        while True:
+            stored = await self._connection.command(b"GET", self._rewrites, key=self._key)
+            rewrites = b"0" if stored is None else bytes(stored)
+            entries = [entry async for entry in self._rewritten(member, token)]
+            changed = sum([is_changed for _, _, is_changed in entries])
+            if not changed:
+                return 0
+            target = f"{self._key.decode()}:{token}:{new_tag()}"
+            for first in range(0, len(entries), _PAGE):
+                some = entries[first : first + _PAGE]
+                flat = [as_text(text) for number, body, _ in some for text in (number, body)]
+                await self._rewrite(target, flat, as_text(rewrites))
+            last = as_text(entries[-1][0])
+            if await self._rewrite(target, [], as_text(rewrites), last, len(entries)):
+                return changed
+            await self._connection.command(b"UNLINK", target.encode(), key=self._key)
 
     async def _rewritten(self, member: str, token: str) -> AsyncIterator[tuple[bytes, bytes, bool]]:
         """Yield each entry with a token in place of the member: the entry's number, its body, and
@@ -74,8 +78,8 @@ class RedisAudit:
                 return
             start = b"(" + bytes(rows[-1][0])
 
-    async def _rewrite(self, target: str, entries: list[msgspec.Raw], last: str | None) -> bool:
-        argument = msgspec.msgpack.encode([target, entries, last])
+    async def _rewrite(self, target: str, entries: list[msgspec.Raw], *rest: object) -> bool:
+        argument = msgspec.msgpack.encode([target, entries, *rest])
         return bool(await self._connection.script(_REWRITE, self._key, argument))
 
     async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
