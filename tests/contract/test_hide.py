@@ -291,6 +291,17 @@ def test_changes_report_members_hidden_on_all_boards_at_once(lb: laurels.Leaderb
         assert sorted(map(str, reported)) == hidden
 
 
+def test_a_new_board_reports_who_is_hidden_as_of_its_creation(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.hide(None, "ann", "bot")
+    clock.advance(5_000)
+    lb.create(laurels.Board("b", changes="1d"))
+    [hide] = [change for change in lb.changes("b") if change.kind == "hide"]
+    hiding = {"reason": "bot", "since_ms": NOW_MS, "until_ms": None}
+    assert (hide.at_ms, hide.data) == (NOW_MS + 5_000, hiding)
+
+
 def test_hidden_members_stay_hidden_after_a_restart(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:

@@ -69,9 +69,9 @@ class BoardHidings:
             pending = self._registry.pending
             if not stored.everywhere:
                 blocks = [
-                    EverywhereChange(0, member, hiding, hiding.since_ms, new_tag()).block(
-                        state.hidden
-                    )
+                    EverywhereChange(
+                        0, member, hiding, max(hiding.since_ms, state.created_ms), new_tag()
+                    ).block(state.hidden)
                     for member, hiding in everywhere.items()
                 ]
             elif pending is not None and pending.version == everywhere.stored_version:
