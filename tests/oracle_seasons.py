@@ -49,13 +49,15 @@ class OracleSeasons(OracleQueries):
         self.drop_gone()
         sealed = [self.seal_board(board) for board in self.boards.values()]
         sealed += [self._seal_leaving(name) for name in [*self.leaving]]
-        if any(sealed):
-            self._record()
         self.remove_paid()
+        if any(sealed):
+            self.latest_ms = self.now_ms()
+            self.refresh()
 
     def _record(self) -> None:
-        """Record what was written to the archive. In a store with a log this is a commit, which
-        also refreshes the windows. A write to a ledger refreshes none."""
+        """Record what was written about payouts, corrections or periods of one board. In a store
+        with a log this is a commit, which also refreshes the windows. A write to a ledger refreshes
+        none."""
         self.latest_ms = self.now_ms()
         if not self.has_ledger:
             self.refresh()
