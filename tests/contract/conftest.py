@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     run."""
     if not config.getoption("all_stores"):
         here = Path(__file__).parent
-        mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.5)
+        mark_repeats((item for item in items if item.path.parent == here), _member_of, share=0.25)
 
 
 def _member_of(_name: str, value: object) -> Member | None:
