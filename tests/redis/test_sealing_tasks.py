@@ -17,7 +17,9 @@ import laurels
 from laurels.errors import PeriodsUnsealed
 from laurels.sql.final_writing import FinalWriter
 from laurels.stores.redis import sealing, sealing_tasks
+from laurels.stores.redis.index.closing import PeriodClosing
 from laurels.stores.redis.ledgers import Ledger
+from laurels.stores.redis.remote import opened_as
 from tests.internals import remote
 from tests.redis.test_closing import HOUR, AnyClock, Open, clock, create, periods, scores
 
@@ -101,6 +103,32 @@ def test_a_board_past_its_time_with_a_ledger_that_hangs_delays_no_other_board(
     assert remote(lb).run(remote(lb).figures(None)).unsealed == []
     assert "b" not in remote(lb)._catalog.registry.gone
     lb.create(laurels.Board("b"))
+
+
+def test_a_store_that_is_closed_while_it_takes_the_lease_does_not_keep_it(
+    opened: Open, clock: AnyClock
+) -> None:
+    """The server has given the lease, and its answer has not arrived when the store is closed."""
+    one, other = opened(), opened()
+    create(one)
+    one.submit("b", "ann", 3)
+    clock.advance(30 * HOUR)
+    taken, take = threading.Event(), PeriodClosing.take_lease
+
+    async def taking(closing: PeriodClosing, *arguments: Any) -> bool:
+        given = await take(closing, *arguments)
+        if not taken.is_set():
+            taken.set()
+            await asyncio.Event().wait()
+        return given
+
+    with patch.object(PeriodClosing, "take_lease", taking):
+        remote(one).work(100)
+        assert taken.wait(SECONDS)
+        one.close()
+    other.boards()
+    index, board = remote(other)._catalog.index, opened_as(remote(other).named("b"))
+    assert remote(other).run(index.take_lease(board, "another process", 0))
 
 
 def test_the_name_of_a_board_past_its_time_is_free_when_its_periods_are_sealed(

@@ -99,9 +99,9 @@ class ServerCorrections:
         # This also records the notes that an interrupted correction has left.
         await self._payouts.settle_ledger(ledger)
         opened, token = opened_as(state), self._secret(8).hex()
-        if not await self._catalog.index.take_lease(opened, token, sealing.LEASE_MS):
-            return None
         try:
+            if not await self._catalog.index.take_lease(opened, token, sealing.LEASE_MS):
+                return None
             await self._catalog.closings.load(state)
             chosen = corrected_period(state, command, self._catalog.time_of(state))
             if await self._adopt_newer(state, chosen, ledger):

@@ -184,18 +184,18 @@ class ServerSealing:
     async def _seal_period(self, state: BoardState, period: PeriodToSeal, ledger: Ledger) -> bool:
         """Seal a period. Return False if another process is doing that, or has done it."""
         opened = opened_as(state)
-        if not await self._catalog.index.take_lease(opened, self._token, LEASE_MS):
-            await asyncio.sleep(WAIT_SECONDS)
-            await self._catalog.closings.load(state)
-            return False
         try:
+            if not await self._catalog.index.take_lease(opened, self._token, LEASE_MS):
+                await asyncio.sleep(WAIT_SECONDS)
+                await self._catalog.closings.load(state)
+                return False
             while not await self._catalog.index.feed(opened, self._catalog.time_of(state)):
                 pass
             seal = await self._write(state, period, ledger)
             return await self._record(state, period, seal, ledger)
         except FinalOvertaken:  # this process was paused for longer than its lease
             return False
-        finally:
+        finally:  # the server may have given a lease even if this task was ended before the answer
             with suppress(LaurelsError), ends_in(RELEASE_SECONDS, anew=True):
                 await self._catalog.index.take_lease(opened, self._token, 0)
 
