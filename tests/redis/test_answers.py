@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from laurels.stores.redis.connection import answers
 from laurels.stores.redis.connection.loop import LoopThread
 
 from .servers import Server
+from .writing import patient
 
 T = TypeVar("T")
 
@@ -71,10 +72,14 @@ class Async:
 
 
 @pytest.fixture
-def board(server: Server) -> None:
+def board(server: Server) -> Iterator[None]:
+    """The board `b`. Calls take as long as they need on a busy machine, up to a limit of a
+    minute."""
     server.call("FLUSHALL")
-    with laurels.open(server.url) as lb:
-        lb.create(laurels.Board("b"))
+    with patient():
+        with laurels.open(server.url) as lb:
+            lb.create(laurels.Board("b"))
+        yield
 
 
 def test_the_client_library_has_the_internals_that_laurels_uses() -> None:
