@@ -164,6 +164,7 @@ def ensure_archived_as_shown(
     random: Random,
     verified: int,
     *,
+    writes: int,
     restarts: bool,
 ) -> None:
     """Make many random writes, then compare the archived ranking of each boundary with a recount.
@@ -172,7 +173,7 @@ def ensure_archived_as_shown(
     window = f"{form.text},archive=forever,archive_every={form.every_ms // MINUTE}m"
     create(deployment.lb, window, "all", scopes=[[], ["room"]], tie="member")
     history: list[Happened] = []
-    for _ in range(120):
+    for _ in range(writes):
         act(random, deployment.lb, clock, form, history)
         if random.random() < 0.03:
             deployment.lb.seal()
@@ -204,7 +205,9 @@ def test_each_boundary_is_archived_as_it_was_shown(
     for episode in range(scaled(1, 15)):
         random = Random(f"{form.text} {episode}")
         verified = scaled(5, 1_000)
-        ensure_archived_as_shown(deployment, clock, form, random, verified, restarts=False)
+        ensure_archived_as_shown(
+            deployment, clock, form, random, verified, writes=scaled(60, 120), restarts=False
+        )
 
 
 @pytest.fixture(
@@ -226,7 +229,9 @@ def test_restarts_change_nothing_that_was_shown(
     for episode in range(scaled(1, 15)):
         random = Random(f"restarts {form.text} {episode}")
         verified = scaled(5, 1_000)
-        ensure_archived_as_shown(lasting, clock, form, random, verified, restarts=True)
+        ensure_archived_as_shown(
+            lasting, clock, form, random, verified, writes=scaled(60, 120), restarts=True
+        )
 
 
 def test_after_downtime_each_boundary_is_closed_once_and_in_order(

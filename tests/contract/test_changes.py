@@ -21,6 +21,7 @@ from laurels.errors import (
     InvalidLimit,
 )
 from tests.changes import all_changes
+from tests.conftest import Scaled
 from tests.contract.change_history import DAY, DEFINITIONS, History, board_of
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
@@ -29,11 +30,11 @@ from tests.definitions import Definition, WindowDef
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_changes_agree_with_the_oracle(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, scaled: Scaled
 ) -> None:
     history = History(clock, DEFINITIONS[name], seed=len(name))
     lb.create(board_of(DEFINITIONS[name]))
-    history.write(lb, 60)
+    history.write(lb, scaled(30, 60))
     changes = history.compare(lb)
     ids = [change.id for change in all_changes(lb, "board", limit=1_000)]
     assert len(set(ids)) == len(ids)

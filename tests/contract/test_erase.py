@@ -19,6 +19,7 @@ from laurels.stores.local.sealing_thread import SealingThread
 from laurels.stores.redis.sealing_tasks import SealingTasks
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
+from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import (
     ARCHIVING,
@@ -311,7 +312,9 @@ def test_the_newest_places_of_a_board_that_has_ended_are_from_the_archive(
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, *rare(*range(4, 200))])
-def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -> None:
+def test_random_erasures_leave_what_the_oracle_says(
+    tmp_path: Path, seed: int, scaled: Scaled
+) -> None:
     rng = Random(seed)
     stores = [
         *STORES[:2],
@@ -327,7 +330,7 @@ def test_random_erasures_leave_what_the_oracle_says(tmp_path: Path, seed: int) -
         world = World(deployment, clock, "UTC")
         for name in ("b", "c"):
             world.create(world.chosen(rng, name, rng.choice(COMBINATIONS)))
-        for _ in range(60):
+        for _ in range(scaled(25, 60)):
             rng.choice(STEPS)(world, rng)
             world.comparison.compare(world.lb, rng)
         world.lb.check()

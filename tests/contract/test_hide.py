@@ -405,7 +405,7 @@ def test_many_hidden_members_in_long_lists(lb: laurels.Leaderboards, scaled: Sca
     assert [entry.member for entry in last] == [member for _, member in expected[:-6:-1]]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, *rare(*range(3, 30))])
+@pytest.mark.parametrize("seed", [0, 1, *rare(*range(2, 30))])
 def test_every_answer_is_that_of_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int, scaled: Scaled
 ) -> None:
@@ -413,7 +413,7 @@ def test_every_answer_is_that_of_the_oracle(
     # A batch that is all or nothing needs its members in one shard.
     steps = [step for step in STEPS if not (implementation.divided and step is rules.scatter)]
     with three_boards(implementation, tmp_path, rng, lambda: rng.random() < 0.2) as world:
-        for _ in range(scaled(10, 16)):
+        for _ in range(scaled(8, 16)):
             play_round(world, rng, steps)
             for asked in world.oracle.boards:
                 world.comparison.changes(world.lb, asked, rng)

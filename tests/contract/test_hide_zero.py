@@ -186,7 +186,7 @@ def test_every_answer_is_that_of_the_oracle(
 ) -> None:
     rng = Random(seed)
     with three_boards(implementation, tmp_path, rng, lambda: True) as world:
-        for step in range(scaled(10, 12)):
+        for step in range(scaled(6, 12)):
             name = play_round(world, rng, CHANGES)
             if step == 8:
                 world.change(replace(world.definition(name), hide_zero=False))

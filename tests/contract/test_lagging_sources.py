@@ -17,6 +17,7 @@ import pytest
 
 import laurels
 from laurels.errors import AllEventsRefused, InvalidPosition
+from tests.conftest import Scaled
 from tests.contract.deployments import Deployment
 from tests.contract.reading import scores
 from tests.counts import some
@@ -161,7 +162,7 @@ def check(
 
 @pytest.mark.parametrize("seed", some(1, range(30)))
 def test_sources_that_lag_lose_no_events(
-    lasting: Deployment, clock: laurels.ManualClock, seed: int
+    lasting: Deployment, clock: laurels.ManualClock, seed: int, scaled: Scaled
 ) -> None:
     random, oracle = Random(seed), Oracle()
     clock.set(NOW_MS)
@@ -176,7 +177,7 @@ def test_sources_that_lag_lose_no_events(
         stream.commit(lb, oracle, 1, NOW_MS)
     finals: dict[tuple[str, str], object] = {}
     stalled = {"source/a": 0, "source/b": 0}
-    for _ in range(24):
+    for _ in range(scaled(14, 24)):
         clock.advance(random.randrange(5 * MINUTE, 40 * MINUTE))
         now_ms = clock.now_ms()
         for stream in streams:

@@ -16,12 +16,13 @@ from laurels.errors import UnknownBoard
 from laurels.errors.placement import BoardMoving
 from laurels.stores.redis.payout_transfers import PayoutTransfers
 from tests.contract.deployments import Deployment
+from tests.counts import some
 from tests.internals import copies_of, movable_copies_of
 
 from .pairs import STORES, opened_pair
 from .seasons import DAY, SEASONS, START_MS, copied, payouts, play_seasons, seasons
 
-KINDS = ["redis", "redis-postgres", "redis-mariadb", "cluster-shards"]
+KINDS = ["redis", "redis-postgres", "cluster-shards", "redis-mariadb"]
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def clock() -> ManualClock:
     return ManualClock(START_MS)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=some(2, KINDS))
 def shared(
     request: pytest.FixtureRequest, tmp_path: Path, clock: ManualClock
 ) -> Iterator[Deployment]:
@@ -86,6 +87,7 @@ def test_payouts_stay_as_they_are_until_the_block_ends(
     lb.check()
 
 
+@pytest.mark.parametrize("shared", some(2, KINDS[::-1]), indirect=True)
 def test_a_moved_board_leaves_no_payouts_and_valid_cursors(
     shared: Deployment, clock: ManualClock
 ) -> None:

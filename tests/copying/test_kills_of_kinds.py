@@ -63,7 +63,7 @@ def test_a_killed_copy_is_absent_or_whole_and_the_next_one_is_whole(
         with opened(source, clock) as lb:
             play_seasons(lb, clock)
             expected = seasons(lb, SEASONS.name)
-        for run in range(scaled(2, 40)):
+        for run in range(scaled(1, 40)):
             with place(pair[1], f"target{run}", tmp_path, server, clock) as target:
                 for _ in range(random.randint(1, 3)):
                     lines, seconds = random.choice([1, 2, 3, 4, 99]), random.random() / 5

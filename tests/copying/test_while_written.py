@@ -103,7 +103,7 @@ def test_a_copy_is_the_same_as_the_board_that_was_written_meanwhile(
     pair: tuple[Deployment, Deployment], clock: ManualClock, board: Board, scaled: Scaled
 ) -> None:
     source, target = (movable_copies_of(each.lb) for each in pair)
-    play(pair[0].lb, clock, [board], days=5)
+    play(pair[0].lb, clock, [board], days=scaled(3, 5))
     with ExitStack() as stack:
         clients = [pair[0].lb]
         if pair[0].lasting and not pair[0].exclusive:

@@ -190,7 +190,7 @@ def test_a_rolling_set_can_be_saved_and_restored_at_any_point(
     random = Random(f"{ops}")
     roll = Roll(5, 100)
     pair = RollingPair(ops, [roll], members=600, tie=random.choice([1, -1]))
-    for _ in range(scaled(20, 60)):
+    for _ in range(scaled(12, 60)):
         events = [some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(150)]
         pair.apply(events)
         rolling = pair.rollings[0]
@@ -212,7 +212,7 @@ def test_a_copy_of_the_live_ranking_does_not_change(ops: Sequence[int], scaled: 
     random = Random(f"copies {ops}")
     roll = Roll(5, 100)
     pair = RollingPair(ops, [roll], members=2_000, tie=1)
-    for _ in range(scaled(10, 60)):
+    for _ in range(scaled(5, 60)):
         events = [some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(600)]
         pair.apply(events)
         rolling = pair.rollings[0]

@@ -20,7 +20,7 @@ def test_nothing_is_owed_twice_after_kills(url: str, scaled: Scaled) -> None:
     server, now_ms = Server(), START_MS
     with patch.dict(os.environ, {"LAURELS_LEDGER_MAIN": url}):
         try:
-            for seed in range(scaled(5, 100)):
+            for seed in range(scaled(3, 100)):
                 acknowledged += run_until_killed(
                     server.url, now_ms, seed, random.randint(2, 40), "tests.redis.payout_writer"
                 )

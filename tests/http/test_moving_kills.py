@@ -145,11 +145,9 @@ def test_a_kill_at_any_moment_of_a_move_loses_nothing(
             counted = writers.acknowledged
         with serve() as server, laurels.open(keyed(server.url)) as lb:
             killed.ensure_counted(lb, counted)
+            patiently(lb.check)
             server.end()
         assert [names_in(store) for store in stores].count(["a1"]) == 1
-    with serve() as server, laurels.open(keyed(server.url)) as lb:
-        lb.check()
-        server.end()
     assert interrupted
 
 

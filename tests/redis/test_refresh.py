@@ -124,7 +124,7 @@ def test_two_processes_share_a_build_while_both_write(
     random = Random(layout)
     processes[0].create(board(**LAYOUTS[layout]))
     fill(processes[0], random, clock)
-    for _ in range(scaled(2, 6)):
+    for _ in range(scaled(1, 6)):
         before = processes[0].top("b").as_of
         shares = 0
         while share(random.choice(processes)):
@@ -236,7 +236,7 @@ def test_all_scopes_are_shown_at_once(
 
     for _ in range(60):
         scoped(one)
-    for round_ in range(scaled(3, 8)):
+    for round_ in range(scaled(2, 8)):
         before = one.top("b").as_of
         while share(random.choice(processes)):
             rooms += random.random() < 0.1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import Scaled
 from tests.counts import rare
 from tests.stateful import choices
 from tests.stateful.choices import COMBINATIONS
@@ -34,10 +35,11 @@ SCOPED = [1_000, 1_001, 1_002, 1_003, 1_004, 1_005, 1_006]
     "seed", [*SCOPED, *rare(*(begin + i for begin in range(1_010, 1_060, 10) for i in (0, 1)))]
 )
 def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
-    monkeypatch: pytest.MonkeyPatch, seed: int
+    monkeypatch: pytest.MonkeyPatch, seed: int, scaled: Scaled
 ) -> None:
     monkeypatch.setattr(choices, "SCOPED", 1)
-    assert run(seed, combinations_of(seed), steps=40).steps == 40
+    steps = scaled(16, 40)
+    assert run(seed, combinations_of(seed), steps=steps).steps == steps
 
 
 @pytest.mark.torture
