@@ -4,7 +4,6 @@ that follow from the standings, each once, and every acknowledged confirmation."
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from random import Random
@@ -15,6 +14,7 @@ import laurels
 from laurels.model.prizes import prizes_of
 from tests.archive.payout_writer import DAY_MS, PRIZES
 from tests.conftest import Scaled
+from tests.forked import Forked
 from tests.prizes import Row, recounted
 
 START_MS = 1_795_000_000_000
@@ -28,10 +28,8 @@ def run_until_killed(
     program: str = "tests.archive.payout_writer",
 ) -> list[str]:
     """Run a writer until it has printed this many lines, and kill it a moment later."""
-    arguments = [sys.executable, "-m", program, str(folder)]
-    with subprocess.Popen(
-        [*arguments, str(start_ms), str(seed)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    arguments = [folder, str(start_ms), str(seed)]
+    with Forked(program, arguments, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         printed: list[str] = []
         for line in process.stdout:
@@ -110,7 +108,7 @@ def test_nothing_is_owed_twice_and_nothing_is_lost_by_kills(tmp_path: Path, scal
     folder = tmp_path / "boards"
     acknowledged: list[str] = []
     now_ms = START_MS
-    for seed in range(scaled(20, 200)):
+    for seed in range(scaled(8, 200)):
         acknowledged += run_until_killed(folder, now_ms, seed, random.randint(2, 40))
         at = [int(line.split()[1]) for line in acknowledged if line.startswith("at ")]
         now_ms = max([now_ms, *at]) + DAY_MS

@@ -51,7 +51,7 @@ def test_a_killed_copy_is_absent_or_whole_and_the_next_one_is_whole(
         play_seasons(lb, clock)
         expected = seasons(lb, SEASONS.name)
     whole = 0
-    for run in range(scaled(12, 150)):
+    for run in range(scaled(5, 150)):
         target = tmp_path / f"target{run}"
         for _ in range(random.randint(1, 3)):
             lines, seconds = random.choice([1, 2, 3, 4, 99]), random.random() / 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import laurels
 from laurels.core.changes.answers import Change
 from laurels.stores.local.archive.segment import PeriodKey
 from tests.conftest import Scaled
+from tests.forked import Forked
 from tests.internals import local
 
 from .closing_writer import HOUR_MS
@@ -25,10 +25,8 @@ NOW_MS = 1_795_188_600_000  # Friday, 20 November 2026, 15:30 UTC
 def _killed_run(folder: Path, first: int, now_ms: int, lines: int) -> list[tuple[str, int]]:
     """Run the writer until it has printed this many lines, then kill it. Return what it printed:
     members, and the times of their events."""
-    command = [sys.executable, "-m", "tests.crash.closing_writer", str(folder)]
-    with subprocess.Popen(
-        [*command, str(first), str(now_ms)], stdout=subprocess.PIPE, text=True
-    ) as writer:
+    arguments = [str(folder), str(first), str(now_ms)]
+    with Forked("tests.crash.closing_writer", arguments, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         printed = [writer.stdout.readline() for _ in range(lines)]
         writer.kill()
@@ -95,6 +93,6 @@ def test_each_period_is_closed_and_sealed_once_after_each_kill(
     tmp_path: Path, scaled: Scaled
 ) -> None:
     moments = random.Random(SEED)
-    kills = scaled(20, 200)
+    kills = scaled(8, 200)
     for first in range(0, kills, IN_A_ROW):
         _kill_in_a_row(tmp_path / str(first), min(IN_A_ROW, kills - first), moments)

@@ -27,6 +27,7 @@ import psycopg
 import pymysql
 
 import laurels
+from tests.forked import Forked
 from tests.redis.servers import WITHIN_SECONDS, Server, until
 from tests.serving import ADMIN_KEY
 
@@ -103,18 +104,23 @@ class SinkProcess:
     """A process of `laurels sink run` that a test kills and starts again."""
 
     def __init__(self, server: str, target: str, folder: Path, *options: str) -> None:
-        self._command = [
-            *(sys.executable, "-m", "laurels", "sink", "run", "s", "--at", server),
+        self._arguments = [
+            *("sink", "run", "s", "--at", server),
             *("--to", target, "--allow-private", *options),
         ]
         self._environment = {**os.environ, "LAURELS_KEY": ADMIN_KEY}
         self._folder = folder
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Forked | None = None
 
     def start(self) -> None:
         with (self._folder / "sink.log").open("ab") as log:
-            self._child = subprocess.Popen(
-                self._command, env=self._environment, stdout=log, stderr=log, cwd=self._folder
+            self._child = Forked(
+                "laurels",
+                self._arguments,
+                folder=self._folder,
+                environment=self._environment,
+                stdout=log,
+                stderr=log,
             )
 
     def wait_for(
@@ -134,13 +140,13 @@ class SinkProcess:
         child, self._child = self._child, None
         if child is not None:
             child.kill()
-            child.communicate()
+            child.wait()
 
     def finish(self) -> None:
         """End the sink process. Then send the remaining changes with another process."""
         self.kill()
         done = subprocess.run(
-            [*self._command, "--until-end"],
+            [sys.executable, "-m", "laurels", *self._arguments, "--until-end"],
             env=self._environment,
             cwd=self._folder,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""A server in a process of its own, started in the same way as users start it."""
+"""A server in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.forked import Forked
 from tests.serving import ADMIN_KEY
 
 WITHIN_SECONDS = 60
 VARIABLE = "LAURELS_ADMIN_KEY"
+
+
+def _started(
+    arguments: list[str], variables: dict[str, str], descriptors: int | None
+) -> Forked | subprocess.Popen[str]:
+    """Start the command line. Fork it only if it has neither a limit nor workers, since these are
+    started by the service."""
+    if descriptors is None and "--workers" not in arguments:
+        return Forked("laurels.cli", arguments, environment=variables, stderr=subprocess.PIPE)
+    limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
+    return subprocess.Popen(
+        [*limited, sys.executable, "-m", "laurels.cli", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=variables,
+    )
 
 
 class Process:
@@ -33,27 +50,14 @@ class Process:
         descriptors: int | None = None,
         **environment: str,
     ) -> None:
-        limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
         if str(folder).startswith("redis"):
             environment.setdefault(VARIABLE, ADMIN_KEY)
         elif not keys and VARIABLE not in environment:
             options = (*options, "--open")
-        self._process = subprocess.Popen(
-            [
-                *limited,
-                sys.executable,
-                "-m",
-                "laurels.cli",
-                "serve",
-                "--data",
-                str(folder),
-                *options,
-            ]
-            + ([] if "--port" in options else ["--port", "0"]),
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **environment},
-        )
+        if "--port" not in options:
+            options = (*options, "--port", "0")
+        arguments = ["serve", "--data", str(folder), *options]
+        self._process = _started(arguments, {**os.environ, **environment}, descriptors)
         assert self._process.stderr is not None
         self.output = ""
         for line in self._process.stderr:
