@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,12 +57,15 @@ def site(tmp_path: Path, servers: tuple[Server, Server]) -> Iterator[Site]:
 
 
 def move(
-    url: str, board: str, to: int | None, *, pause_seconds: int = 0, **headers: str
+    url: str,
+    board: str,
+    to: int | None,
+    *,
+    pause_seconds: int = 0,
+    headers: Mapping[str, str] = ADMIN,
 ) -> httpx.Response:
     body = {"to": to, "pause_seconds": pause_seconds} if pause_seconds else {"to": to}
-    return httpx.post(
-        f"{url}/v1/boards/{board}/move", json=body, headers={**ADMIN, **headers}, timeout=600
-    )
+    return httpx.post(f"{url}/v1/boards/{board}/move", json=body, headers=headers, timeout=600)
 
 
 def move_under_load(url: str, to: int) -> httpx.Response:
@@ -340,7 +343,7 @@ def test_a_move_that_is_refused_changes_nothing(site: Site, tmp_path: Path) -> N
     key = {"name": "some", "scope": "admin", "boards": ["a*"]}
     made = httpx.post(f"{site.url}/v1/keys", json=key, headers=ADMIN).json()["key"]
     limited = {"authorization": f"Bearer {made}"}
-    assert move(site.url, "a1", 1, **limited).json()["code"] == "forbidden"
+    assert move(site.url, "a1", 1, headers=limited).json()["code"] == "forbidden"
     assert httpx.get(f"{site.url}/v1/stores", headers=limited).status_code == 403
     stores = site.get("/v1/stores").json()
     assert [each["store"] for each in stores] == [1, 2, 3]
