@@ -14,6 +14,7 @@ import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.fold import Fold
 from laurels.core.index import Section
+from laurels.engine.roster.roster import Roster
 from laurels.stores.local.index import copying, touched
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.index.sections import IDS, ROWS, Rows
@@ -67,7 +68,7 @@ class Store:
         self.finished = self.copy.finish(self.service._fold.describe)
         self.sections += self.finished
         self.head = self.service._fold.head()
-        self.service._fold.index.end_copy()
+        assert self.service._fold.index.end_copy(1_000)
 
     def loaded(self) -> Fold:
         fold = Fold(MemoryIndex(2))
@@ -179,3 +180,26 @@ def test_many_small_tallies_are_copied_in_rounds() -> None:
         assert store.round()
     assert rows(store.finished) == 0
     assert_same(store.loaded(), store.log, store.clock.now_ms())
+
+
+def test_pieces_stay_small_with_many_boards() -> None:
+    """No call looks at more than a share of the boards, with or without members, and the end of a
+    copy is divided, too."""
+    asked: list[int] = []
+    boards = range(20_000)
+
+    def looked_up(number: int) -> None:
+        asked.append(number)
+
+    copy = copying.Copying(looked_up, lambda *_: None, boards, Roster(1))
+    visits = []
+    while copy.step(lambda _: None) is not None:
+        visits.append(len(asked))
+        asked.clear()
+    assert max(visits) <= 2 * copying.CHUNK
+    assert sum(visits) >= 2 * len(boards)
+    assert copy.finish(lambda _: None) == []
+    shares = 1
+    while not copy.end(500):
+        shares += 1
+    assert shares == len(boards) // 500

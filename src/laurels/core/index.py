@@ -382,8 +382,9 @@ class Index(Protocol):
     def copy(self) -> "Copy":
         """Begin a copy of everything; only one can be in progress."""
 
-    def end_copy(self) -> None:
-        """End the copy, whether it is finished or not."""
+    def end_copy(self, limit: int) -> bool:
+        """End the copy, whether it is finished or not. Free a share of its memory, in about `limit`
+        steps, and return whether nothing is left."""
 
     def load(self) -> "Load":
         """Begin to load a copy into this index, which has to be empty."""

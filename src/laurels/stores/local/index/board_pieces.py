@@ -66,13 +66,18 @@ class BoardPieces(RankedReads):
     def copy(self) -> Copying:
         """Begin a copy. Only one copy can be in progress."""
         self._copying = Copying(self._boards.get, self._followed, list(self._boards), self._roster)
+        self._ended = None
         return self._copying
 
-    def end_copy(self) -> None:
-        """End the copy, whether or not it is finished."""
+    def end_copy(self, limit: int) -> bool:
+        """End the copy, whether or not it is finished: writes are no longer recorded for it. Free a
+        share of what it has recorded, in about `limit` steps, and return whether nothing is
+        left."""
         if self._copying is not None:
-            self._copying.end()
-        self._copying = None
+            self._copying, self._ended = None, self._copying
+        if self._ended is not None and self._ended.end(limit):
+            self._ended = None
+        return self._ended is None
 
     def load(self) -> Loading:
         """Begin loading a copy into this index, which has to be empty."""

@@ -23,8 +23,7 @@ structure are left out.
 """
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import msgspec
@@ -58,11 +57,14 @@ from .touched import TouchedIds
 CHUNK = 4_096
 """The number of rows in a piece. If they are contiguous, reading them takes about a millisecond."""
 SCATTERED = 8
-"""How many contiguous rows are read in the time that it takes to look up one row by its member."""
+"""How many contiguous rows are read in the time that it takes to look up one row by its member, or
+the scopes of one board."""
 MAX_LEFT = 2_048
 """The maximum number of rows, scopes or new members that may be left for `finish`."""
 MAX_ROUNDS = 12
 _BOARDS = 64
+_DESCRIBED = 512
+"""How many contiguous rows are read in the time that it takes to describe one scope."""
 
 
 Unit = tuple[int, str]
@@ -100,8 +102,9 @@ class Copying:
         self._next_number = 0
         self._touched: dict[Unit, Touched] = {}
         self._followed_units: set[Unit] = set()
-        self._waiting: deque[Unit] = deque((board, "") for board in boards)
-        self._listing: dict[int, None] = dict.fromkeys(boards)
+        self._boards: Sequence[int] = boards
+        """The boards whose scopes the first round copies; none later."""
+        self._listing: dict[int, None] = {}
         self._round: dict[Unit, Touched] = {}
         self._rounds = 1
         self._rows_again = 0
@@ -127,11 +130,20 @@ class Copying:
         """Record that the data of a member changed."""
         self._touched.setdefault((board, ""), Touched()).data[member] = None
 
-    def end(self) -> None:
-        """End the copy, whether or not it was finished."""
-        for board, scope in self._followed_units:
+    def end(self, limit: int) -> bool:
+        """End the copy, whether or not it was finished, by a share of about `limit` steps. Return
+        whether nothing is left."""
+        for _ in range(limit):
+            if not self._followed_units:
+                break
+            board, scope = self._followed_units.pop()
             if not scope and (store := self._store_of(board)) is not None:
                 store.remembered.unfollow()
+        for _ in range(limit):
+            if not self._numbers:
+                break
+            self._numbers.popitem()
+        return not self._followed_units and not self._numbers
 
     def list_again(self, board: int) -> None:
         """Record that a refresh may have changed which rankings are shown in the scopes of a
@@ -163,7 +175,7 @@ class Copying:
         sections: list[Section] = []
         while (
             self._work is not None
-            or self._waiting
+            or self._boards
             or self._listing
             or self._touched
             or self._has_unnamed()
@@ -176,7 +188,7 @@ class Copying:
     def _is_nearly_done(self) -> bool:
         if self._rounds > MAX_ROUNDS:
             return True
-        if self._listing or self._waiting:
+        if self._listing or self._boards:
             return False
         if any(unit not in self._followed_units for unit in self._touched):
             return False
@@ -196,15 +208,19 @@ class Copying:
         self._rounds += 1
         self._rows_again = 0
         self._round, self._touched = self._touched, {}
-        self._waiting.extend(unit for unit in self._round if unit not in self._followed_units)
-        again = [unit for unit in self._round if unit in self._followed_units]
-        first = [*self._waiting]
-        self._waiting.clear()
-        scopes = self._scopes_of(list(self._listing))
-        self._listing.clear()
+        boards, self._boards = self._boards, ()
+        listing, self._listing = self._listing, {}
+        whole = ((board, "") for board in boards)
+        scopes = self._scopes_of(chain(boards, listing))
         piece: list[Section] = []
         rows = 0
-        for unit in chain(first, scopes, again):
+        for unit in chain(whole, scopes, self._round):
+            if unit is None:
+                rows += SCATTERED
+                if rows >= CHUNK:
+                    yield piece
+                    piece, rows = [], 0
+                continue
             for section, weight in self._unit(unit, self._round.get(unit), describe):
                 piece.append(section)
                 rows += weight
@@ -216,10 +232,12 @@ class Copying:
         for name in self._names():
             yield [name]
 
-    def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
+    def _scopes_of(self, boards: Iterable[int]) -> Iterator[Unit | None]:
         """Yield the scopes that a round has to copy even if no write has touched them: scopes that
-        no round has visited yet, and scopes that have not followed all refreshes of their board."""
+        no round has visited yet, and scopes that have not followed all refreshes of their board.
+        Also yield None for each board, as the cost of looking for its scopes."""
         for board in boards:
+            yield None
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:
                 places = store.scopes.next(place, _BOARDS)
@@ -249,7 +267,7 @@ class Copying:
                 yield from self._rows_of_members(structure, touched.ids)
         if not scope:
             yield from self._of_board(number, touched, first=first)
-        yield self._contents(unit, describe(number)), _BOARDS
+        yield self._contents(unit, describe(number)), _DESCRIBED
 
     def _of_board(
         self, number: int, touched: Touched | None, *, first: bool

@@ -30,6 +30,7 @@ class Deferred:
         self._boards: dict[int, BoardStore] = {}
         self._dropped: list[object] = []
         self._copying: Copying | None = None
+        self._ended: Copying | None = None
         self._tracked: dict[int, TrackedWrites] = {}
 
     def begin_build(self, board: int, window: str) -> None:

@@ -78,7 +78,7 @@ def take(
                 if piece is None:
                     piece = copy.finish(described)
                     heads.append(fold.head())
-                    fold.index.end_copy()
+                    fold.index.end_copy(0)
             rest()
             yield from piece
             if heads:
@@ -89,8 +89,11 @@ def take(
     try:
         return files.write(sections(), lambda: heads[0].offset, needed_format)
     finally:
-        with still():
-            fold.index.end_copy()
+        is_ended = False
+        while not is_ended:
+            with still():
+                is_ended = fold.index.end_copy(SHARE)
+            rest()
 
 
 def read_head(path: Path) -> Head:
