@@ -36,11 +36,11 @@ from laurels.core.record import Position
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionMoved
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.batch import Batch
-from laurels.stores.redis.protocols import ShardIndex
 from laurels.stores.redis.remote import Applied, CallId, Opened, PositionWrite, RefreshStates
 
 from .feed import encode_feed_payload
 from .positions import StoredPositions, not_ready, stored_positions
+from .shard_index import ShardIndex
 from .shards import REFUSED, gather, shard_of, shards, worst
 
 

@@ -19,11 +19,11 @@ from laurels.core.lifecycle import next_boundary
 from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
 from laurels.stores.redis.outdated import FeedConflict
-from laurels.stores.redis.protocols import ShardIndex
 from laurels.stores.redis.remote import Opened, Reading
 
 from .feed import FeedPlace, Pending
 from .merged_feed import merge_feeds, next_runs
+from .shard_index import ShardIndex
 from .shards import gather, label_replica, shards
 
 ENTRIES = 32

@@ -33,9 +33,9 @@ from msgspec import Struct
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.errors import NotReady, PositionDiffers, PositionMoved, ShardsDiffer
 from laurels.model.validation import quoted
-from laurels.stores.redis.protocols import ShardIndex
 from laurels.stores.redis.remote import Opened, PositionWrite
 
+from .shard_index import ShardIndex
 from .shards import gather, shard_of
 
 Pair = tuple[str | None, str]

@@ -8,10 +8,10 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import BoardLayout
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
-from laurels.stores.redis.protocols import ShardIndex
 from laurels.stores.redis.remote import Opened, RefreshStates
 
 from .label_replicator import LabelReplicator
+from .shard_index import ShardIndex
 from .shards import gather, label_replica, parts_of, shards
 
 
