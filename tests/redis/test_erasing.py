@@ -24,6 +24,7 @@ from laurels.errors.index_server import IndexUnavailable, LedgerUnavailable
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.ledgers import Ledger
 from laurels.stores.redis.registry import Registry
+from tests.conftest import Scaled
 from tests.contract.deployments import Divided, OnRedis
 from tests.flows.sinking import sent
 from tests.internals import remote
@@ -146,13 +147,13 @@ class Failing:
 
 
 def test_a_process_that_fails_at_any_call_leaves_the_rest_to_the_next(
-    place: Place, clock: laurels.ManualClock
+    place: Place, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     observer = place.opened()
     create(observer)
     create(observer, "other", windows=["all"])
     observer.submit("other", "ann", 1)
-    for nth in count(0, 4):
+    for nth in count(0, scaled(4, 1)):
         member = f"zoe{nth}/'"
         label = play(observer, clock, "b", member)
         observer.submit("other", member, 1, id="x")

@@ -23,6 +23,7 @@ from laurels.stores.redis.deletions import ServerDeletions
 from laurels.stores.redis.payouts import ServerPayouts
 from laurels.stores.redis.remote import opened_as
 from tests.changes import all_changes
+from tests.conftest import Scaled
 from tests.internals import copies_of, remote
 from tests.redis.test_clearing import Failing
 
@@ -100,13 +101,15 @@ def kinds(lb: laurels.Leaderboards, name: str, after: str) -> list[str]:
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["not sent", "answer lost"])
 def test_a_process_that_fails_at_any_call_restores_the_board_or_nothing(
-    opened: Open, clock: laurels.ManualClock, *, is_lost: bool
+    opened: Open, clock: laurels.ManualClock, scaled: Scaled, *, is_lost: bool
 ) -> None:
+    """In the short run, every second call fails: those with odd numbers before the answer, and the
+    others before the call."""
     observer = opened()
     play(observer, clock)
     before, name = day(observer), "b"
     paid = [payout.id for payout in observer.payouts("b")]
-    for nth in count():
+    for nth in count(scaled(int(is_lost), 0), scaled(2, 1)):
         cursor = observer.changes(name, after="now").cursor
         observer.delete(name)
         name, earlier = f"b{nth}", name
@@ -138,12 +141,14 @@ def test_a_process_that_fails_at_any_call_restores_the_board_or_nothing(
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["not sent", "answer lost"])
 def test_a_process_that_fails_while_it_deletes_a_board_leaves_one_that_can_be_restored(
-    opened: Open, clock: laurels.ManualClock, *, is_lost: bool
+    opened: Open, clock: laurels.ManualClock, scaled: Scaled, *, is_lost: bool
 ) -> None:
+    """In the short run, every second call fails: those with odd numbers before the answer, and the
+    others before the call."""
     observer = opened()
     play(observer, clock)
     before = day(observer)
-    for nth in count():
+    for nth in count(scaled(int(is_lost), 0), scaled(2, 1)):
         cursor = observer.changes("b", after="now").cursor
         failing = Failing(nth, is_lost=is_lost)
         one = opened()
