@@ -345,3 +345,20 @@ def test_in_event_time_boundaries_are_those_of_the_events(
             if each in verified:
                 assert lb.verify("b", window="w", period=each.period).verified
         lb.check()
+
+
+def test_a_boundary_that_has_nothing_left_to_show_is_not_listed(
+    deployment: Deployment, clock: AnyClock
+) -> None:
+    lb = deployment.lb
+    create(lb, "r=rolling:3m/1m,archive=forever,archive_every=1m", grace="0ms")
+    lb.submit("b", "ann", 1)
+    clock.set(NOW_MS + 5 * HOUR)
+    shown = ["2026-11-20T15:32Z", "2026-11-20T15:31Z", "2026-11-20T15:30Z"]
+    for _ in range(2):
+        listed = [each.label for each in lb.periods("b", "r") if not each.current]
+        assert listed in (shown, [])  # a service seals them at once
+        assert scores(lb, window="r", period="2026-11-20T15:32Z") == {"ann": 1}
+        with pytest.raises(PeriodExpired):
+            lb.top("b", window="r", period="2026-11-20T15:33Z")
+        lb = deployment.reopen() if deployment.lasting else lb

@@ -124,11 +124,19 @@ class ServerClosings:
         if state.closing and state.closings == UNKNOWN:
             await self.load(state)
 
-    async def find_open(self, state: BoardState) -> None:
-        """Read which periods that are not closed yet have entries."""
-        await self._find_open(state, empty=False)
+    async def find_open(self, state: BoardState, now_ms: int | None = None) -> None:
+        """Read which periods that are not closed yet have entries. With `now_ms`, rolling windows
+        are rotated to this time first. Without it, boundaries may be among these periods at which
+        such a window will have nothing left to show."""
+        rotates = any(state.rules.windows[name].steps for name in state.rules.closing)
+        if now_ms is not None and rotates:
+            await self.ensure_loaded(state)
+            await self.rotate_steps(state, now_ms)
+        await self._find_open(state, empty=False, rotated_ms=now_ms)
 
-    async def _find_open(self, state: BoardState, *, empty: bool) -> None:
+    async def _find_open(
+        self, state: BoardState, *, empty: bool, rotated_ms: int | None = None
+    ) -> None:
         await self.ensure_loaded(state)
         keys = await self._index.keys(self._opened_as(state), empty=empty)
         for name, closing in state.closing.items():
@@ -137,8 +145,8 @@ class ServerClosings:
             # The events of a step also count in what the window shows at the ends of later steps.
             if window.steps and instances:
                 newest = max(instances)
-                start_ms = window.period_of(newest).start_ms
-                instances.update(window.archived_with(newest, start_ms))
+                since_ms = window.period_of(newest).start_ms if rotated_ms is None else rotated_ms
+                instances.update(window.archived_with(newest, since_ms))
             closing.open = {
                 each for each in instances if _may_be_open(state, name, each, state.closing)
             }

@@ -147,7 +147,7 @@ class QueryRunner:
         if not state.closing:
             return query.plan(context)
         if query.reads_positions:
-            await self._catalog.closings.find_open(state)
+            await self._catalog.closings.find_open(state, now_ms)
             return query.plan(context)
         await self._catalog.closings.ensure_loaded(state)
         try:
@@ -155,7 +155,7 @@ class QueryRunner:
         # another process may have sealed the period meanwhile
         except (PeriodExpired, NotSealed, UnknownRevision):
             await self._catalog.closings.load(state)
-            await self._catalog.closings.find_open(state)
+            await self._catalog.closings.find_open(state, now_ms)
             return query.plan(context)
 
     async def _with_archived(
