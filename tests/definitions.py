@@ -54,8 +54,8 @@ class ColumnDef:
 @dataclass(frozen=True)
 class WindowDef:
     """A window; a field that is None takes the board's value. A rolling window has a `span` and a
-    `step`, a window with decay has a `half_life`, and a rolling window that is refreshed has a
-    `refresh`."""
+    `step`, a window with decay has a `half_life`, a rolling window that is refreshed has a
+    `refresh`, and one that is archived an `archive_every`."""
 
     unit: str = "all"
     name: str | None = None
@@ -68,6 +68,7 @@ class WindowDef:
     half_life: str = ""
     refresh: str | None = None
     archive: str | int | None = None
+    archive_every: str | None = None
     prizes: PrizesDef | None = None
 
     @property
@@ -82,6 +83,7 @@ class WindowDef:
             ("grace", self.grace),
             ("refresh", self.refresh),
             ("archive", self.archive),
+            ("archive_every", self.archive_every),
             ("prizes", None if self.prizes is None else self.prizes.text),
         ]
         options = ",".join(f"{key}={value}" for key, value in settings if value is not None)

@@ -66,14 +66,14 @@ class OracleBoard:
         """The members that are hidden on all boards."""
         self.had_prizes = definition.has_prizes
 
-    def is_about_to_pay(self) -> bool:
+    def is_about_to_pay(self, now_ms: int) -> bool:
         """Return whether the board has or had prizes for periods that are not sealed yet."""
-        unsealed = self.unsealed()
+        unsealed = self.unsealed(now_ms)
         return bool(unsealed) and (self.definition.has_prizes or any(unsealed))
 
-    def unsealed(self) -> list[PrizesDef | None]:
+    def unsealed(self, now_ms: int) -> list[PrizesDef | None]:
         """Return the prizes of each period that has events and is to be sealed."""
-        return [prizes for window in self.windows.values() for prizes in window.unsealed()]
+        return [prizes for window in self.windows.values() for prizes in window.unsealed(now_ms)]
 
     def is_hidden(self, member: str, now_ms: int) -> bool:
         """Return whether a member is hidden, on this board or on all boards."""
@@ -162,7 +162,7 @@ class OracleBoard:
         if () in self.definition.scopes:
             scopes[ALL] = None
         for window in self.windows.values():
-            for counted in window.counted.values():
+            for counted in [*window.counted.values(), *window.shown.values()]:
                 scopes.update(dict.fromkeys(scope for event in counted for scope in event.scopes))
         return list(scopes)
 
@@ -414,6 +414,8 @@ class OracleBoard:
     def fold(self, event: Accepted, now_ms: int) -> Verdict:
         """Count one event or refuse it. Return its verdict. Events are folded in the order of the
         log."""
+        for window in self.windows.values():
+            window.advance(now_ms)
         taking = [w for w in self.windows.values() if w.takes(event.at_ms, now_ms)]
         missed = self.definition.misses(event.at_ms)
         late = [n for n, w in self.windows.items() if missed is None and w not in taking]

@@ -29,7 +29,7 @@ class OracleSeasons(OracleQueries):
             return False
         if self.has_ledger:
             return not board.had_prizes
-        return not self.has_open_payouts(board) and not board.is_about_to_pay()
+        return not self.has_open_payouts(board) and not board.is_about_to_pay(self.now_ms())
 
     def remove_paid(self) -> None:
         """Remove the boards with payouts in a ledger that are no longer retained, after their
@@ -67,7 +67,7 @@ class OracleSeasons(OracleQueries):
         board when no period is left. Return whether any was sealed."""
         board = self.leaving[name]
         sealed = self.seal_board(board)
-        if not board.unsealed():
+        if not board.unsealed(self.now_ms()):
             del self.leaving[name]
         return sealed
 

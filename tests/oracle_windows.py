@@ -6,7 +6,7 @@ computes the content of a ranking anew from these lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -51,6 +51,21 @@ def without(counted: Sequence[Counted], member: str) -> list[Counted]:
     ]
 
 
+class Intervals:
+    """The intervals between the multiples of a duration. Intervals of whole days are groups of
+    local dates."""
+
+    def __init__(self, every: str, tz: str) -> None:
+        self.every_ms = duration_ms(every)
+        self.tz = tz
+
+    def number(self, at_ms: int) -> int:
+        """Return the number of the interval that contains an instant."""
+        if self.every_ms % DAY_MS:
+            return at_ms // self.every_ms
+        return (day_of(at_ms, self.tz) - date(1970, 1, 1)).days // (self.every_ms // DAY_MS)
+
+
 class OracleWindow:
     """The window `all`, which counts every event of the board in one ranking. All other windows are
     subclasses."""
@@ -67,6 +82,8 @@ class OracleWindow:
         self.misses = board.misses
         self.floor_ms = FIRST_MS
         self.counted: dict[Instance, list[Counted]] = {}
+        self.shown: dict[Instance, list[Counted]] = {}
+        """What a rolling window showed at the ends of archived steps."""
 
     def instance(self, at_ms: int) -> Instance:
         """Return the period or step that contains an instant, or None for the window of all
@@ -157,8 +174,16 @@ class OracleWindow:
 
     def close(self, now_ms: int, ranked_at: Callable[[int], Ranked]) -> None:
         """Close the periods that are due at `now_ms`, as the next write to the board does."""
-        for instance, counted in self.counted.items():
+        for instance, counted in self.closing(now_ms).items():
             self.closings.close(instance, counted, self.final_ms(instance), now_ms, ranked_at)
+
+    def closing(self, now_ms: int) -> Mapping[Instance, list[Counted]]:
+        """Return the events of each period that the window has closed or may close."""
+        return self.counted
+
+    def advance(self, now_ms: int) -> None:
+        """Keep what is to be archived of the present rankings, before anything changes at
+        `now_ms`."""
 
     def was_closed_at_the_end(self) -> bool:
         """Return whether the period was closed that the end of the board has ended."""
@@ -167,11 +192,11 @@ class OracleWindow:
         last_ms = self.ends_ms + self.grace_ms + 1
         return any(self.final_ms(instance) == last_ms for instance in self.closings.closed)
 
-    def unsealed(self) -> list[PrizesDef | None]:
+    def unsealed(self, now_ms: int) -> list[PrizesDef | None]:
         """Return the prizes of each period that has events and is to be sealed."""
         return [
             prizes
-            for instance, counted in self.counted.items()
+            for instance, counted in self.closing(now_ms).items()
             for prizes in self.closings.unsealed(instance, counted, self.final_ms(instance))
         ]
 
@@ -179,7 +204,7 @@ class OracleWindow:
         """Return who is not ranked in a period."""
         if instance in self.closings.closed:
             return self.closings.closed[instance]
-        counted, final_ms = self.counted.get(instance, []), self.final_ms(instance)
+        counted, final_ms = self.closing(now_ms).get(instance, []), self.final_ms(instance)
         if final_ms is not None and self.closings.is_due(instance, counted, final_ms, now_ms):
             now_ms = final_ms
         return ranked_at(now_ms)
@@ -187,7 +212,7 @@ class OracleWindow:
     def is_unsealed(self, instance: Instance, now_ms: int) -> bool:
         """Return whether a period is readable although the window no longer keeps it, since it is
         closed and not sealed yet."""
-        counted = self.counted.get(instance, [])
+        counted = self.closing(now_ms).get(instance, [])
         return self.closings.is_unsealed(instance, counted, self.final_ms(instance), now_ms)
 
     def state(self, span: Span | None, now_ms: int) -> str:
@@ -197,8 +222,10 @@ class OracleWindow:
         if end_ms is None or now_ms < end_ms:
             return "open"
         instance = None if span is None else span.label
-        final_ms = end_ms + self.grace_ms + 1
-        return self.closings.state(instance, self.counted.get(instance, []), final_ms, now_ms)
+        final_ms = self.final_ms(instance)
+        assert final_ms is not None, "the period has ended"
+        counted = self.closing(now_ms).get(instance, [])
+        return self.closings.state(instance, counted, final_ms, now_ms)
 
     def readable(self, now_ms: int) -> list[Counted]:
         """Return the events of all rankings that are readable now or will be later."""
@@ -374,6 +401,9 @@ class RollingWindow(OracleWindow):
         self.cut = Steps(window.step, window.tz or board.tz)
         self.steps = span_ms // step_ms
         self.grace_ms = min(duration_ms(window.grace or board.grace), span_ms - step_ms)
+        self.intervals = Intervals(window.archive_every or "1m", window.tz or board.tz)
+        self.advanced = -(2**62)
+        """The last step that has ended at the time of the last change."""
 
     def instance(self, at_ms: int) -> int:
         return number_at(self.cut, at_ms)
@@ -399,11 +429,98 @@ class RollingWindow(OracleWindow):
         return self.kept(now_ms)[0].label
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
-        counting = self.numbers(now_ms)
+        running = self.numbers(now_ms)[-1]
+        is_running = label is None or label == step_span(self.cut, running).label
+        if is_running and label not in self.closings.closed:
+            return self._within(running)
+        return self.closing(now_ms).get(label, [])
+
+    def _within(self, last: int) -> list[Counted]:
+        """Return the events that count while the step `last` is running."""
+        counting = range(last - self.steps + 1, last + 1)
         return [e for number, events in self.counted.items() if number in counting for e in events]
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
         return instance in self.numbers(now_ms)
+
+    # What is archived
+
+    def advance(self, now_ms: int) -> None:
+        """Keep what the window showed right before the ends of the archived steps that have ended
+        since the last change. At the end of the board, keep what it shows after the grace."""
+        running = self.numbers(now_ms)[-1]
+        if self.is_over(now_ms):
+            self.shown.setdefault(step_span(self.cut, running).label, self._within(running))
+        if running - 1 <= self.advanced:
+            return
+        steps = {
+            last
+            for number in self.counted
+            if isinstance(number, int)
+            for last in range(max(number, self.advanced + 1), min(number + self.steps, running))
+        }
+        for last in steps:
+            if self._is_archived(step_span(self.cut, last)):
+                self.shown[step_span(self.cut, last).label] = self._within(last)
+        self.advanced = running - 1
+
+    def _is_archived(self, step: Span) -> bool:
+        return self.intervals.number(step.end_ms) > self.intervals.number(step.start_ms)
+
+    def _is_last(self, step: Span) -> bool:
+        return self.ends_ms is not None and step.end_ms >= self.ends_ms
+
+    def closing(self, now_ms: int) -> Mapping[Instance, list[Counted]]:
+        self.advance(now_ms)
+        running = self.numbers(now_ms)[-1]
+        step = step_span(self.cut, running)
+        return (
+            {step.label: self._within(running), **self.shown} if self._is_last(step) else self.shown
+        )
+
+    def start_ms(self, instance: Instance) -> int:
+        return self._named(instance).start_ms
+
+    def final_ms(self, instance: Instance) -> int | None:
+        step = self.cut_off(self._named(instance))
+        is_boundary = self.closings.archive and not self._is_last(step)
+        return step.end_ms if is_boundary else step.end_ms + self.grace_ms + 1
+
+    def _named(self, label: Instance) -> Span:
+        assert isinstance(label, str)
+        number = number_named(self.cut, label)
+        assert number is not None, "the label is that of a step"
+        return step_span(self.cut, number)
+
+    def listed(self, now_ms: int) -> list[Span]:
+        running = self.kept(now_ms)
+        unsealed = [
+            label
+            for label in self.closing(now_ms)
+            if label != running[0].label and self.is_unsealed(label, now_ms)
+        ]
+        unsealed.sort(key=self.start_ms, reverse=True)
+        return [*running, *map(self._shown_span, unsealed)]
+
+    def _shown_span(self, label: Instance) -> Span:
+        step = self._named(label)
+        oldest = step_span(self.cut, self.instance(step.start_ms) - self.steps + 1)
+        return Span(step.label, oldest.start_ms, step.end_ms)
+
+    def readable(self, now_ms: int) -> list[Counted]:
+        unsealed = [
+            event
+            for label, counted in self.closing(now_ms).items()
+            if self.is_unsealed(label, now_ms)
+            for event in counted
+            if self.closings.holds(label, event.member)
+        ]
+        return [*super().readable(now_ms), *unsealed]
+
+    def remove(self, member: str, now_ms: int) -> bool:
+        if self.is_over(now_ms) and self.kept(now_ms)[0].label in self.closings.closed:
+            return False
+        return super().remove(member, now_ms)
 
     def kept(self, now_ms: int) -> list[Span]:
         """Return the only ranking of the window. Its label is that of the running step, and it
@@ -425,9 +542,23 @@ class RollingWindow(OracleWindow):
         number = running if period is None else number_named(self.cut, period)
         if number is None:
             raise Refusal("unknown_period")
-        if number != running:
+        label = step_span(self.cut, number).label
+        is_stored = self.is_unsealed(label, now_ms) or label in self.closings.archived
+        if number > running or (number < running and not is_stored):
             raise Refusal("period_future" if number > running else "period_expired")
-        return step_span(self.cut, running).label
+        return label
+
+    def change(self, window: OracleWindow, now_ms: int) -> None:
+        assert isinstance(window, RollingWindow)
+        self.advance(now_ms)
+        if window.ends_ms != self.ends_ms:
+            self.shown = {
+                label: counted
+                for label, counted in self.shown.items()
+                if label in self.closings.closed or not self._is_last(self._named(label))
+            }
+        super().change(window, now_ms)
+        self.intervals = window.intervals
 
     def begin(self, now_ms: int) -> None:
         self.floor_ms = step_span(self.cut, self.instance(self.until(now_ms))).start_ms
@@ -443,8 +574,7 @@ class RefreshedWindow(RollingWindow):
 
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(window, board)
-        self.every_ms = duration_ms(window.refresh or "")
-        self.tz = window.tz or board.tz
+        self.refreshes = Intervals(window.refresh or "", window.tz or board.tz)
         self.published: list[Counted] = []
         self.refreshed_ms: int | None = None
         self.waiting = False
@@ -477,20 +607,13 @@ class RefreshedWindow(RollingWindow):
 
     def refresh(self, now_ms: int) -> bool:
         last_ms = self.refreshed_ms
-        due = last_ms is None or self._interval(now_ms) > self._interval(last_ms)
+        due = last_ms is None or self.refreshes.number(now_ms) > self.refreshes.number(last_ms)
         if self.waiting and due:
-            self.published = super().events(None, now_ms)
+            self.published = self._within(self.numbers(now_ms)[-1])
             self.refreshed_ms = now_ms
             self.waiting = any(event.scopes for event in self.published)
             return True
         return False
-
-    def _interval(self, at_ms: int) -> int:
-        """Return the number of the interval that contains an instant. Intervals of whole days are
-        groups of local dates."""
-        if self.every_ms % DAY_MS:
-            return at_ms // self.every_ms
-        return (day_of(at_ms, self.tz) - date(1970, 1, 1)).days // (self.every_ms // DAY_MS)
 
     def kept(self, now_ms: int) -> list[Span]:
         return super().kept(self._as_of(now_ms))

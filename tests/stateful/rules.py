@@ -263,7 +263,7 @@ def change(world: World, rng: Random) -> None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 2 and can_archive(world, definition):
         i = rng.randrange(len(windows))
-        unarchived = replace(windows[i], archive=None, prizes=None)
+        unarchived = replace(windows[i], archive=None, archive_every=None, prizes=None)
         windows[i] = window_choices.archived(rng, unarchived)
         windows[i] = window_choices.prized(rng, windows[i], definition.columns, definition.scopes)
     elif kind == 1 and len(windows) < 6:

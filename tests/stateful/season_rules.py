@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.definitions import Scope
+from tests.oracle_windows import RollingWindow
 from tests.stateful import choices
 from tests.stateful.moments import timed_windows
 from tests.stateful.world import World
@@ -29,7 +30,8 @@ def end_a_period(world: World, rng: Random) -> None:
     reports = [replace(report, at=None) for report in reports]
     world.submit_many(name, reports, None, ranks=False, all_or_nothing=False)
     window = min(closing, key=lambda each: each.back(0, now_ms).end_ms)
-    final_ms = window.back(0, now_ms).end_ms + window.grace_ms
+    grace_ms = 0 if isinstance(window, RollingWindow) else window.grace_ms
+    final_ms = window.back(0, now_ms).end_ms + grace_ms
     world.clock.set(max(now_ms, final_ms + rng.choice([0, 1, 1, 2])))
     following = (confirm, disqualify, disqualify, query)
     if rng.random() < 0.8:

@@ -86,11 +86,22 @@ def refreshed(rng: Random, window: WindowDef) -> WindowDef:
 
 
 def archived(rng: Random, window: WindowDef) -> WindowDef:
-    """Return the window. If it is not a rolling one, give it an archive with probability 2/3."""
-    if window.unit == "rolling" or rng.random() < 1 / 3:
+    """Return the window. With probability 2/3 give it an archive, unless it is refreshed."""
+    if window.refresh is not None or rng.random() < 1 / 3:
         return window
     lengths: list[str | int] = ["forever", "forever", 4]
-    return replace(window, archive=rng.choice(lengths))
+    return replace(_with_boundaries(rng, window), archive=rng.choice(lengths))
+
+
+def _with_boundaries(rng: Random, window: WindowDef) -> WindowDef:
+    """Return the window. If it is a rolling one, let it be archived at the ends of some steps."""
+    if window.unit != "rolling" or window.archive_every is not None:
+        return window
+    length, unit = int(window.step[:-1]), window.step[-1]
+    least = -(-60_000 // duration_ms(window.step))
+    return replace(
+        window, archive_every=f"{length * max(least, rng.choice([1, 1, 2, 3, 5]))}{unit}"
+    )
 
 
 def prized(
@@ -99,10 +110,10 @@ def prized(
     columns: Sequence[ColumnDef],
     scopes: Sequence[tuple[str, ...]],
 ) -> WindowDef:
-    """Return the window. If it is not a rolling one, give it prizes with probability 2/3."""
-    if window.unit == "rolling" or rng.random() < 1 / 3:
+    """Return the window. With probability 2/3 give it prizes, unless it is refreshed."""
+    if window.refresh is not None or rng.random() < 1 / 3:
         return window
-    return replace(window, prizes=_prizes(rng, columns, scopes))
+    return replace(_with_boundaries(rng, window), prizes=_prizes(rng, columns, scopes))
 
 
 def _prizes(
