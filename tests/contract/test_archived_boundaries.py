@@ -362,3 +362,21 @@ def test_a_boundary_that_has_nothing_left_to_show_is_not_listed(
         with pytest.raises(PeriodExpired):
             lb.top("b", window="r", period="2026-11-20T15:33Z")
         lb = deployment.reopen() if deployment.lasting else lb
+
+
+def test_an_archive_that_is_added_after_the_end_of_a_board_archives_nothing(
+    lb: laurels.Leaderboards, clock: AnyClock
+) -> None:
+    windows = ["r=rolling:4h/1h", "day", "all"]
+    options = [",archive=forever,archive_every=1h", ":archive=forever", ":archive=forever"]
+    create(lb, *windows, grace="5s", ends=NOW_MS + MINUTE)
+    lb.submit("b", "ann", 1)
+    clock.set(NOW_MS + MINUTE + 5_001)
+    lb.change(
+        "b", windows=[window + option for window, option in zip(windows, options, strict=True)]
+    )
+    for _ in range(2):
+        assert {lb.periods("b", name)[0].state for name in ("r", "day", "all")} == {"final"}
+        assert lb.seal() == laurels.Sealed(0, 0)
+        clock.set(NOW_MS + 2 * HOUR)
+    assert lb.archived("b") == []

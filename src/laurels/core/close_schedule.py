@@ -363,7 +363,12 @@ class CloseSchedule:
         window, floor_ms = state.rules.windows[name], state.floors.get(name, MIN_MS)
         if window.steps:
             running = window.instance_of(window.period_at(now_ms))
-            return {*window.archived_with(running, now_ms)} - {*state.closing[name].closed}
+            return {
+                each
+                for each in window.archived_with(running, now_ms)
+                if now_ms <= window.closes_after(window.period_of(each))
+                and not state.closing[name].is_closed(each)
+            }
         last = window.period_at(now_ms)
         period = window.period_at(max(MIN_MS, window.next_refusal(now_ms)[0] - 1))
         instances: set[int] = set()
