@@ -143,6 +143,22 @@ def test_an_erased_member_leaves_its_places_and_nothing_else(
     assert listed(lb, window="day", period=label) == ["ann", token, "cid"]
 
 
+def test_a_label_with_the_value_of_an_erased_id_stays(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    windows = ["all", "day:archive=forever"]
+    lb.create(laurels.Board("b", windows=windows, rank_by=["room"], ledger="main"))
+    lb.submit_many("b", [("zoe", 1, None, None, {"room": "zoe"})])
+    period = lb.periods("b", "day")[0]
+    clock.set(period.end_ms + HOUR)
+    lb.seal()
+    token = lb.erase("zoe", "asked for it").token
+    where = {"window": "day", "period": period.label}
+    assert listed(lb, **where) == [token]
+    assert listed(lb, by="room") == listed(lb, by="room", **where) == ["zoe"]
+    assert lb.verify("b", **where).verified
+
+
 def test_an_erased_member_may_come_back(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["all", "day:archive=forever"], ledger="main"))
     lb.submit("b", "zoe", 5, id="x")

@@ -13,6 +13,7 @@ from msgspec import Struct
 from laurels.core.digest import ErasedEntry, Salts, hashes_from
 from laurels.core.entry_columns import EntryColumns
 from laurels.core.payouts import PayoutRow, payout_id
+from laurels.model.labels import is_by
 
 from .dialects import Dialect, Row
 from .final_periods import without_hidden
@@ -99,12 +100,14 @@ class FinalEraser:
 
     def _entries(self, number: int, member: str) -> Iterator[tuple[int, int, list[int]]]:
         """Yield the entries of a member in a period: the ranking, the position (counted from 1) and
-        the words."""
-        rankings = self._rows(
-            f"SELECT ranking FROM {self._name('final_rankings')} WHERE number = %s", number
+        the words. Rankings by a label are left out, since their entries are values of the label."""
+        rows = self._rows(
+            f"SELECT ranking, full_scope FROM {self._name('final_rankings')} WHERE number = %s",
+            number,
         )
+        rankings = [ranking for ranking, scope in rows if not is_by(scope)]
         for start in range(0, len(rankings), AT_ONCE):
-            chosen = [ranking for (ranking,) in rankings[start : start + AT_ONCE]]
+            chosen = rankings[start : start + AT_ONCE]
             for ranking, position, *words in self._rows(
                 f"SELECT ranking, position, {_WORDS} FROM {self._name('final_entries')} "
                 f"WHERE ranking IN ({', '.join(['%s'] * len(chosen))}) AND member = %s",

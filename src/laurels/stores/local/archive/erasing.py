@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from laurels.core.digest import ErasedEntry, Salts, hashes_from
 from laurels.core.entry_columns import EntryColumns
+from laurels.model.labels import is_by
 
 from .ranking import ArchivedRanking
 from .segment import (
@@ -35,14 +36,16 @@ class Found(Struct, frozen=True):
 
 def find_member(segment: SegmentBytes, member: bytes) -> list[Found]:
     """Return the periods of a segment that have a member, including periods that are no longer in
-    the catalogue. Raises ArchiveDamaged."""
+    the catalogue. Rankings by a label are left out, since their entries are values of the label.
+    Raises ArchiveDamaged."""
     found = []
     for record in read_catalogue(segment):
         period = ArchivedPeriod(segment, record)
         positions = {
             ranking.scope: position
             for ranking in period.rankings()
-            if (position := period.open_ranking(ranking).position(member)) >= 0
+            if not is_by(ranking.scope)
+            and (position := period.open_ranking(ranking).position(member)) >= 0
         }
         if positions:
             found.append(Found(record, positions))
