@@ -12,6 +12,11 @@ from laurels.core.changes.answers import Change
 from tests.definitions import Changed, ColumnDef, Definition, Score, duration_ms
 from tests.oracle import Oracle
 
+UNCOMPARED = frozenset(
+    ("create", "change", "close", "seal", "erase", "payout", "delete", "undelete")
+)
+"""Kinds of changes that the oracle does not note."""
+
 
 def score_of(score: Score, columns: tuple[ColumnDef, ...]) -> Any:
     parts = [
@@ -122,11 +127,7 @@ def assert_changes(
     lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
 ) -> list[Change]:
     """Assert that the changes of a board's members equal the oracle's; return them."""
-    events = [
-        c
-        for c in all_changes(lb, board, limit)
-        if c.kind not in ("create", "change", "close", "seal", "erase", "payout")
-    ]
+    events = [c for c in all_changes(lb, board, limit) if c.kind not in UNCOMPARED]
     listed = oracle.boards[board]
     wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]
     actual = [(str(change.member), as_dict(change)) for change in events]

@@ -85,7 +85,33 @@ class Oracle(OracleModeration):
         board = self.board(name)
         self.settle(board)
         self.latest_ms = self.now_ms()
-        del self.boards[name]
+        self.keep_removed(self.boards.pop(name))
+        self.refresh()
+
+    def undelete(self, name: str, new: str) -> None:
+        """Restore the board that was removed last among those of a name, under a new name. It has
+        its sealed periods, its payouts and its hidden members, and no other members."""
+        self.drop_gone()
+        self.remove_paid()
+        for each in dict.fromkeys((name, new)):
+            self.free_name(each)
+        board = next((each for each in self.removed[::-1] if each.definition.name == name), None)
+        if board is None:
+            raise Refusal("not_restorable")
+        if new in self.boards:
+            raise Refusal("board_exists")
+        self.latest_ms = now_ms = self.now_ms()
+        self.removed.remove(board)
+        restored = replace(board.definition, name=new)
+        board.restore(replace(restored, retain="") if restored.is_gone(now_ms) else restored)
+        board.hidden_everywhere = self.hidden_everywhere
+        self.boards[new] = board
+        for payout in self.payouts:
+            if payout.place.uid == board.uid:
+                payout.place = payout.place._replace(board=new)
+        for member in sorted({*board.hidden, *self.hidden_everywhere}, key=str.encode):
+            if board.is_hidden(member, now_ms):
+                board.note_hiding(member, now_ms)
         self.refresh()
 
     def set_data(self, name: str, member: str, profile: object) -> None:

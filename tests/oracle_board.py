@@ -219,6 +219,18 @@ class OracleBoard:
             window.clear()
         self.changes.append(Changed("clear", "None", now_ms))
 
+    def is_restorable(self) -> bool:
+        """Return whether the board has sealed periods, so that it can be restored."""
+        return any(window.closings.sealed for window in self.windows.values())
+
+    def restore(self, definition: Definition) -> None:
+        """Let the board go on under this definition after it was removed, without its members."""
+        self.definition = definition
+        self.profiles.clear()
+        self.accepted.clear()
+        for window in self.windows.values():
+            window.restore(definition)
+
     def close(self, now_ms: int) -> None:
         """Close the periods that are due, as every write does first."""
         for window in self.windows.values():

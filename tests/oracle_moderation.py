@@ -36,7 +36,7 @@ class OracleModeration(OracleSeasons):
         self.latest_ms = self.now_ms()
         erase_from(self.payouts, member, token)
         self.hidden_everywhere.pop(member, None)
-        for board in self.boards.values():
+        for board in [*self.boards.values(), *self.removed]:
             board.erase(member, token, self.time(board))
         self.refresh()
 

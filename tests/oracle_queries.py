@@ -20,7 +20,9 @@ class OracleQueries:
         self.latest_ms = FIRST_MS
         self.boards: dict[str, OracleBoard] = {}
         self.leaving: dict[str, OracleBoard] = {}
-        """The boards that are no longer retained, and may have periods to be sealed."""
+        """The boards that are no longer retained, and have periods to be sealed."""
+        self.removed: list[OracleBoard] = []
+        """The removed boards that can be restored, in the order of their removal."""
         self.hidden_everywhere: Hidings = {}
         self.refreshes = 0
 
@@ -43,6 +45,17 @@ class OracleQueries:
         not sealed yet are still in the store, where nobody sees them."""
         for name in [name for name, board in self.boards.items() if self.is_gone(board)]:
             self.leaving[name] = self.boards.pop(name)
+            self.drop_settled(name)
+
+    def drop_settled(self, name: str) -> None:
+        """If a board that is no longer retained has no period that is to be sealed, remove it."""
+        if not self.leaving[name].unsealed(self.now_ms()):
+            self.keep_removed(self.leaving.pop(name))
+
+    def keep_removed(self, board: OracleBoard) -> None:
+        """Keep a board that was just removed, if it can be restored."""
+        if board.is_restorable():
+            self.removed.append(board)
 
     def is_gone(self, board: OracleBoard) -> bool:
         """Return whether a board is no longer retained. In event time boards stay."""

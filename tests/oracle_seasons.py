@@ -40,7 +40,7 @@ class OracleSeasons(OracleQueries):
             if super().is_gone(board) and board.had_prizes:
                 self.seal_board(board)
                 if not self.has_open_payouts(board):
-                    del self.boards[name]
+                    self.keep_removed(self.boards.pop(name))
 
     # Sealing
 
@@ -67,8 +67,7 @@ class OracleSeasons(OracleQueries):
         board when no period is left. Return whether any was sealed."""
         board = self.leaving[name]
         sealed = self.seal_board(board)
-        if not board.unsealed(self.now_ms()):
-            del self.leaving[name]
+        self.drop_settled(name)
         return sealed
 
     def free_name(self, name: str) -> None:

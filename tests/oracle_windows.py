@@ -163,6 +163,11 @@ class OracleWindow:
             if instance not in self.closings.closed:
                 self.counted[instance] = []
 
+    def restore(self, board: Definition) -> None:
+        """Go on, without members, after the board was removed."""
+        self.clear()
+        self.misses = board.misses
+
     def start_ms(self, instance: Instance) -> int:
         """Return the start of a period."""
         return FIRST_MS
@@ -604,6 +609,10 @@ class RefreshedWindow(RollingWindow):
     def clear(self) -> None:
         super().clear()
         self.published, self.waiting = [], False
+
+    def restore(self, board: Definition) -> None:
+        super().restore(board)
+        self.refreshed_ms = None
 
     def refresh(self, now_ms: int) -> bool:
         last_ms = self.refreshed_ms

@@ -263,9 +263,16 @@ def change(world: World, rng: Random) -> None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 2 and can_archive(world, definition):
         i = rng.randrange(len(windows))
-        unarchived = replace(windows[i], archive=None, archive_every=None, prizes=None)
-        windows[i] = window_choices.archived(rng, unarchived)
-        windows[i] = window_choices.prized(rng, windows[i], definition.columns, definition.scopes)
+        # Without the scope of all events, a rolling window that gets an archive later also archives
+        # boundaries with nothing to show.
+        if windows[i].unit != "rolling" or () in definition.scopes:
+            unarchived = replace(windows[i], archive=None, archive_every=None, prizes=None)
+            windows[i] = window_choices.prized(
+                rng,
+                window_choices.archived(rng, unarchived),
+                definition.columns,
+                definition.scopes,
+            )
     elif kind == 1 and len(windows) < 6:
         added = rng.choice(
             [
@@ -367,6 +374,7 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (season_rules.confirm, 3),
     (season_rules.disqualify, 3),
     (season_rules.query, 3),
+    (season_rules.undelete, 2),
     (change, 3),
     (change_limits, 3),
     (begin_anew, 1),

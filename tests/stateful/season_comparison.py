@@ -113,6 +113,17 @@ class SeasonComparison:
         for name in sorted({payout.place.board for payout in self.oracle.payouts}):
             self._payouts(lb, name)
 
+    def restorable(self, lb: laurels.Leaderboards) -> None:
+        """Compare the list of removed boards that can be restored."""
+        listed = [(each.name, each.payouts) for each in lb.restorable_boards()]
+        assert listed == [
+            (
+                board.definition.name,
+                sum(each.place.uid == board.uid for each in self.oracle.payouts),
+            )
+            for board in self.oracle.removed
+        ]
+
     def some(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """Compare the archive of a board, some payouts and awards, and the list of due payouts."""
         self._archived(lb, name, rng)

@@ -40,6 +40,20 @@ def end_a_period(world: World, rng: Random) -> None:
             rng.choice(following)(world, rng)
 
 
+def undelete(world: World, rng: Random) -> None:
+    """Restore a removed board, mostly one that can be restored. Sometimes delete a board first."""
+    if not world.deployment.archives:
+        return
+    world.seal()
+    world.comparison.seasons.restorable(world.lb)
+    names = world.names()
+    if names and rng.random() < 0.4:
+        world.delete(rng.choice(names))
+    removed = [board.definition.name for board in world.oracle.removed]
+    name = rng.choice([*removed * 9, "board-0", "board-1"])
+    world.undelete(name, rng.choice([name, name, name, "board-1", "board-2"]))
+
+
 def confirm(world: World, rng: Random) -> None:
     """Confirm payouts: sometimes one, due or not, and sometimes all that are due."""
     payouts = list(world.oracle.payouts)

@@ -148,6 +148,16 @@ class World:
         answer = self._do(lambda lb: lb.delete(name))
         return self._is_done(answer, lambda: self.oracle.delete(name))
 
+    def undelete(self, name: str, new: str) -> None:
+        """Restore the board of a name that was removed last, under a new name."""
+        answer = self._do(lambda lb: lb.undelete(name, name=new))
+        expected = attempt_oracle(lambda: self.oracle.undelete(name, new))
+        if isinstance(expected, Refusal):
+            assert_refused(answer, expected)
+            return
+        assert answer == board_of(self.definition(new))
+        self._changes.pop(new, None)
+
     def _is_done(self, answer: object, act: Callable[[], object]) -> bool:
         """Apply an operation without a result to the oracle. Compare the answer of the deployment.
         Return whether the operation was not refused."""
