@@ -52,6 +52,20 @@ def finish_day(lb: laurels.Leaderboards, clock: laurels.ManualClock, board: str 
     return day.label
 
 
+def test_a_restored_board_reports_who_is_hidden_on_all_boards(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    play(lb, clock, changes="9d")
+    hidden_ms = clock.now_ms()
+    lb.delete("b")
+    lb.hide(None, "ann", "a bot")
+    clock.advance(HOUR)
+    lb.undelete("b")
+    [hide] = [each for each in all_changes(lb, "b", 100) if each.kind == "hide"]
+    hiding = {"reason": "a bot", "since_ms": hidden_ms, "until_ms": None}
+    assert (hide.member, hide.at_ms, hide.data) == ("ann", clock.now_ms(), hiding)
+
+
 def test_the_archive_and_the_payouts_are_there_again(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

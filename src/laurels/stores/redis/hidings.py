@@ -68,9 +68,11 @@ class BoardHidings:
         if state.rules.changes_ms:
             pending = self._registry.pending
             if not stored.everywhere:
+                # the board is new, or was restored after its removal
+                began_ms = state.created_ms if state.cleared is None else state.cleared.now_ms
                 blocks = [
                     EverywhereChange(
-                        0, member, hiding, max(hiding.since_ms, state.created_ms), new_tag()
+                        0, member, hiding, max(hiding.since_ms, began_ms), new_tag()
                     ).block(state.hidden)
                     for member, hiding in everywhere.items()
                 ]
