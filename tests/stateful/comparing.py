@@ -49,6 +49,7 @@ class Comparison:
         """If a board keeps its changes, compare them with the changes of the oracle."""
         if self.oracle.boards[name].definition.changes:
             assert_changes(lb, self.oracle, name, limit=rng.choice([1, 7, 1_000]))
+            self.seasons.changes(lb, name)
 
     def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """Compare the list of the scopes that have members, read as one page or as two."""

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import laurels
+from tests.changes import all_changes
 from tests.comparison import assert_entries, assert_refused, attempt, attempt_oracle
 from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
@@ -124,8 +125,25 @@ class SeasonComparison:
             for board in self.oracle.removed
         ]
 
+    def changes(self, lb: laurels.Leaderboards, name: str) -> None:
+        """Assert that the changes of a board have each of its payouts that is or was due, once.
+        After an erasure, payouts are no longer found by their ids."""
+        self.adopt_times(lb)
+        lb.due_payouts(limit=1)  # enters the payouts that are due in the list and in the changes
+        uid, now_ms = self.oracle.boards[name].uid, self.oracle.now_ms()
+        own = [payout for payout in self.oracle.payouts if payout.place.uid == uid]
+        if any(payout.is_erased for payout in own):
+            return
+        reported = [c for c in all_changes(lb, name, 1_000) if c.kind == "payout"]
+        assert Counter((without_uid(c.data["id"]), c.at_ms, c.member) for c in reported) == Counter(
+            (payout.id, payout.due_ms, payout.owed.member)
+            for payout in own
+            if payout.has_been_due(now_ms)
+        )
+
     def some(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """Compare the archive of a board, some payouts and awards, and the list of due payouts."""
+        self.adopt_times(lb)
         self._archived(lb, name, rng)
         self._some_payouts(lb, name, rng)
         self._awards(lb, name, rng)
