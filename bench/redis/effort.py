@@ -45,6 +45,12 @@ class RedisEffort(msgspec.Struct, frozen=True):
     head_memory: tuple[int, ...] = ()
     """The numbers of members on further boards with a head. Only the memory of these boards is
     measured."""
+    hidden: tuple[int, ...] = (0, 100, 1_000, 10_000)
+    """The numbers of hidden members."""
+    hidden_members: int = 50_000
+    """The number of members on the boards with hidden members."""
+    hidden_rounds: int = 3
+    hidden_calls: int = 40
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16, 64)
     kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))

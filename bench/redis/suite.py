@@ -27,6 +27,7 @@ from bench.redis.effort import RedisEffort
 from bench.redis.events import LaurelsWriter, measure_events, measure_holds
 from bench.redis.head_kinds import measure_head_kinds
 from bench.redis.heads import measure_head_memory, measure_heads
+from bench.redis.hidden import measure_hidden
 from bench.redis.passes import measure_best_passes, measure_passes
 from bench.redis.reads import measure_reads, of_laurels, of_redis_py
 from bench.redis.refreshes import measure_refreshes
@@ -37,7 +38,7 @@ from bench.timing import Sample
 from bench.workload import Population
 
 Chosen: TypeAlias = Literal[
-    "events", "memory", "reads", "shards", "steps", "passes", "refreshes", "head"
+    "events", "memory", "reads", "shards", "steps", "passes", "refreshes", "head", "hidden"
 ]
 EVERYTHING: frozenset[Chosen] = frozenset(get_args(Chosen))
 
@@ -117,6 +118,12 @@ async def _measure_redis(plan: RedisPlan) -> None:
             books.append(Book(members))
             await measure_best_passes(core, Population(members, now_ms), books[-1])
             done()
+    if "hidden" in chosen:
+        plan.say("hidden members")
+        books.append(Book(effort.hidden_members))
+        hiding = Population(effort.hidden_members, now_ms)
+        await measure_hidden(core, hiding, effort, books[-1])
+        done()
     if "head" in chosen:
         books.append(Book(effort.head_members))
         crowd = Population(effort.head_members, now_ms)
