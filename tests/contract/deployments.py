@@ -70,12 +70,12 @@ class OverHttp:
 
 
 def small_heads() -> Any:
-    """Make an index server estimate ranks even on small boards. Return the patch, which the caller
-    has to stop."""
+    """Make an index server estimate ranks even on small boards, and keep the entries of hidden
+    members even for small rankings. Return the patch, which the caller has to stop."""
     small = HeadSizes(
         slack=20, slack_share=0.2, capacity=8, sample=200, edges=128, step=0.05, width=0.2, least=8
     )
-    patched = patch.object(ShardCalls, "head_sizes", small)
+    patched = patch.multiple(ShardCalls, head_sizes=small, small_ranking=3)
     patched.start()
     return patched
 

@@ -1,4 +1,5 @@
--- The operations of `heads.py` on one ranking: write, advance, apply a changed `hide_zero`, read.
+-- The operations of `heads.py` on one ranking: write, advance, apply a changed `hide_zero`, keep the entries of
+-- hidden members, read.
 local ranked = ranking('all', 0)
 
 local function form_from_words(list)
@@ -17,6 +18,12 @@ if A.op == 'advance' then return cmsgpack.pack(head.advance(ranked, A.limit)) en
 if A.op == 'hide' then
   head.apply_hiding(head.state(ranked), ranked)
   head.save(ranked)
+  return cmsgpack.pack(true)
+end
+
+if A.op == 'keep' then
+  hidden_entries.put_list(A.listed, nil, {A.members, #A.members})
+  hidden_entries.update(ranked)
   return cmsgpack.pack(true)
 end
 

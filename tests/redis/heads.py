@@ -6,6 +6,7 @@ import hashlib
 import struct
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -29,9 +30,8 @@ BASE = "{x}"
 _SPACE = 1 << 32
 _BLOCK = 64
 _OWN = Path(__file__).with_name("head_probe.lua").read_text(encoding="utf-8")
-_SOURCE = "\n".join(
-    [*[script_of(part).source for part in ("shard", "zeros", *HEAD_WRITES, "hidden")], _OWN]
-)
+_PARTS = ("shard", "zeros", *HEAD_WRITES, "hidden_entries", "hidden")
+_SOURCE = "\n".join([*[script_of(part).source for part in _PARTS], _OWN])
 
 
 class Layout(NamedTuple):
@@ -76,6 +76,9 @@ class HeadRanking:
         self.layout, self.rank, self.columns = layout, rank, columns
         self.hides_zero = False
         self.hidden: set[str] = set()
+        self._kept: set[str] = set()
+        """The hidden members whose entries the server keeps."""
+        self._version = 0
         self.words: dict[str, Words] = {}
         self.order: list[Key] = []
         self._server = server
@@ -156,10 +159,19 @@ class HeadRanking:
         """Do a share of the due work. Return how much is left."""
         return int(self._ask("advance", limit=limit))
 
+    def _keep(self) -> None:
+        """Let the server keep the entries of the hidden members, if these have changed."""
+        if self._kept != self.hidden:
+            self._kept, self._version = {*self.hidden}, self._version + 1
+            self._ask("keep", members=sorted(self.hidden), listed=str(self._version))
+
     def view(self, members: Sequence[str]) -> View:
-        total, certain, age, entries = self._ask(
-            "read", members=list(members), zeros=self._zeros(), hidden=sorted(self.hidden)
-        )
+        read = partial(self._ask, "read", members=list(members), zeros=self._zeros())
+        answer = read(hidden=sorted(self.hidden))
+        if self.hidden:
+            self._keep()
+            assert answer == read(hidden=True, listed=str(self._version), small=0)
+        total, certain, age, entries = answer
         return View(
             int(total),
             int(certain),

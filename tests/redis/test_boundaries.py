@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import laurels
+from laurels.stores.redis.index.calls import ShardCalls
 from tests.contract.deployments import OnRedis
 
 HOUR = 3_600_000
@@ -99,3 +101,29 @@ def test_two_processes_archive_a_boundary_once(place: OnRedis, clock: laurels.Ma
         assert sum(each.closed for each in sealed) == sum(each.sealed for each in sealed) == 1
         for each in (one, other):
             assert shown(each) == {"ann": 3, "ben": 2}
+
+
+def test_hidden_members_are_left_out_after_a_boundary(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    totals = dict.fromkeys(["ann", "ben", "cid", "dan"], 0)
+    with (
+        patch.object(ShardCalls, "small_ranking", 0),
+        laurels.open(place.url, clock=clock) as lb,
+    ):
+        lb.create(BOARD)
+        for hour in range(30):
+            for i, member in enumerate(totals):
+                if hour == 0 or (hour + i) % 3 == 0:
+                    lb.submit("b", member, 1 + i, labels={"room": "1"})
+                    totals[member] += 1 + i
+            if hour == 0:
+                lb.hide("b", "ben", "bot")
+                lb.hide("b", "cid", "bot")
+            expected = {member: totals[member] for member in ("ann", "dan")}
+            assert shown(lb, None) == shown(lb, None, room="1") == expected
+            standing = lb.standing("b", "ann")
+            assert standing is not None
+            assert (standing.rank, standing.total) == (2, 2)
+            clock.advance(HOUR)
+        lb.check()

@@ -75,6 +75,6 @@ def test_keys_of_a_newer_version_are_refused(server: Server) -> None:
     assert server.call("KEYS", "format:*") == []
     laurels.open(url).close()
     assert server.call("HGET", "format:{boards}:f", "format") == b"1"
-    server.call("HSET", "format:{boards}:f", "format", "5")
+    server.call("HSET", "format:{boards}:f", "format", "6")
     with pytest.raises(errors.FormatTooNew):
         laurels.open(url)

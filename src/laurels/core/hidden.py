@@ -28,9 +28,21 @@ class Exclusion:
     called then.
     """
 
-    def __init__(self, members: Collection[bytes], *, is_dense: bool) -> None:
+    def __init__(
+        self,
+        members: Collection[bytes],
+        *,
+        is_dense: bool,
+        stored_text: str = "",
+        before: "Exclusion | None" = None,
+    ) -> None:
         self.members = frozenset(members)
         self.is_dense = is_dense
+        self.stored_text = stored_text
+        """The version of the list of hidden members on an index server, if these are all members of
+        this list; else empty."""
+        self.before = before
+        """The members of an earlier version."""
         self._orders: dict[RankingKey, list[bytes]] = {}
         self._ordered = 0
         self._parts: list[Exclusion] = []
@@ -47,7 +59,13 @@ class Exclusion:
             members: list[list[bytes]] = [[] for _ in range(count)]
             for member in self.members:
                 members[part_of(member, count)].append(member)
-            self._parts = [Exclusion(part, is_dense=self.is_dense) for part in members]
+            earlier: list[Exclusion | None] = [None] * count
+            if self.before is not None:
+                earlier = [*self.before.divided(count, part_of)]
+            self._parts = [
+                Exclusion(part, is_dense=self.is_dense, stored_text=self.stored_text, before=before)
+                for part, before in zip(members, earlier, strict=True)
+            ]
         return self._parts
 
     def order(self, index: RankingIndex, key: RankingKey) -> list[bytes]:
@@ -95,6 +113,8 @@ class HiddenMembers:
         self.stored_version = 0
         """The version of the list that an index server stores, as of this copy of it."""
         self.exclusion: Exclusion | None = None
+        self._stored: Exclusion | None = None
+        """The last exclusion that has a `stored_text`."""
         self._from_ms, self._until_ms = MAX_MS, MAX_MS
         """The cached exclusion is valid from the first instant to just before the second one."""
         self._seen = 0
@@ -203,10 +223,21 @@ class HiddenMembers:
         is_within = self._from_ms <= now_ms < self._until_ms
         if self.exclusion is None or not is_within or seen != self._seen:
             hidden = [member for member, _, _ in self.hidings(now_ms)]
-            self.exclusion = Exclusion(hidden, is_dense=is_dense)
+            self.exclusion = self._excluded(hidden, is_dense=is_dense)
             self._from_ms, self._until_ms = now_ms, self.next_end_ms(now_ms)
             self._seen = seen
         return self.exclusion if self.exclusion.members else None
+
+    def _excluded(self, members: Collection[bytes], *, is_dense: bool) -> Exclusion:
+        is_complete = len(members) == len(self.own.keys() | self.shared.keys())
+        if not (is_complete and members and self.stored_text):
+            return Exclusion(members, is_dense=is_dense)
+        before, text = self._stored, self.stored_text
+        if before is not None:
+            before.before = None  # one earlier version is enough
+        excluded = Exclusion(members, is_dense=is_dense, stored_text=text, before=before)
+        self._stored = excluded
+        return excluded
 
     def forget(self) -> None:
         """Drop the cached exclusion, since entries of hidden members, or the rank style of the

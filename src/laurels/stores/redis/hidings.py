@@ -2,8 +2,8 @@
 
 A board stores its hidden members in its first shard, with a version. All calls that show a ranking
 name the version that the process knows, so an outdated process is refused, and reads the hidden
-members anew (`update`). Nothing is stored for rankings or scopes: each call sends the hidden
-members, and the script leaves them out.
+members anew (`update`). Hiding a member changes nothing in rankings or scopes: scripts leave the
+hidden members out.
 """
 
 import asyncio

@@ -55,6 +55,15 @@ class ScopesNotReady(StepNotReady):
     advance these scopes, and then to ask again."""
 
 
+class HiddenNotReady(Exception):  # noqa: N818
+    """The shard does not keep the entries of the current hidden members for some rankings. The call
+    has changed nothing. `names` are the names of these rankings."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__("the entries of hidden members are not kept yet")
+        self.names = list(dict.fromkeys(names))
+
+
 class PassesNotReady(Exception):  # noqa: N818
     """The members of a ranking cannot be visited before a pass has moved all of them into the
     layout with a head. The caller has to continue the passes, and then to ask again."""

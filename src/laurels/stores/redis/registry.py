@@ -28,6 +28,10 @@ RESTORING_FORMAT = 4
 take the restoration for a clearing, and would remove the board if one of them was just about to
 complete its deletion."""
 
+ENTRIES_FORMAT = 5
+"""The version of the format of all keys once a shard keeps the entries of its hidden members.
+Earlier versions would write rankings without these entries."""
+
 
 class Definitions(Protocol):
     """Board definitions by name on a server. They are bytes, and replaced by compare-and-swap."""

@@ -14,10 +14,11 @@ from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
 from .batches import encode_batch, encode_positions, positions_of
-from .calls import ShardCalls, decode_answer
+from .calls import decode_answer
 from .changes import encode_batch_changes
 from .coding import as_text, decode_applied
 from .head import HEAD_WRITES
+from .hidden_entries import HiddenEntries
 from .names import entry_id, feed_place
 from .read_coding import encode_zeros
 
@@ -26,6 +27,7 @@ COUNT = script_of(
     "shard",
     "zeros",
     *HEAD_WRITES,
+    "hidden_entries",
     "hidden",
     "refresh_state",
     "rolling",
@@ -44,7 +46,7 @@ _EACH_CALLS = 32
 without trying sums."""
 
 
-class BatchCounting(ShardCalls):
+class BatchCounting(HiddenEntries):
     """The calls of the index that count batches and read feeds."""
 
     def __init__(
@@ -94,8 +96,6 @@ class BatchCounting(ShardCalls):
         if ranks and watch is not None and board.rules.hide_zero:
             zeros = zeros_of(board.rules, plan.specs[watch].window, batch.now_ms)
             more["zeros"] = zeros and encode_zeros(encoding, zeros)
-        if ranks and hidden is not None:
-            more["hidden"] = hidden.texts
         if call is not None:
             more["call"] = [call.token, call.number]
         if feed is not None:
@@ -104,11 +104,17 @@ class BatchCounting(ShardCalls):
             more |= encode_positions(stored)
         if keeps_changes:
             more["changes"] = encode_batch_changes(board, batch, plan, expires=self._expires)
-        answer = await self._call(COUNT, board, arguments | more)
+
+        async def count(left_out: Sequence[Any], kept: dict[str, Any]) -> list[Any]:
+            hiding = {"hidden": left_out[0], **kept} if left_out else {}
+            return await self._call(COUNT, board, arguments | more | hiding)
+
+        left_out = [hidden] if ranks and hidden is not None else []
+        answer = await self.without_hidden(board, left_out, count)
         if answer[0] == "events_needed":
             self._each[shard] = _EACH_CALLS
             arguments, sums = encode_batch(encoding, batch, plan)
-            answer = await self._call(COUNT, board, arguments | more)
+            answer = await self.without_hidden(board, left_out, count)
         return decode_applied(board, answer, sums)
 
     def _sent_at(self, batch: Batch) -> int:

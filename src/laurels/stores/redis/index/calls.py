@@ -17,6 +17,7 @@ from laurels.stores.redis.outdated import (
     ClosingsMoved,
     DefinitionOutdated,
     FeedConflict,
+    HiddenNotReady,
     PassesNotReady,
     PeriodClosed,
     PlanExpired,
@@ -38,6 +39,7 @@ SCRIPT_PARTS = (
     "shard",
     "zeros",
     *HEAD_WRITES,
+    "hidden_entries",
     "share",
     "refresh_state",
     "rolling",
@@ -69,6 +71,8 @@ class ShardCalls:
     """The base of all parts of `RedisIndex`, with the methods that call a shard."""
 
     head_sizes = HEAD_SIZES
+    small_ranking = 64
+    """In rankings of at most this many members, hidden members are found by reading all members."""
     share = 100
     """How many members one call processes in a pass, if they have few candidates. The number is
     small, since a call blocks the server."""
@@ -196,6 +200,8 @@ def decode_answer(packed: bytes) -> list[Any]:
             raise FeedConflict(map(feed_place, answer[1]))
         case "scopes_not_ready":
             raise ScopesNotReady(answer[1])
+        case "hidden_not_ready":
+            raise HiddenNotReady(answer[1])
         case "passes_not_ready":
             raise PassesNotReady
         case "board_moving":

@@ -9,12 +9,12 @@ from laurels.errors import FormatTooNew
 from laurels.errors.placement import BoardMoving
 from laurels.model.validation import quoted
 from laurels.stores.redis.connection.connection import Connection
-from laurels.stores.redis.registry import RESTORING_FORMAT
+from laurels.stores.redis.registry import ENTRIES_FORMAT
 from laurels.stores.redis.sources import script_of
 
 from .coding import as_text
 
-FORMAT = RESTORING_FORMAT
+FORMAT = ENTRIES_FORMAT
 """The newest version of the format of all keys on the server. It covers the names and the contents
 of the keys."""
 _FIRST_FORMAT = 1

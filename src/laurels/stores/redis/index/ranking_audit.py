@@ -32,6 +32,8 @@ class RankingAudit(ShardCalls):
             own.insert(1 if window.steps else 0, {"check": "entries"})
         if board.rules.rank == "dense":
             own += [{"check": "score_counts"}, {"check": "distinct_scores"}]
+        if board.hidden:
+            own += [{"check": "hidden_entries"}, {"check": "hidden_members"}]
         if window.steps:
             arguments["window"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1

@@ -9,8 +9,8 @@ is immutable. All requests of a call are answered from one state of the server. 
 after all its queries have arrived here, so this state is never older than the arrival of any of
 them.
 
-If the connection is lost soon after a call was sent, the call is repeated once. This is safe, as a
-read changes nothing.
+If the connection is lost soon after a call was sent, the call is repeated once. This is safe, as
+repeating a read has no effect.
 """
 
 import asyncio

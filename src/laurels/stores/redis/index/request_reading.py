@@ -11,18 +11,21 @@ from laurels.stores.redis.remote import Opened, Reading, ShardChanges
 from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
-from .calls import ShardCalls, decode_answer
+from .calls import decode_answer
 from .changes import decode_changes
 from .coding import decode_refresh_states, encode_rolling
 from .head import HEAD_READS
+from .hidden_entries import HiddenEntries
 from .read_coding import AnswerReader, decode_results, encode_read
 from .reads import Reads
 
-_READ = script_of("read", "shard", "zeros", *HEAD_READS, "hidden", "refresh_state")
+_READ = script_of(
+    "read", "shard", "zeros", *HEAD_READS, "hidden_entries", "hidden", "refresh_state"
+)
 _CHANGES = script_of("changes_read", "shard")
 
 
-class RequestReading(ShardCalls):
+class RequestReading(HiddenEntries):
     """The calls of the index that read rankings, scopes and changes."""
 
     def __init__(
@@ -55,16 +58,22 @@ class RequestReading(ShardCalls):
             ),
             "requests": [encode_read(encoding, request, hidden) for request in requests],
         }
-        if hidden:
-            arguments["hidden"] = [each.texts for each in hidden]
         if any(request.scopes is not None for request in requests):
             arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:
             arguments["feeds"] = board.feeds
         elif board.closings is not None and not board.shard:
             arguments["closings"] = str(board.closings)
-        packed, *texts = await self._run(_READ, board, arguments)
-        _, seq, parts, refresh_states, has_heads = decode_answer(packed)
+
+        async def call(
+            left_out: Sequence[Any], more: dict[str, Any]
+        ) -> tuple[list[Any], list[Any]]:
+            more = {**arguments, **more, **({"hidden": left_out} if left_out else {})}
+            packed, *texts = await self._run(_READ, board, more)
+            return decode_answer(packed), texts
+
+        answer, texts = await self.without_hidden(board, hidden, call)
+        _, seq, parts, refresh_states, has_heads = answer
         reader = AnswerReader(parts, texts)
         results = decode_results(encoding, requests, reader, has_heads or ())
         offset = tuple(seq) if board.feeds else seq

@@ -13,6 +13,9 @@
 -- check 'entries': each entry of the sorted set belongs to a member with that form
 -- check 'score_counts': on a dense board, the stored number of members of each distinct score is right
 -- check 'distinct_scores': on a dense board, each stored distinct score is the score of a member
+-- check 'hidden_entries': each entry of a hidden member that is kept apart is the entry of this member
+-- check 'hidden_members': the entry of each ranked hidden member is kept apart. With `repair` the entries are
+--   forgotten if any of them is wrong, and the next reader makes them anew (see hidden_entries.lua)
 -- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
 -- differ, the smallest damage that explains the difference is repaired. If the sorted set has the entry
 -- that belongs to the form in the hash, any other entry of the member is removed. If it only has another
@@ -130,6 +133,7 @@ local function check_forms(of, names, forms, expected)
   for i, member in ipairs(names) do
     if forms[i] ~= expected[i] or not has_entry(of, forms[i], member) then
       if not A.repair or expected[i] == nil then return member end
+      hidden_entries.forget(of)
       if not scored and forms[i] then call('ZREM', of.r, entry_of(of, forms[i], member)) end
       if forms[i] and forms[i] == expected[i] then
         call('ZADD', of.r, '0', entry_of(of, expected[i], member))
@@ -216,6 +220,7 @@ local function check_entries(entries)
     local form = form_of(ranked, member)
     if not matches_form(entry, member, form) then
       if not A.repair or (not form and B.stamped) then return member end
+      hidden_entries.forget(ranked)
       if not rolling and not build then
         if not repair_entry(entry, member, form) then return member end
       elseif form or rolling and not rolling.refreshed or build then
@@ -243,6 +248,28 @@ local function check_cells(names)
   return #unranked > 0 and check_rows(unranked) or nil, incomplete
 end
 
+-- Checks the kept entries of some hidden members. `entries` are the kept entries of these members, in the same
+-- order; without them the members are hidden, and each ranked one must have a kept entry.
+local function check_hidden(members, entries)
+  local forms, hidden, key = forms_of(ranked, members), fetch('SMISMEMBER', P .. 'hm', members), P .. 'ho:' .. ranked.name
+  for i, member in ipairs(members) do
+    local entry = forms[i] and entry_of(ranked, forms[i], member)
+    local score = entry and call('ZSCORE', key, entry)
+    local is_right = score and tonumber(score) == (scored and forms[i] or 0)
+    if entries then
+      is_right = is_right and entries[i] == entry and hidden[i] == 1
+    else
+      is_right = is_right or not entry
+    end
+    if not is_right then
+      if not A.repair then return member end
+      hidden_entries.forget(ranked)
+      return nil
+    end
+  end
+  return nil
+end
+
 local function scan(command, from, many) return scan_share(command, from, A.cursor, many, many) end
 
 local names, next_cursor, difference, incomplete
@@ -253,6 +280,16 @@ if A.check == 'score_counts' then
 elseif A.check == 'distinct_scores' then
   names, next_cursor = scan('ZSCAN', ranked.d, MEMBERS_MOST)
   difference = check_scores(names)
+elseif string.find(A.check, '^hidden_') and not hidden_entries.catch_up(ranked) then
+  next_cursor = '0'
+elseif A.check == 'hidden_entries' then
+  names, next_cursor = scan('ZSCAN', P .. 'ho:' .. ranked.name, MEMBERS_MOST)
+  local members = {}
+  for i, entry in ipairs(names) do members[i] = scored and entry or sub(entry, 8 * ranked.width + 1) end
+  difference = check_hidden(members, names)
+elseif A.check == 'hidden_members' then
+  names, next_cursor = scan('SSCAN', P .. 'hm', MEMBERS_MOST)
+  difference = check_hidden(names)
 elseif A.check == 'cells' and (A.step < rolling.oldest_step or built_to and A.step >= built_to) then
   next_cursor = '0'
 elseif A.check == 'cells' then

@@ -13,7 +13,7 @@
 --   position (source, text, …: what to store); follows: see `position_conflict`
 --   zeros: on a board that does not rank members whose score is 0, the two anchors before and after
 --     these members in the watched window, see read.lua; hidden: the hidden members of this shard, which get
---     no ranks
+--     no ranks, or true for those of the version `listed`; small: see hidden.lua
 --   absolute (whether events set totals instead of adding to them); all (the index of the window
 --     `all`, 0 without one); atomic (whether the batch is all-or-nothing); watch (the index of the
 --     window whose scores and ranks are returned, 0 for none); ranks (whether ranks are returned);

@@ -1,7 +1,7 @@
 -- count(board, now, due, rolling, targets, routes, events…)
 --   -> {'done' or 'by_member', seq, codes, before, after, ranks before, ranks after, refresh_states,
 --       greatest ranks before, greatest ranks after, whether passes are due}
---      | {'events_needed'}
+--      | {'events_needed'} | {'hidden_not_ready', names of rankings}
 -- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
 -- describes the argument. `before` and `after` are the scores in the watched window before and
 -- after each event, as a list for each column, with false for each event whose member was not
@@ -208,6 +208,8 @@ end
 
 local NO_RANKS = {false, false}
 local ranks_before = A.ranks and ranks() or NO_RANKS
+if zeros.not_ready then return cmsgpack.pack({'hidden_not_ready', zeros.not_ready}) end
+zeros.is_late = true  -- from now on the batch is counted, so the call cannot be refused any more
 local results = not A.changes and count_merged()
 if not results and A.sums then return cmsgpack.pack({'events_needed'}) end
 results = results or count_each_event()

@@ -3,7 +3,8 @@
 -- Ops of `operate`:
 --   forget_ids (member, cursor)  removes a share of the member's event ids from P q. Returns how many, and
 --     the next cursor
---   forget_names (member)  removes the changes in P s that name the member
+--   forget_names (member)  removes the changes in P s that name the member, and the member from the lists of
+--     hidden_entries.lua
 local erasing = {ops = {}}
 
 function erasing.ops.forget_ids()
@@ -20,5 +21,6 @@ function erasing.ops.forget_names()
   for _, entry in ipairs(call('XRANGE', P .. 's', '-', '+')) do
     if entry[2][4] == A.member then call('XDEL', P .. 's', entry[1]) end
   end
+  hidden_entries.forget_member(A.member)
   return {'done'}
 end

@@ -220,7 +220,7 @@ do
   function head.total(ranked)
     local s = head.state(ranked)
     if s.moving then return zeros.before(ranked, call('ZCARD', ranked.r)) end
-    return listed_members(s) - (ranked.hidden and #zeros.hidden_forms(ranked) or 0)
+    return listed_members(s) - (ranked.hidden and zeros.count_hidden(ranked) or 0)
   end
 
   -- The least form of a zero, and the least form after all zeros. In the prefixed layout, a form of a zero begins

@@ -85,7 +85,7 @@ do
     call('HDEL', ranked.g, 'expiring')
     local name = ranked.name
     for _, key in ipairs({ranked.r, P .. 'ge:' .. name, P .. 'gc:' .. name, P .. 'ne:' .. name,
-                          P .. 'nc:' .. name, ranked.g}) do
+                          P .. 'nc:' .. name, P .. 'ho:' .. name, ranked.g}) do
       call('EXPIREAT', key, text(at))
     end
     return true

@@ -225,7 +225,7 @@ do
   -- the segment; without a grid it is missing, and all members are in one segment.
   local function count_around(ranked, s, form)
     local hidden = ranked.hidden
-    if not s.grid then return 0, listed_members(s) - (hidden and #zeros.hidden_forms(ranked) or 0) end
+    if not s.grid then return 0, listed_members(s) - (hidden and zeros.count_hidden(ranked) or 0) end
     local segment = segment_of(s.grid, form)
     local before, own = count_segments(s.grid, segment)
     if hidden then

@@ -15,8 +15,8 @@
 --   expire_board (forms, gone); forget (before); hide (member, hiding or false, at); take_up (all or nil, was {own, all}, at);
 --   forget_hidden (member, at); hide and take_up have two more arguments: earlier (more changes to record), elsewhere (blocks
 --   that other shards record); record_hidden (id); hidings; restore_hidings (first, hidings);
---   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua,
---   closing.lua, clearing.lua and erasing.lua
+--   wake_heads; for others see scopes.lua, refresh.lua, mend.lua, restore.lua, tracked.lua, closing.lua, clearing.lua,
+--   erasing.lua and hidden_entries.lua
 -- With A.is_kept the call is for a removed board whose state is kept, so that it can be restored. It is
 -- refused unless the board was removed in the caller's version (P m removed).
 -- A call of rotate_step, advance_pass or close does a share of the work, and returns whether the
@@ -30,6 +30,7 @@ local ops = {  -- the operations; those of this file are below
   restore_state = restore_state,
 }
 local RANKINGS_MOST = 100  -- the maximum number of rankings that one call lists
+local HIDDEN_MOST = 2000   -- after reading this many members, `list_hidden` updates no further ranking
 
 local function open_windows()
   local windows = {}
@@ -96,6 +97,7 @@ function ops.close()
   call('UNLINK', P .. 'i', P .. 'q', P .. 'x', P .. 's', P .. 'f', P .. 'gd', P .. 'hp', P .. 'w', P .. 'wq', P .. 'cs')
   local has_changes = call('HEXISTS', KEYS[1], 'until') == 1
   if not has_changes then call('UNLINK', P .. 'h', P .. 'hx') end
+  hidden_entries.unlink()
   if A.is_kept then
     call('HDEL', KEYS[1], 'tracking')
     for _, name in ipairs({'m', 'p', 'cl', 'hh', 'hs'}) do call('PERSIST', P .. name) end
@@ -211,7 +213,7 @@ end
 -- those of its rolling windows over all events.
 function ops.expire_board()
   for _, each in ipairs(open_windows()) do expire_window(each) end
-  local names = {'i', 'q', 'x', 's', 'f', 'o', 'gd', 'hp'}
+  local names = {'i', 'q', 'x', 's', 'f', 'o', 'gd', 'hp', 'hm', 'hc', 'hr'}
   if not B.closes then  -- otherwise the board can be restored from these keys, however late it is removed
     for _, name in ipairs({'m', 'p', 'hs', 'cl', 'hh'}) do names[#names + 1] = name end
   end
@@ -356,10 +358,22 @@ end
 -- Writes hidden members of a copied board. The first call removes those of an earlier attempt.
 function ops.restore_hidings()
   if A.first then call('UNLINK', P .. 'hh') end
+  hidden_entries.unlink()
   call('HDEL', KEYS[1], 'hid')
   if #A.hidings > 0 then call('HSET', KEYS[1], 'hid', '1:0') end
   send('HSET', P .. 'hh', A.hidings)
   return {'done'}
+end
+
+-- Lets readers leave out the hidden members of a version; see hidden_entries.lua.
+function ops.list_hidden()
+  if not hidden_entries.put_list(A.version, A.change, A.part) then return {'done', {0, 0}} end
+  local done, limit = 0, HIDDEN_MOST
+  for _, ranked in ipairs(rankings_of(A.names)) do
+    if limit <= 0 then break end
+    done, limit = done + 1, limit - hidden_entries.update(ranked)
+  end
+  return {'done', {1, done}}
 end
 
 -- Lets passes extend the head of a ranking to at least `wanted` entries.

@@ -105,6 +105,7 @@ local TALLIES_MOST = 200  -- the maximum number of tallies that one call removes
 local function unlink_ranking(ranked)
   if has_head(ranked) and not head.unlink(ranked) then return false end
   call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
+  hidden_entries.forget(ranked)
   return true
 end
 
@@ -181,6 +182,7 @@ end
 -- that anew (whole:<w>).
 function closing.keep_boundary(rolling)
   local live, kept = rolling.live, ranking(rolling.name, rolling.running_step)
+  hidden_entries.forget(live)
   for _, kind in ipairs({'r', 'k', 'd', 'n'}) do
     if live[kind] and call('EXISTS', live[kind]) == 1 then call('RENAME', live[kind], kept[kind]) end
   end

@@ -1,8 +1,10 @@
 -- read(board, now, due, rolling, requests, hidden, feeds) -> {'done', seq, parts, refresh_states, has_heads}, text…
 -- Answers read requests (see index/coding.py) from one state; for `refresh_states` see refresh_state.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolling, requests; hidden, lists of hidden members of this shard (nil:
---   no request leaves any out); since, with a request for scopes: scopes that were last advanced before
+-- ARGV[1]  msgpack: board, now, due, rolling, requests; hidden, lists of hidden members of this shard, of which
+--   one may be true, the members of the version `listed` (nil: no request leaves any out); if their entries
+--   are not kept for all rankings that are read, the reply is 'hidden_not_ready' and the names of the other
+--   rankings (see hidden_entries.lua); small: see hidden.lua; since, with a request for scopes: scopes that were last advanced before
 --   this time are stale; feeds, in a label replica: how many shards it follows; closings: the value
 --   of P m closings that the caller knows (see closing.lua); if the stored value is another one,
 --   the call is refused as `closings_moved`. A request is one of
@@ -188,8 +190,10 @@ end
 -- Returns the stored entries from `first` to `last` that are not hidden.
 local function entries_not_hidden(ranked, first, last)
   local entries = stored_entries(ranked, first, last)
-  if not ranked.hidden then return entries end
-  local kept, step = {}, scored and 2 or 1
+  if not ranked.hidden or ranked.hidden.count == 0 then return entries end
+  local kept, members, step = {}, {}, scored and 2 or 1
+  for i = 1, #entries, step do members[#members + 1] = member_of(ranked, entries[i]) end
+  zeros.prepare(ranked, members)
   for i = 1, #entries, step do
     if not zeros.hides(ranked, member_of(ranked, entries[i])) then
       kept[#kept + 1] = entries[i]
@@ -241,6 +245,7 @@ end
 
 local function locate(ranked, members, whole)
   local positions, ranks, forms, highs = {}, {}, forms_of(ranked, members), {}
+  zeros.prepare(ranked, members)
   for i, member in ipairs(members) do
     local form = forms[i]
     if has_head(ranked) then
@@ -348,6 +353,8 @@ for _, request in ipairs(A.requests) do
     if #stale_scopes > 0 then return {cmsgpack.pack({'scopes_not_ready', stale_scopes})} end
   end
 end
+
+if zeros.not_ready then return {cmsgpack.pack({'hidden_not_ready', zeros.not_ready})} end
 
 -- Returns the offset that the answer shows: the number of the last change. In a label replica, returns
 -- a list: the number of the last counted entry of each feed, then the number of the last change.

@@ -111,6 +111,7 @@ local function drop_periods(scope)
     if expired then unlink_ranking(ranked) end
     if expired or call('EXISTS', ranked.r) == 0 then
       gone[#gone + 1] = names[i]
+      hidden_entries.forget(ranked)
     else
       expire(ranked, ranked.window, ranked.instance)
     end

@@ -30,6 +30,7 @@
 --   P l:<labels>            sorted set of the scopes of these labels, all with score 0
 --   P i:<scope>             hash: the existing rankings of a scope, as in P i
 --   P h, hx, hs             the changes that the board keeps: see changes.lua
+--   P hm, hc, hr, ho:, hl:  the entries of hidden members: see hidden_entries.lua
 --   P g, b:, and so on      on a board with a head: see head.lua
 --   P f                     stream that feeds the label replica: see feed.lua
 --   P w, wq                 what writes change while the board is copied to another store: see tracking.lua
@@ -67,6 +68,7 @@ local head = {}                        -- the functions of the layout with a hea
 local zeros = {}                       -- the functions for members whose score is 0, see zeros.lua
 local tracking = {}                    -- the functions that track writes, see tracking.lua
 local closing = {}                     -- the functions that close periods, see closing.lua
+local hidden_entries = {}              -- the functions for entries of hidden members, see hidden_entries.lua
 
 local function text(number) return string.format('%.17g', number) end
 
@@ -281,6 +283,7 @@ end
 -- Replaces the old forms of members in a ranking by new ones; false stands for a member that is not
 -- ranked.
 local function replace_forms(ranked, names, olds, news)
+  hidden_entries.keep(ranked, names, olds, news)
   if has_head(ranked) then return head.replace_forms(ranked, names, olds, news) end
   local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
   local added, wrote = 0, 0
@@ -359,6 +362,7 @@ local function expire(ranked, window, instance, lives)
   if not at or not differs(ttl, at) or A.dated and ttl < 0 then return end
   if not A.sealed and closing.is_frozen({window = window, instance = ranked.step or instance}) then return end
   call('EXPIREAT', ranked.r, text(at))
+  call('EXPIREAT', P .. 'ho:' .. ranked.name, text(at))
   if ranked.k then call('EXPIREAT', ranked.k, text(at)) end
   if ranked.d then
     call('EXPIREAT', ranked.d, text(at))
@@ -393,10 +397,11 @@ local function refusal_reply(more)
   local rolling, fields = A.rolling or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolling[#rolling + 1] = w end
   for i, w in ipairs(rolling) do fields[i + 2] = 'run:' .. w.name end
-  fields[#rolling + 3], fields[#rolling + 4], fields[#rolling + 5] = 'heads', 'tracking', 'hid'
+  for i, name in ipairs({'heads', 'tracking', 'hid', 'listed'}) do fields[#rolling + 2 + i] = name end
   local stored = fetch('HMGET', KEYS[1], fields)
   head.use(stored[#rolling + 3])
   tracking.state = stored[#rolling + 4]
+  hidden_entries.stored = stored[#rolling + 6]
   local is_current = stored[1] == B.version and stored[#rolling + 5] == (A.hid or false)
   if not is_current then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')

@@ -59,7 +59,12 @@ do
 
   -- Returns whether a member is hidden in a ranking.
   function zeros.hides(ranked, member)
-    return ranked.hidden ~= nil and ranked.hidden.members[member] ~= nil
+    local own = ranked.hidden
+    if not own then return false end
+    if own.members[member] == nil and own.is_current then
+      own.members[member] = call('SISMEMBER', P .. 'hm', member) == 1
+    end
+    return own.members[member] or false
   end
 
   -- Converts a position or a rank among the entries that are not hidden to one among the listed
