@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 import laurels
 from tests.counts import covering, some
-from tests.http.browser import WITHIN_MS, Boards, Contexts, Open, Watched, is_live, order
+from tests.http.browser import WITHIN_MS, Boards, Open, is_live, order
 from tests.http.process import Process
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY as PROCESS_KEY
@@ -181,63 +181,6 @@ def test_a_day_that_begins_is_shown(open_page: Open) -> None:
         is_live(page)
         boards.score(board, ("bob", 1))
         order(page).to_have_text(["bob"])
-
-
-def test_scores_are_shown_digit_for_digit(boards: Boards, open_page: Open) -> None:
-    columns = [{"name": "points", "scale": 2}, {"name": "share", "scale": 9, "order": "asc"}]
-    scores: list[tuple[str, object]] = [
-        ("alice", ["12345678901234.50", "0.000000100"]),
-        ("bob", ["0.10", "9007199.254740991"]),
-    ]
-    board = boards.made(scores, columns=columns)
-    page = open_page(boards.address(board)).page
-    expect(page.locator("thead th")).to_have_text(["Rank", "Member", "points", "share"])
-    expect(page.locator(".list tbody td.figure")).to_have_text(
-        ["12,345,678,901,234.50", "0.000000100", "0.10", "9,007,199.254740991"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("""m.read('{"a":12.30,"b":["-1e3",1E-7,true,null]}')""", None),
-        ("m.plain('1E-7')", "0.0000001"),
-        ("m.plain('-12.5E+3')", "-12500"),
-        ("m.plain('0E-15')", "0." + "0" * 15),
-        ("m.plain('1.25e1')", "12.5"),
-        ("m.grouped('-1234567.1234')", "-1,234,567.1234"),
-        ("m.grouped('999')", "999"),
-        ("m.isZero(['0.00', '0E-7'])", True),
-        ("m.isZero('0.01')", False),
-        ("m.gapText(['0.00', '-1500'], [{name: 'points'}, {name: 'ms'}])", "-1,500 ms"),
-        ("m.gapText('1000', [{name: 'score'}])", "1,000"),
-        (
-            "m.estimateText('1198000', '1210000')",
-            "about 1,204,000; between 1,198,000 and 1,210,000",
-        ),
-        ("m.estimateText('7', '7') === null", True),
-        ("m.rankText({low: '3', high: '6'})", "about 4; between 3 and 6"),
-        ("m.rankText('1234')", "#1,234"),
-        ("m.topPercent('0.0002')", "Top 0.01 %"),
-        ("m.topPercent('7.000000000000001')", "Top 7 %"),
-        ("m.topPercent('66.66666666666667')", "Top 67 %"),
-        ("m.topPercent('100.0')", "Top 100 %"),
-    ],
-)
-def test_numbers_are_read_as_text(reader: Page, question: str, answer: str | bool | None) -> None:
-    result = reader.evaluate(f"import('/static/exact.js').then((m) => {question})")
-    if answer is None:
-        assert result == {"a": "12.30", "b": ["-1e3", "1E-7", True, None]}
-    else:
-        assert result == answer
-
-
-@pytest.fixture(scope="module")
-def reader(contexts: Contexts, boards: Boards) -> Iterator[Page]:
-    watched = Watched(contexts.with_options())
-    watched.page.goto(boards.url)
-    yield watched.page
-    watched.close()
 
 
 def test_a_member_is_found_and_the_card_shows_all_windows(boards: Boards, open_page: Open) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 import laurels
-from tests.http.browser import Boards, Open, is_live, order
+from tests.http.browser import Boards, Contexts, Open, Watched, is_live, order
 from tests.serving import JSON, Served
 
 NOON_MS = 1_795_176_000_000  # 2026-11-20 12:00 UTC
@@ -23,6 +23,63 @@ LIVE_MOST = 1_000
 def boards() -> Iterator[Boards]:
     with Served("memory:", laurels.ManualClock(NOON_MS)) as served:
         yield Boards(served.url)
+
+
+def test_scores_are_shown_digit_for_digit(boards: Boards, open_page: Open) -> None:
+    columns = [{"name": "points", "scale": 2}, {"name": "share", "scale": 9, "order": "asc"}]
+    scores: list[tuple[str, object]] = [
+        ("alice", ["12345678901234.50", "0.000000100"]),
+        ("bob", ["0.10", "9007199.254740991"]),
+    ]
+    board = boards.made(scores, columns=columns)
+    page = open_page(boards.address(board)).page
+    expect(page.locator("thead th")).to_have_text(["Rank", "Member", "points", "share"])
+    expect(page.locator(".list tbody td.figure")).to_have_text(
+        ["12,345,678,901,234.50", "0.000000100", "0.10", "9,007,199.254740991"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("""m.read('{"a":12.30,"b":["-1e3",1E-7,true,null]}')""", None),
+        ("m.plain('1E-7')", "0.0000001"),
+        ("m.plain('-12.5E+3')", "-12500"),
+        ("m.plain('0E-15')", "0." + "0" * 15),
+        ("m.plain('1.25e1')", "12.5"),
+        ("m.grouped('-1234567.1234')", "-1,234,567.1234"),
+        ("m.grouped('999')", "999"),
+        ("m.isZero(['0.00', '0E-7'])", True),
+        ("m.isZero('0.01')", False),
+        ("m.gapText(['0.00', '-1500'], [{name: 'points'}, {name: 'ms'}])", "-1,500 ms"),
+        ("m.gapText('1000', [{name: 'score'}])", "1,000"),
+        (
+            "m.estimateText('1198000', '1210000')",
+            "about 1,204,000; between 1,198,000 and 1,210,000",
+        ),
+        ("m.estimateText('7', '7') === null", True),
+        ("m.rankText({low: '3', high: '6'})", "about 4; between 3 and 6"),
+        ("m.rankText('1234')", "#1,234"),
+        ("m.topPercent('0.0002')", "Top 0.01 %"),
+        ("m.topPercent('7.000000000000001')", "Top 7 %"),
+        ("m.topPercent('66.66666666666667')", "Top 67 %"),
+        ("m.topPercent('100.0')", "Top 100 %"),
+    ],
+)
+def test_numbers_are_read_as_text(reader: Page, question: str, answer: str | bool | None) -> None:
+    result = reader.evaluate(f"import('/static/exact.js').then((m) => {question})")
+    if answer is None:
+        assert result == {"a": "12.30", "b": ["-1e3", "1E-7", True, None]}
+    else:
+        assert result == answer
+
+
+@pytest.fixture(scope="module")
+def reader(contexts: Contexts, boards: Boards) -> Iterator[Page]:
+    watched = Watched(contexts.with_options())
+    watched.page.goto(boards.url)
+    yield watched.page
+    watched.close()
 
 
 @pytest.mark.parametrize("width", [360, 1280])
