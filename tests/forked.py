@@ -3,7 +3,7 @@
 A program spends 0.3 s of processor time on imports before it does anything, and a service 0.6 s.
 That is most of the time of a test that starts a program again and again and kills it. The fork
 server of `multiprocessing` imports the modules once for all programs that the tests of this process
-start. `tests/cli` and `tests/http/test_lifetime.py` start programs as users do.
+start. `tests/http/test_lifetime.py` starts services as users do.
 """
 
 from __future__ import annotations

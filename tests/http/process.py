@@ -19,11 +19,9 @@ VARIABLE = "LAURELS_ADMIN_KEY"
 
 
 def _started(
-    arguments: list[str], variables: dict[str, str], descriptors: int | None
+    arguments: list[str], variables: dict[str, str], descriptors: int | None, forked: bool
 ) -> Forked | subprocess.Popen[str]:
-    """Start the command line. Fork it only if it has neither a limit nor workers, since these are
-    started by the service."""
-    if descriptors is None and "--workers" not in arguments:
+    if forked:
         return Forked("laurels.cli", arguments, environment=variables, stderr=subprocess.PIPE)
     limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
     return subprocess.Popen(
@@ -39,7 +37,7 @@ class Process:
 
     A folder is served with `--open`, or without it if `keys` is true. Boards on an index server are
     served with the key ADMIN_KEY. With `descriptors`, the process can open at most that many files
-    and sockets.
+    and sockets. Unless `forked` is false, the process is forked from one that has imported laurels.
     """
 
     def __init__(
@@ -48,6 +46,7 @@ class Process:
         *options: str,
         keys: bool = False,
         descriptors: int | None = None,
+        forked: bool = True,
         **environment: str,
     ) -> None:
         if str(folder).startswith("redis"):
@@ -57,7 +56,9 @@ class Process:
         if "--port" not in options:
             options = (*options, "--port", "0")
         arguments = ["serve", "--data", str(folder), *options]
-        self._process = _started(arguments, {**os.environ, **environment}, descriptors)
+        # workers are started with the command line of the service, and limits are set by a shell
+        forked = forked and descriptors is None and "--workers" not in options
+        self._process = _started(arguments, {**os.environ, **environment}, descriptors, forked)
         assert self._process.stderr is not None
         self.output = ""
         for line in self._process.stderr:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +17,9 @@ import laurels
 from laurels.server.process.settings import table
 from tests.http.process import Process
 from tests.serving import ADMIN_KEY
+
+started = partial(Process, forked=False)
+"""Start a service as users do."""
 
 
 def _stream(url: str) -> socket.socket:
@@ -30,7 +34,7 @@ def _stream(url: str) -> socket.socket:
 
 def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> None:
     began = time.monotonic()
-    with Process(tmp_path / "boards") as server:
+    with started(tmp_path / "boards") as server:
         assert httpx.get(f"{server.url}/readyz").status_code == 200
         assert time.monotonic() - began < 10  # the shutdown takes two seconds on an idle machine
         httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
@@ -49,8 +53,8 @@ def test_a_server_starts_and_stops_quickly_with_open_streams(tmp_path: Path) -> 
 
 
 def test_a_served_folder_names_its_address(tmp_path: Path) -> None:
-    with Process(tmp_path) as server:
-        code, output = Process(tmp_path).wait()
+    with started(tmp_path) as server:
+        code, output = started(tmp_path).wait()
         assert code == 2
         assert f"--at {server.url}" in output
         assert "[locked]" in output
@@ -58,18 +62,18 @@ def test_a_served_folder_names_its_address(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
-    with Process(tmp_path / "one") as server:
+    with started(tmp_path / "one") as server:
         port = str(urlsplit(server.url).port)
-        code, output = Process(tmp_path / "two", "--port", port).wait()
+        code, output = started(tmp_path / "two", "--port", port).wait()
         assert (code, "[address_in_use]" in output) == (2, True)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_a_server_without_keys_answers_only_this_machine(tmp_path: Path, host: str) -> None:
-    code, output = Process(tmp_path, "--host", host).wait()
+    code, output = started(tmp_path, "--host", host).wait()
     assert code == 2
     assert "[not_loopback]" in output
-    with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
+    with started(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         assert server.url.startswith("http://0.0.0.0:")
 
 
@@ -80,14 +84,14 @@ def test_the_removed_setting_insecure_points_to_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], variable: str
 ) -> None:
     monkeypatch.setenv(variable, "127.0.0.1")
-    code, output = Process(tmp_path, *options).wait()
+    code, output = started(tmp_path, *options).wait()
     assert code == 2
     assert "the setting insecure was removed" in output
     assert "--open" in output
 
 
 def test_an_invalid_setting_is_reported(tmp_path: Path) -> None:
-    code, output = Process(tmp_path, LAURELS_MAX_BODY="much").wait()
+    code, output = started(tmp_path, LAURELS_MAX_BODY="much").wait()
     assert code == 2
     assert "LAURELS_MAX_BODY: expected an integer for max_body, got 'much'" in output
 
@@ -103,7 +107,7 @@ def test_library_log_lines_are_in_the_server_log(tmp_path: Path) -> None:
     with laurels.open(tmp_path / "boards") as lb:
         lb.create(laurels.Board("b"))
     (tmp_path / "boards" / "log.db").chmod(0o644)
-    with Process(tmp_path / "boards", "--log-format", "json") as server:
+    with started(tmp_path / "boards", "--log-format", "json") as server:
         code, output = server.end()
     assert code == 0
     line = next(line for line in output.splitlines() if "other users could read" in line)
