@@ -58,17 +58,17 @@ class Oracle(OracleModeration):
     # Boards and members
 
     def create(self, definition: Definition) -> None:
+        """Create a board. This does not advance the time: it may be meant for older events."""
         self.drop_gone()
         self.remove_paid()
         self.free_name(definition.name)
         if definition.name in self.boards:
             raise Refusal("board_exists")
-        self.latest_ms = self.now_ms()
         self.created += 1
         board = self.boards[definition.name] = OracleBoard(definition, self.created)
         board.hidden_everywhere = self.hidden_everywhere
         for member in sorted(self.hidden_everywhere, key=str.encode):
-            board.note_hiding(member, self.latest_ms)
+            board.note_hiding(member, self.now_ms())
         self.refresh()
 
     def change(self, definition: Definition) -> None:
@@ -100,7 +100,7 @@ class Oracle(OracleModeration):
             raise Refusal("not_restorable")
         if new in self.boards:
             raise Refusal("board_exists")
-        self.latest_ms = now_ms = self.now_ms()
+        self.latest_ms = self.removed_ms = now_ms = self.now_ms()
         self.removed.remove(board)
         restored = replace(board.definition, name=new)
         board.restore(replace(restored, retain="") if restored.is_gone(now_ms) else restored)

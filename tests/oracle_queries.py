@@ -23,6 +23,8 @@ class OracleQueries:
         """The boards that are no longer retained, and have periods to be sealed."""
         self.removed: list[OracleBoard] = []
         """The removed boards that can be restored, in the order of their removal."""
+        self.removed_ms = FIRST_MS
+        """The latest time at which a board was found to be no longer retained, or was restored."""
         self.hidden_everywhere: Hidings = {}
         self.refreshes = 0
 
@@ -45,6 +47,7 @@ class OracleQueries:
         not sealed yet are still in the store, where nobody sees them."""
         for name in [name for name, board in self.boards.items() if self.is_gone(board)]:
             self.leaving[name] = self.boards.pop(name)
+            self.removed_ms = self.now_ms()
             self.drop_settled(name)
 
     def drop_settled(self, name: str) -> None:

@@ -41,6 +41,7 @@ class OracleSeasons(OracleQueries):
                 self.seal_board(board)
                 if not self.has_open_payouts(board):
                     self.keep_removed(self.boards.pop(name))
+                    self.removed_ms = self.now_ms()
 
     # Sealing
 
@@ -53,6 +54,11 @@ class OracleSeasons(OracleQueries):
         if any(sealed):
             self.latest_ms = self.now_ms()
             self.refresh()
+
+    def has_unsealed(self) -> bool:
+        """Return whether a period is closed, or due to be closed, and not sealed yet."""
+        boards = [*self.boards.values(), *self.leaving.values()]
+        return any(board.unsealed(self.time(board)) for board in boards)
 
     def _record(self) -> None:
         """Record what was written about payouts, corrections or periods of one board. In a store

@@ -217,7 +217,8 @@ class Implementation:
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
     shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
     `archives`: it has an archive, and no event loop of its own that seals periods. `ledger`: the
-    ledger that its archive needs. `erases`: it can erase a member. `group`: implementations of one
+    ledger that its archive needs. `erases`: it can erase a member. `divides_time`: it has several
+    stores, each of which knows only the times of its own boards. `group`: implementations of one
     group share most of their code, so `make test` runs each case of a test on one of them."""
 
     name: str
@@ -229,6 +230,7 @@ class Implementation:
     archives: bool = False
     ledger: str = ""
     erases: bool = False
+    divides_time: bool = False
     group: str = "local"
 
 
@@ -260,7 +262,9 @@ STORES = (
 IMPLEMENTATIONS = (
     *STORES,
     Implementation("redis", OnRedis, lasting=True, archives=True, ledger="main", group="server"),
-    Implementation("routed", Routed, lasting=True, refreshes=False, group="server"),
+    Implementation(
+        "routed", Routed, lasting=True, refreshes=False, divides_time=True, group="server"
+    ),
     Implementation("cluster", OnCluster, lasting=True, group="server"),
     Implementation(
         "cluster-shards",
@@ -295,14 +299,17 @@ class Deployment:
         self.ledger = implementation.ledger
         self.erases = implementation.erases
         self.divided = implementation.divided
+        self.divides_time = implementation.divides_time
         self.clock = clock
         self._implementation = self.kind = implementation
         self._place = implementation.run(self.folder, clock)
         self.lb = self._opened()
 
-    def reopen(self) -> laurels.Leaderboards:
-        """Close the deployment and open it again, as after a restart. Return its boards."""
+    def reopen(self, meanwhile: Callable[[], object] = lambda: None) -> laurels.Leaderboards:
+        """Close the deployment and open it again, as after a restart. Return its boards.
+        `meanwhile` is called while it is closed."""
         self.close()
+        meanwhile()
         self._place = self._implementation.run(self.folder, self.clock)
         self.lb = self._opened()
         return self.lb

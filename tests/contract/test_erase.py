@@ -31,6 +31,7 @@ from tests.contract.deployments import (
 from tests.counts import rare
 from tests.stateful import rules
 from tests.stateful.choices import COMBINATIONS
+from tests.stateful.clock import EpisodeClock
 from tests.stateful.world import World
 
 pytestmark = pytest.mark.filterwarnings("ignore::laurels.errors.AllEventsRefused")
@@ -337,7 +338,7 @@ def test_random_erasures_leave_what_the_oracle_says(
         *(each for each in ARCHIVING if each.name in ("redis", "cluster-shards")),
     ]
     implementation = stores[seed % len(stores)]
-    clock = laurels.ManualClock(NOW_MS)
+    clock = EpisodeClock(NOW_MS)
     with (
         patch.object(SealingThread, "start"),
         patch.object(SealingTasks, "start"),

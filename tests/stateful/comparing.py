@@ -45,6 +45,11 @@ class Comparison:
                         self.rankings += 1
         self.seasons.compare(lb)
 
+    def go_back(self) -> None:
+        """Forget which payouts were due, since the time of the deployment is earlier than before
+        it was restarted."""
+        self.seasons.forget_due()
+
     def changes(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
         """If a board keeps its changes, compare them with the changes of the oracle."""
         if self.oracle.boards[name].definition.changes:

@@ -17,6 +17,7 @@ from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.redis.writing import patient
 from tests.stateful import choices
+from tests.stateful.clock import EpisodeClock
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
 from tests.stateful.world import Combination, World
@@ -54,7 +55,7 @@ def begin(
     """Return a world with one board for each of these combinations of columns, tie rule and rank
     style."""
     tz, start_ms = choices.start(rng)
-    clock = laurels.ManualClock(start_ms)
+    clock = EpisodeClock(start_ms)
     world = World(Deployment(implementation, folder, clock), clock, tz)
     for i, combination in enumerate(combinations):
         world.create(world.chosen(rng, f"board-{i}", combination))
@@ -77,14 +78,15 @@ def finish(world: World, rng: Random) -> None:
     world.lb.rebuild()
     assert everything(world.lb) == before
     if world.deployment.lasting:
-        assert everything(world.deployment.reopen()) == before
+        world.restart(world.now_ms())
+        assert everything(world.lb) == before
     world.comparison.compare(world.lb, rng)
     for name in world.oracle.boards:
         world.comparison.changes(world.lb, name, rng)
     clock = laurels.ManualClock(world.journal[0].now_ms)
     with laurels.open("memory:", clock=clock) as other:
         replay(regrouped(world.journal, rng), other, clock)
-        clock.set(world.clock.now_ms())
+        clock.set(world.now_ms())
         assert everything(other) == before
 
 

@@ -4,7 +4,7 @@ others."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import laurels
@@ -21,6 +21,20 @@ class Done:
     board: str = ""
     events: tuple[object, ...] = field(default=())
     refreshes: int = 0
+    creates: bool = False
+
+
+def gone_back(journal: Sequence[Done], now_ms: int) -> list[Done]:
+    """Return a journal after its deployment was opened again at an earlier time than before.
+
+    The later operations were refused, or had nothing to do: otherwise the time would not be
+    earlier. Only the creation of a board advances no time.
+    """
+    return [
+        replace(done, now_ms=min(done.now_ms, now_ms))
+        for done in journal
+        if done.now_ms <= now_ms or done.creates
+    ]
 
 
 def regrouped(journal: Sequence[Done], rng: Random) -> list[Done]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-import laurels
 from laurels.stores.local.sealing_thread import SealingThread
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.stateful.choices import COMBINATIONS, report
+from tests.stateful.clock import EpisodeClock
 from tests.stateful.rules import Rule
 from tests.stateful.world import World
 
@@ -26,7 +26,7 @@ def three_boards(
     """Return a world with three random boards, which leave out scores of 0 if `hides_zero` returns
     true. Periods are sealed only by the rule that seals, and not by a thread, which would seal them
     at any time."""
-    clock = laurels.ManualClock(NOW_MS)
+    clock = EpisodeClock(NOW_MS)
     unsealed = patch.object(SealingThread, "start")
     with unsealed, Deployment(implementation, folder, clock) as deployment:
         world = World(deployment, clock, "UTC")
@@ -45,7 +45,7 @@ def play_round(world: World, rng: Random, steps: Sequence[Rule]) -> str:
     board."""
     name = rng.choice(sorted(world.oracle.boards))
     board = world.oracle.boards[name]
-    reports = [report(rng, board, world.clock.now_ms()) for _ in range(rng.randint(1, 9))]
+    reports = [report(rng, board, world.now_ms()) for _ in range(rng.randint(1, 9))]
     world.submit_many(name, reports, None, ranks=True, all_or_nothing=False)
     rng.choice(steps)(world, rng)
     world.comparison.compare(world.lb, rng)

@@ -9,7 +9,7 @@ from random import Random
 from tests.calendar_by_scanning import HOUR
 from tests.definitions import ALL, Definition, Report, Scope, WindowDef
 from tests.oracle_windows import RollingWindow
-from tests.stateful import choices, limits, moments, season_rules, window_choices
+from tests.stateful import choices, clock_rules, limits, moments, season_rules, window_choices
 from tests.stateful.world import World
 
 Rule = Callable[[World, Random], None]
@@ -17,21 +17,21 @@ Rule = Callable[[World, Random], None]
 
 def submit(world: World, rng: Random) -> None:
     name = world.pick(rng)
-    report = choices.report(rng, world.oracle.boards[name], world.clock.now_ms())
+    report = choices.report(rng, world.oracle.boards[name], world.now_ms())
     world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def set_score(world: World, rng: Random) -> None:
     name = world.pick(rng)
     board = world.oracle.boards[name]
-    report = choices.report(rng, board, world.clock.now_ms(), absolute=True)
+    report = choices.report(rng, board, world.now_ms(), absolute=True)
     world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def submit_many(world: World, rng: Random) -> None:
     name = world.pick(rng)
     board = world.oracle.boards[name]
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     world.submit_many(
         name,
         [choices.report(rng, board, now_ms) for _ in range(rng.randint(0, 6))],
@@ -47,7 +47,7 @@ def hammer(world: World, rng: Random) -> None:
     the events before it."""
     name = world.pick(rng)
     board = world.oracle.boards[name]
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     member = rng.choice(choices.MEMBERS)
     reports: list[Report] = [
         replace(choices.report(rng, board, now_ms), member=member) for _ in range(8)
@@ -70,7 +70,7 @@ def scatter(world: World, rng: Random) -> None:
     rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
     if not rolling:
         return
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     window = rng.choice(rolling)
     pair = rng.sample(choices.MEMBERS, 2)
     reports = [
@@ -97,14 +97,14 @@ def scatter(world: World, rng: Random) -> None:
 
 def pass_time(world: World, rng: Random) -> None:
     board = world.oracle.boards[world.pick(rng)]
-    world.clock.set(moments.later(rng, board, world.clock.now_ms()))
+    world.clock.set(moments.later(rng, board, world.now_ms()))
 
 
 def cross(world: World, rng: Random) -> None:
     """Move the clock to a boundary of a period or step. Then write or restart before anything is
     read."""
     board = world.oracle.boards[world.pick(rng)]
-    world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
+    world.clock.set(moments.beyond(rng, board, world.now_ms()))
     first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
     for _ in range(rng.randint(1, 2)):
         rng.choice(first)(world, rng)
@@ -114,7 +114,7 @@ def be_down(world: World, rng: Random) -> None:
     """Move the clock over several periods of a window at once, sometimes over more than ten, as
     after a downtime. Often write or restart before anything is read."""
     name = world.pick(rng)
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     timed = moments.timed_windows(world.oracle.boards[name])
     hours = rng.choice([2, 11, 26, 24 * 11])
     if timed and rng.random() < 0.7:
@@ -144,7 +144,7 @@ def query_unreadable(world: World, rng: Random) -> None:
     name = world.pick(rng)
     board = world.oracle.boards[name]
     called, window = rng.choice(list(board.windows.items()))
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     labels = [None, "yesterday", "2026-11-20", "2026-11-20T15:00Z", "2026-11-20T15:00:30Z"]
     if window in moments.timed_windows(board):
         by = rng.choice([0, 1, 2, window.depth(now_ms) - 1])
@@ -184,7 +184,7 @@ def hide(world: World, rng: Random) -> None:
     name = world.pick(rng)
     until_ms = None
     if not world.definition(name).changes and rng.random() < 0.5:
-        until_ms = world.clock.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
+        until_ms = world.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
     world.hide(name, rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
 
 
@@ -223,7 +223,7 @@ def set_data(world: World, rng: Random) -> None:
 
 def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
     if world.deployment.lasting:
-        world.deployment.reopen()
+        world.restart()
     else:
         world.lb.rebuild()
 
@@ -235,7 +235,7 @@ def snapshot(world: World, rng: Random) -> None:
         return
     world.lb.snapshot()
     if rng.random() < 0.5:
-        world.deployment.reopen()
+        world.restart()
 
 
 def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
@@ -311,7 +311,7 @@ def count_by_more(world: World, rng: Random, definition: Definition) -> None:
 def change_limits(world: World, rng: Random) -> None:
     """Change the start, the end or the `retain` of a board, mostly of one that has some of them. If
     the board has ended and stays as it is, sometimes create another board in its place."""
-    now_ms, names = world.clock.now_ms(), world.names()
+    now_ms, names = world.now_ms(), world.names()
     ending = [name for name in names if world.definition(name).ends] or names
     name = rng.choice(ending) if ending and rng.random() < 0.8 else world.pick(rng)
     world.change(limits.changed(rng, world.definition(name), now_ms))
@@ -354,6 +354,8 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (pass_time, 14),
     (cross, 8),
     (be_down, 3),
+    (clock_rules.leap, 3),
+    (clock_rules.set_back, 2),
     (query, 8),
     (query_unreadable, 3),
     (read_on, 8),

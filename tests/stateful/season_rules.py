@@ -25,7 +25,7 @@ def end_a_period(world: World, rng: Random) -> None:
     closing = [window for window in timed_windows(board) if window.closings.archive]
     if not closing or not world.deployment.archives:
         return
-    now_ms = world.clock.now_ms()
+    now_ms = world.now_ms()
     reports = [choices.report(rng, board, now_ms) for _ in range(rng.randint(2, 7))]
     reports = [replace(report, at=None) for report in reports]
     world.submit_many(name, reports, None, ranks=False, all_or_nothing=False)

@@ -18,8 +18,9 @@ from tests.definitions import Definition, Refusal, Report, Scope, Verdict
 from tests.oracle import Oracle
 from tests.oracle_payouts import OraclePayout
 from tests.stateful import choices
+from tests.stateful.clock import EpisodeClock
 from tests.stateful.comparing import Comparison
-from tests.stateful.journal import Done
+from tests.stateful.journal import Done, gone_back
 from tests.stateful.limits import limited
 from tests.stateful.season_comparison import actual_id, expected_fields, fields_of
 
@@ -32,7 +33,7 @@ Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 class World:
     """The deployment under test, the oracle, and a journal of the operations."""
 
-    def __init__(self, deployment: Deployment, clock: laurels.ManualClock, tz: str) -> None:
+    def __init__(self, deployment: Deployment, clock: EpisodeClock, tz: str) -> None:
         self.deployment = deployment
         self.clock = clock
         self.tz = tz
@@ -45,6 +46,58 @@ class World:
     @property
     def lb(self) -> laurels.Leaderboards:
         return self.deployment.lb
+
+    def now_ms(self) -> int:
+        """Return the time of the deployment: that of its clock or, if it is later, that of the last
+        commit."""
+        return self.oracle.now_ms()
+
+    def restart(self, wall_ms: int | None = None) -> None:
+        """Close the deployment and open it again. With `wall_ms`, the machine is started anew
+        meanwhile, with this wall clock."""
+        before_ms = self.now_ms()
+
+        def start() -> None:
+            if wall_ms is None:
+                self.clock.restart()
+            else:
+                self.clock.reboot(wall_ms)
+            if self.clock.now_ms() < self.oracle.removed_ms:
+                self.clock.reboot(self.oracle.removed_ms)
+
+        self.deployment.reopen(start)
+        self._adopt_time(before_ms)
+
+    def _adopt_time(self, before_ms: int) -> None:
+        """Let the oracle go on from the time at which the deployment was opened again. This is that
+        of the last commit or a later one that was read before: a snapshot has it, and an index
+        server if it has begun another step since."""
+        self._read_all()
+        status = self.lb.clock_status()
+        assert self.now_ms() <= status.now_ms <= max(before_ms, self.clock.now_ms())
+        if self.now_ms() < status.now_ms:
+            self.oracle.latest_ms = status.now_ms
+        if self.now_ms() < before_ms:
+            self.journal = gone_back(self.journal, self.now_ms())
+            self.comparison.go_back()
+
+    def _read_all(self) -> None:
+        """Read every window of every board."""
+        for board in self.lb.boards():
+            scope = Scope(tuple((label, "1") for label in board.scopes[0]))
+            for window in board.rules().windows:
+                self.lb.top(board.name, window=window, **scope.arguments)
+
+    def visit(self, wall_ms: int) -> None:
+        """Open the deployment on a machine with an earlier clock, where it has nothing to do. Then
+        open it again at the time before."""
+        before_ms, wall_ms = self.now_ms(), max(wall_ms, self.oracle.removed_ms)
+        self.deployment.reopen(lambda: self.clock.reboot(wall_ms))
+        self._read_all()
+        if not self.oracle.has_unsealed():
+            assert self.lb.seal() == laurels.Sealed(0, 0)
+        self.lb.check()
+        self.deployment.reopen(lambda: self.clock.reboot(before_ms))
 
     def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
         """Return a board with this combination of columns, tie rule and rank style. Some boards
@@ -61,7 +114,7 @@ class World:
             archiving=self.deployment.archives,
             ledger=self.deployment.ledger,
         )
-        chosen = limited(rng, chosen, self.clock.now_ms())
+        chosen = limited(rng, chosen, self.now_ms())
         return replace(chosen, rank_by=()) if divided else chosen
 
     def names(self) -> list[str]:
@@ -82,7 +135,7 @@ class World:
             if self.deployment.ledger:
                 self.seal()  # a board with unsealed periods still has its name
             if not self.create(self.chosen(rng, "board-0", rng.choice(choices.COMBINATIONS))):
-                self.clock.advance(1)  # a period of the earlier board is not final
+                self.clock.set(self.now_ms() + 1)  # a period of the earlier board is not final
         return rng.choice(sorted(self.oracle.boards))
 
     def definition(self, name: str) -> Definition:
@@ -93,11 +146,14 @@ class World:
         act: Callable[[laurels.Leaderboards], object],
         board: str = "",
         events: Sequence[object] = (),
+        *,
+        creates: bool = False,
     ) -> object:
         """Apply an operation to the deployment. Return its result or, if it is refused, its
         error."""
         refreshes = self.oracle.refreshes
-        self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events), refreshes))
+        done = Done(self.now_ms(), act, board, tuple(events), refreshes, creates)
+        self.journal.append(done)
         return attempt(lambda: act(self.lb))
 
     # Boards and members
@@ -105,7 +161,7 @@ class World:
     def create(self, definition: Definition) -> bool:
         """Create a board. Return whether it was created."""
         board = board_of(definition)
-        answer = self._do(lambda lb: lb.create(board))
+        answer = self._do(lambda lb: lb.create(board), creates=True)
         expected = attempt_oracle(lambda: self.oracle.create(definition))
         if isinstance(expected, Refusal):
             assert_refused(answer, expected)
@@ -242,9 +298,10 @@ class World:
     def confirm(self, name: str, payout: OraclePayout, reference: str) -> None:
         """Confirm a payout."""
         self.comparison.seasons.adopt_times(self.lb)
+        id = payout.id  # a later erasure changes it
 
         def act(lb: laurels.Leaderboards) -> object:
-            return lb.confirm(name, actual_id(lb, name, payout.id), reference)
+            return lb.confirm(name, actual_id(lb, name, id), reference)
 
         answer = self._do(act)
         expected = attempt_oracle(lambda: self.oracle.confirm(payout, reference))
