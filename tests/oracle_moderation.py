@@ -66,7 +66,7 @@ class OracleModeration(OracleSeasons):
         self.refresh()
         return True
 
-    def hide_everywhere(self, member: str, reason: str) -> None:
+    def hide_everywhere(self, member: str, reason: str, until_ms: int | None = None) -> None:
         """Hide a member on all boards, those created later included."""
         self.drop_gone()
         self.latest_ms = now_ms = self.now_ms()
@@ -74,7 +74,7 @@ class OracleModeration(OracleSeasons):
             board.close(now_ms)
         earlier = in_effect(self.hidden_everywhere, member, now_ms)
         since_ms = now_ms if earlier is None else earlier[1]
-        self.hidden_everywhere[member] = reason, since_ms, None
+        self.hidden_everywhere[member] = reason, since_ms, until_ms
         for board in self.boards.values():
             board.note_hiding(member, now_ms)
         self.refresh()

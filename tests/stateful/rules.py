@@ -189,12 +189,18 @@ def hide(world: World, rng: Random) -> None:
 
 
 def hide_everywhere(world: World, rng: Random) -> None:
-    """Hide a member on all boards, or show one again that is hidden on all boards."""
+    """Hide a member on all boards, or show one again that is hidden on all boards. If no board
+    keeps changes, and none with changes can be restored, the hiding may have an end."""
     hidden = sorted(world.oracle.hidden_everywhere)
     if hidden and rng.random() < 0.5:
         world.show_everywhere(rng.choice([*hidden, rng.choice(choices.MEMBERS)]))
     else:
-        world.hide_everywhere(rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]))
+        boards = [*world.oracle.boards.values(), *world.oracle.leaving.values()]
+        until_ms = None
+        if not any(each.definition.changes for each in [*boards, *world.oracle.removed]):
+            until_ms = world.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
+        until_ms = rng.choice([None, until_ms])
+        world.hide_everywhere(rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
     world.hidden(world.pick(rng))
 
 

@@ -16,6 +16,7 @@ from tests.comparison import assert_receipt, assert_refused, attempt, attempt_or
 from tests.contract.deployments import Deployment
 from tests.definitions import Definition, Refusal, Report, Scope, Verdict
 from tests.oracle import Oracle
+from tests.oracle_board import in_effect
 from tests.oracle_payouts import OraclePayout
 from tests.stateful import choices
 from tests.stateful.clock import EpisodeClock
@@ -115,6 +116,8 @@ class World:
             ledger=self.deployment.ledger,
         )
         chosen = limited(rng, chosen, self.now_ms())
+        if self.has_ending_hidings:
+            chosen = replace(chosen, changes="")
         return replace(chosen, rank_by=()) if divided else chosen
 
     def names(self) -> list[str]:
@@ -240,9 +243,16 @@ class World:
         else:
             assert answer == expected
 
-    def hide_everywhere(self, member: str, reason: str) -> None:
-        assert self._do(lambda lb: lb.hide(None, member, reason)) is None
-        self.oracle.hide_everywhere(member, reason)
+    def hide_everywhere(self, member: str, reason: str, until_ms: int | None) -> None:
+        assert self._do(lambda lb: lb.hide(None, member, reason, until_ms)) is None
+        self.oracle.hide_everywhere(member, reason, until_ms)
+
+    @property
+    def has_ending_hidings(self) -> bool:
+        """Whether a hiding on all boards has, or had, an end. Boards that keep changes record this
+        end when it is found due, so no board may keep changes then."""
+        hidings = self.oracle.hidden_everywhere.values()
+        return any(until_ms is not None for _, _, until_ms in hidings)
 
     def show_everywhere(self, member: str) -> None:
         answer = self._do(lambda lb: lb.show(None, member))
@@ -251,16 +261,14 @@ class World:
     def hidden(self, name: str) -> None:
         """Compare the list of hidden members of a board, and of those hidden on all boards."""
         now_ms, board = self.oracle.now_ms(), self.oracle.boards[name]
-        members = sorted({*board.hidden, *self.oracle.hidden_everywhere}, key=str.encode)
+        everywhere = self.oracle.hidden_everywhere
+        members = sorted({*board.hidden, *everywhere}, key=str.encode)
         hidings = {member: board.hiding(member, now_ms) for member in members}
         listed = {h.member: (h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden(name)}
         assert list(listed.items()) == [item for item in hidings.items() if item[1] is not None]
-        everywhere = [(h.member, (h.reason, h.since_ms, h.until_ms)) for h in self.lb.hidden()]
-        assert everywhere == [
-            (member, self.oracle.hidden_everywhere[member])
-            for member in members
-            if member in self.oracle.hidden_everywhere
-        ]
+        listed = {h.member: (h.reason, h.since_ms, h.until_ms) for h in self.lb.hidden()}
+        hidings = {member: in_effect(everywhere, member, now_ms) for member in members}
+        assert list(listed.items()) == [item for item in hidings.items() if item[1] is not None]
 
     def clear(self, name: str) -> None:
         """Remove all members of a board."""
