@@ -173,7 +173,7 @@ def test_random_histories(
     pair.stores[-1].create(board)
     windows = [name for name in board.rules().windows if name != REFRESHED]
     with patch.object(ShardCalls, "small_ranking", small):
-        for _ in range(scaled(12, 600)):
+        for _ in range(scaled(12, 60)):
             for _ in range(random.randint(1, 4)):
                 _act(random, pair, board, clock)
             scope = (
