@@ -152,9 +152,13 @@ class CloseSchedule:
             self._schedule(state)
 
     def close(self, state: BoardState, record: Close) -> None:
-        """Close a period: its rankings do not change any more. O(1)."""
+        """Close a period: its rankings do not change any more. The periods of a window are closed
+        in the order of their ends, so earlier boundaries of a rolling window that are still open
+        were empty: they were closed without a record. O(open periods)."""
         closing = state.closing.setdefault(record.window, WindowClosing())
         closing.open.discard(record.instance)
+        if state.rules.windows[record.window].steps:
+            closing.open = {each for each in closing.open if each > record.instance}
         hidden = [
             member
             for member, hiding, _ in state.hidden.hidings(record.final_ms)
