@@ -11,6 +11,7 @@ from random import Random
 from unittest.mock import patch
 
 from laurels.stores.local.sealing_thread import SealingThread
+from laurels.stores.redis.sealing_tasks import SealingTasks
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.stateful.choices import COMBINATIONS, report
@@ -24,11 +25,14 @@ def three_boards(
     implementation: Implementation, folder: Path, rng: Random, hides_zero: Callable[[], bool]
 ) -> Iterator[World]:
     """Return a world with three random boards, which leave out scores of 0 if `hides_zero` returns
-    true. Periods are sealed only by the rule that seals, and not by a thread, which would seal them
-    at any time."""
+    true. Periods are sealed only by the rule that seals, and not in the background, which would seal
+    them at any time."""
     clock = EpisodeClock(NOW_MS)
-    unsealed = patch.object(SealingThread, "start")
-    with unsealed, Deployment(implementation, folder, clock) as deployment:
+    with (
+        patch.object(SealingThread, "start"),
+        patch.object(SealingTasks, "start"),
+        Deployment(implementation, folder, clock) as deployment,
+    ):
         world = World(deployment, clock, "UTC")
         for i, (columns, tie, rank) in enumerate(rng.sample(COMBINATIONS, 3)):
             is_served = rank != "dense" or not implementation.divided
