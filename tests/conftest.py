@@ -84,7 +84,7 @@ LONG_FIRST = (
 nothing to do for the last minutes."""
 
 pytest.register_assert_rewrite(
-    "tests.comparison", "tests.stateful.comparing", "tests.stateful.world"
+    "tests.comparison", "tests.http.browser", "tests.stateful.comparing", "tests.stateful.world"
 )
 
 

@@ -248,7 +248,8 @@ def test_a_member_is_hidden_on_its_own_page_by_keyboard(kept: Kept) -> None:
     press(page, "[data-hidden] button")
     expect(page.locator(".place")).to_have_text("#1of 2")
     expect(page.get_by_label("Reason")).to_be_visible()
-    watched.ensure_clean()
+    # the page may have asked for the neighbours of the member while it was hidden
+    watched.ensure_clean(refusals=True)
 
 
 def press(page: Page, selector: str) -> None:
