@@ -25,8 +25,8 @@ def three_boards(
     implementation: Implementation, folder: Path, rng: Random, hides_zero: Callable[[], bool]
 ) -> Iterator[World]:
     """Return a world with three random boards, which leave out scores of 0 if `hides_zero` returns
-    true. Periods are sealed only by the rule that seals, and not in the background, which would seal
-    them at any time."""
+    true. Periods are sealed only by the rule that seals, and not in the background, where they
+    would be sealed at any time."""
     clock = EpisodeClock(NOW_MS)
     with (
         patch.object(SealingThread, "start"),
