@@ -278,8 +278,12 @@ IMPLEMENTATIONS = (
 )
 ARCHIVING = (
     *(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster")),
-    Implementation("redis-postgres", WithPostgres, lasting=True, group="server"),
-    Implementation("redis-mariadb", WithMariaDB, lasting=True, group="server"),
+    Implementation(
+        "redis-postgres", WithPostgres, lasting=True, archives=True, ledger="main", group="server"
+    ),
+    Implementation(
+        "redis-mariadb", WithMariaDB, lasting=True, archives=True, ledger="main", group="server"
+    ),
 )
 """The implementations that archive boards with the ledger `main`, and index servers with every kind
 of ledger."""

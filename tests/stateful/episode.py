@@ -90,11 +90,16 @@ def finish(world: World, rng: Random) -> None:
         assert everything(other) == before
 
 
-def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
-    """Run a whole episode. The same seed and combinations repeat it exactly."""
+def run(
+    seed: int,
+    combinations: Sequence[Combination],
+    steps: int,
+    implementations: Sequence[Implementation] = IMPLEMENTATIONS,
+) -> Tally:
+    """Run a whole episode on one of these implementations. The same arguments repeat it exactly."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
-    implementation = IMPLEMENTATIONS[seed % len(IMPLEMENTATIONS)]
+    implementation = implementations[seed % len(implementations)]
     with TemporaryDirectory() as folder, shares(rng):
         world = begin(rng, implementation, Path(folder), combinations)
         with world.deployment:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Scaled
-from tests.counts import rare
+from tests.contract.deployments import ARCHIVING, IMPLEMENTATIONS
+from tests.counts import rare, some
 from tests.stateful import choices
 from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
@@ -40,6 +41,19 @@ def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     monkeypatch.setattr(choices, "SCOPED", 1)
     steps = scaled(16, 40)
     assert run(seed, combinations_of(seed), steps=steps).steps == steps
+
+
+IN_DATABASE_SERVERS = [each for each in ARCHIVING if each not in IMPLEMENTATIONS]
+"""Index servers whose ledger is in a database server, one of each kind."""
+
+
+@pytest.mark.parametrize("seed", some(2, range(2_000, 2_020)))
+def test_an_episode_with_a_ledger_in_a_database_server_agrees_with_the_oracle(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(choices, "ARCHIVED", 1)
+    monkeypatch.setattr(choices, "PRIZED", 1)
+    assert run(seed, combinations_of(seed), 20, IN_DATABASE_SERVERS).steps == 20
 
 
 @pytest.mark.torture
