@@ -143,6 +143,22 @@ def test_a_sealed_period_is_answered_as_it_was_from_memory(
     assert answers(lb) == before
 
 
+def test_values_of_labels_whose_score_is_0_are_not_in_a_sealed_period(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    fields: dict[str, Any] = {"rank_by": "room", "hide_zero": True, "grace": "0s"}
+    lb.create(laurels.Board("b", windows=["day:archive=forever"], ledger="main", **fields))
+    lb.submit_many("b", [("ann", 3, None, None, {"room": "1"}), ("ben", 2), ("cid", -2)])
+    lb.submit_many("b", [(m, n, None, None, {"room": "2"}) for m, n in [("ben", 4), ("cid", -4)]])
+    before = timeless(lb.top("b", by="room", period=TODAY))
+    assert [(entry.member, entry.score) for entry in before] == [("1", 3)]
+    clock.advance(2 * DAY)
+    lb.seal()
+    assert timeless(lb.top("b", by="room", period=TODAY)) == before
+    [sealed] = lb.archived("b")
+    assert sealed.entries == 4  # three members and one room
+
+
 def test_the_head_of_a_board_bounds_what_is_listed_of_a_sealed_period(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:

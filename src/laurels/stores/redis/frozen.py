@@ -229,14 +229,13 @@ class RankingsToSeal:
         whole: bool = False,
     ) -> ReadRequest:
         key = self._period.key(self._state.number, scope)
-        zeros = None if is_by(scope) else self._zeros
         return ReadRequest(
             key,
             anchors,
             spans,
             members,
             whole=whole,
-            zeros=zeros,
+            zeros=self._zeros,
             hidden=None if is_by(scope) else self._exclusion,
         )
 
