@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -135,15 +136,23 @@ def test_a_database_that_hangs_in_the_middle_of_a_seal(
 ) -> None:
     """The process that waits for the database is closed without waiting any longer, and another
     process seals the period."""
+    paused = threading.Event()
+
+    def pause() -> None:
+        server.pause()
+        paused.set()
+
     with boards_with(prefixed(server, request), tmp_path, clock) as boards:
         one, other = boards.open(), boards.open()
         filled(one, clock)
         try:
-            with at_the_third_write(server.pause):
+            # a short lease, so that the other process need not wait for a minute
+            short = patch.object(sealing, "LEASE_MS", 1_000)
+            with short, at_the_third_write(pause):
                 sealing_it = asyncio.run_coroutine_threadsafe(
                     remote(one)._sealing_tasks.seal(), remote(one)._loop
                 )
-                while not _is_paused(server):
+                while not paused.is_set():
                     assert one.submit("b", "ann", 1).status == "applied"
                 assert scores(one) == {f"m{i}": i for i in range(MEMBERS)}
                 assert remote(one).work(100)
@@ -153,11 +162,6 @@ def test_a_database_that_hangs_in_the_middle_of_a_seal(
             server.resume()
         other.seal()
         assert_sealed_once(other)
-
-
-def _is_paused(server: Postgres | MariaDB) -> bool:
-    state = Path(f"/proc/{server._pids()[0]}/stat").read_text().rpartition(")")[2].split()[0]
-    return state == "T"
 
 
 def test_a_database_that_is_full(
