@@ -127,3 +127,20 @@ def test_hidden_members_are_left_out_after_a_boundary(
             assert (standing.rank, standing.total) == (2, 2)
             clock.advance(HOUR)
         lb.check()
+
+
+def test_a_member_is_removed_after_the_last_boundary_of_a_board(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    """The ranking at the end of the board is closed with the member, whose cells are removed."""
+    with laurels.open(place.url, clock=clock) as lb:
+        lb.create(BOARD)
+        lb.change("b", ends=MIDNIGHT_MS)
+        lb.submit("b", "ann", 3, labels={"room": "1"})
+        lb.submit("b", "ben", 2, labels={"room": "2"})
+        clock.set(MIDNIGHT_MS + HOUR)
+        lb.seal()
+        lb.remove("b", "ann")
+        lb.check()
+        lb.rebuild()
+        assert shown(lb) == {"ann": 3, "ben": 2}

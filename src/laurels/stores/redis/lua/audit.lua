@@ -6,7 +6,7 @@
 --
 -- With `built`, it checks the ranking that the current build of a refreshed window makes, for the
 -- members that the build has already ranked. The ranking that such a window shows cannot be derived
--- from stored data, so it is only checked for consistency.
+-- from stored data, so it is only checked for consistency, like a ranking that is closed.
 -- check 'rows': the entry of each member agrees with its form; in a rolling window the form is the
 --   total of the tallies; once the pass is complete, the prepared ranking follows from the forms
 -- check 'cells': like 'rows', for members that have a cell in one step's tally but are not in the ranking
@@ -39,7 +39,11 @@ if A.built then
   if not built_to or built_to == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
   rolling, ranked = rolling_window(A.window, build.step), rolling.prepared
 end
-local complete = rolling and not rolling.refreshed
+-- The ranking at the end of the board is the last one of a rolling window. Once it is closed, the cells of members that
+-- are removed later are gone, so it cannot be derived from them, either.
+local closed = rolling and tonumber(call('HGET', KEYS[1], 'closed:' .. window_of(rolling.name)) or nil)
+local is_derived = rolling and not rolling.refreshed and not (closed and rolling.running_step <= closed)
+local complete = is_derived
   and call('HGET', KEYS[1], 'phase:' .. rolling.name) == '2'
 
 -- The maximum numbers of members and of cells that one call checks.
@@ -74,7 +78,7 @@ end
 -- Returns the forms that members should have in the live ranking and in the prepared ranking, and
 -- their newest steps.
 local function expected_forms(names, forms)
-  if not rolling or rolling.refreshed then return build and forms_from_cells(rolling, names) or forms end
+  if not is_derived then return build and forms_from_cells(rolling, names) or forms end
   local newest = newest_steps(rolling, names, forms)
   local expected
   if B.best then
