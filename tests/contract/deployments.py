@@ -265,7 +265,9 @@ IMPLEMENTATIONS = (
     Implementation(
         "routed", Routed, lasting=True, refreshes=False, divides_time=True, group="server"
     ),
-    Implementation("cluster", OnCluster, lasting=True, group="server"),
+    Implementation(
+        "cluster", OnCluster, lasting=True, archives=True, ledger="main", group="server"
+    ),
     Implementation(
         "cluster-shards",
         Divided,
