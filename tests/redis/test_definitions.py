@@ -11,7 +11,7 @@ from laurels.core.board_record import BoardRecord
 from laurels.errors import UnknownBoard
 from laurels.model.board import Board
 from laurels.stores.redis.connection.connection import Connection
-from laurels.stores.redis.index.definitions import RedisDefinitions
+from laurels.stores.redis.index.definitions import FORMAT, RedisDefinitions
 from laurels.stores.redis.index.everywhere import RedisEverywhere
 from laurels.stores.redis.registry import Registry
 from laurels.timeline.instants import MIN_MS
@@ -83,5 +83,20 @@ def test_a_change_by_another_process_is_read_and_an_outdated_one_refused(server:
                 with pytest.raises(UnknownBoard):
                     registry.boards.named("b")
                 assert registry.boards.next_number == 2
+
+    asyncio.run(main())
+
+
+def test_of_formats_that_are_required_at_once_the_newest_is_stored(server: Server) -> None:
+    async def main() -> None:
+        async with connected(server.url) as connection:
+            for i in range(10):
+                prefix = f"{PREFIX}format{i}:"
+                required = (FORMAT, *range(1, FORMAT))
+                each = [RedisDefinitions(connection, prefix) for _ in required]
+                await asyncio.gather(*map(RedisDefinitions.require_format, each, required))
+                assert await each[0].note("format") == str(FORMAT)
+                await each[1].require_format(2)
+                assert await each[0].note("format") == str(FORMAT)
 
     asyncio.run(main())

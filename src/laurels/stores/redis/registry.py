@@ -76,6 +76,9 @@ class Definitions(Protocol):
     async def set_note(self, key: str, value: str) -> None:
         """Store a note, replacing any earlier one."""
 
+    async def require_format(self, format: int) -> None:
+        """Store the version of the format of all keys, unless a newer one is stored."""
+
     async def clear_note(self, key: str, value: str | None = None) -> None:
         """Remove a note; with `value`, only if it has this value."""
 
@@ -107,8 +110,6 @@ class Registry:
     def __init__(self, definitions: Definitions, everywhere: ServerEverywhere) -> None:
         self._definitions = definitions
         self._everywhere = everywhere
-        self._format = 0
-        """The format that is stored on the server, as far as this process knows."""
         self._read: dict[str, bytes] = {}
         self._loading = asyncio.Lock()
         self.boards = Boards()
@@ -206,11 +207,7 @@ class Registry:
         """Store that versions of laurels which do not know a format cannot read the boards. Call it
         before a member is hidden (`HIDING_FORMAT`), a board cleared (`CLEARING_FORMAT`) or restored
         (`RESTORING_FORMAT`)."""
-        if self._format < format:
-            self._format = int(await self._definitions.note("format") or 0)
-            if self._format < format:
-                await self._definitions.set_note("format", str(format))
-                self._format = format
+        await self._definitions.require_format(format)
 
     async def taken_up(self, change: EverywhereChange) -> None:
         """Store that all boards have taken up a change."""

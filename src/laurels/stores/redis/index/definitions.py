@@ -22,6 +22,7 @@ _FIRST_FORMAT = 1
 _PUT = script_of("put_definition")
 _MOVE = script_of("deleted_position")
 _CLEAR = script_of("clear_note")
+_RAISE = script_of("raise_format")
 _RESTORE = script_of("restore_definition")
 _FORGET = script_of("forget_removed")
 _KEPT = b"kept"
@@ -46,6 +47,8 @@ class RedisDefinitions:
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection
         self._base = f"{prefix}{{boards}}:".encode()
+        self._format = 0
+        """The format that is stored on the server, as far as this object knows."""
 
     @property
     def key(self) -> bytes:
@@ -192,6 +195,13 @@ class RedisDefinitions:
             raise FormatTooNew(
                 f"the boards on the server are in format {kept}, this version reads up to {FORMAT}"
             )
+
+    async def require_format(self, format: int) -> None:
+        """Store the version of the format of all keys, unless a newer one is stored."""
+        if self._format < format:
+            argument = msgspec.msgpack.encode(format)
+            stored = await self._connection.script(_RAISE, self._base + b"f", argument)
+            self._format = int(stored)
 
     async def note(self, key: str) -> str | None:
         """Return the note stored under `key`, or None."""

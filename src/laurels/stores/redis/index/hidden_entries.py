@@ -37,7 +37,6 @@ class HiddenEntries(ShardCalls):
     ) -> None:
         super().__init__(connection, prefix, clock, expires=expires)
         self._definitions = RedisDefinitions(connection, prefix)
-        self._format = 0
 
     async def without_hidden(
         self,
@@ -67,7 +66,7 @@ class HiddenEntries(ShardCalls):
 
     async def _keep(self, board: Opened, hidden: Exclusion, names: Sequence[str]) -> None:
         """Let a shard keep the entries of hidden members for some rankings."""
-        await self._require_format()
+        await self._definitions.require_format(ENTRIES_FORMAT)
         done = 0
         change = _change(hidden)
         while done < len(names):
@@ -88,14 +87,6 @@ class HiddenEntries(ShardCalls):
             part = texts[first : first + _PART]
             arguments = {"version": hidden.stored_text, "part": [part, len(texts)], "names": []}
             await self._operate("list_hidden", board, **arguments)
-
-    async def _require_format(self) -> None:
-        """Store that versions of laurels which do not keep these entries cannot read the boards."""
-        if self._format < ENTRIES_FORMAT:
-            self._format = int(await self._definitions.note("format") or 0)
-            if self._format < ENTRIES_FORMAT:
-                await self._definitions.set_note("format", str(ENTRIES_FORMAT))
-                self._format = ENTRIES_FORMAT
 
 
 def is_current(board: Opened, hidden: Exclusion) -> bool:
