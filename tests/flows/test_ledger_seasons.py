@@ -377,6 +377,9 @@ def test_differences_of_seasons_are_found_and_mended_in_the_ledger_only(url: str
         assert (result.differing, result.mended) == (5, 5)
         assert (await reconciled(lb, url)).differing == 0
         await seasons.ensure_equal()
+        await lb.close()
+
+    asyncio.run(run())
 
 
 def test_a_sink_starts_over_while_an_erasure_is_not_complete(url: str) -> None:
