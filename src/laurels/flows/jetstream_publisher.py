@@ -6,12 +6,13 @@ is published twice within the duplicate window of the stream.
 
 import asyncio
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 from laurels.errors.sinks import MissingDriver, TargetRefused, TargetUnavailable
-from laurels.flows.stream_url import nats_login
+from laurels.flows.nats_connection import NatsConnection
 
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
+CONNECT_SECONDS, ANSWER_SECONDS = 5, 10.0
 _ACCOUNT_FULL = 10_002
 """JetStream's code for an account at its limits. The error has the status 400, and no longer
 occurs once messages are removed."""
@@ -32,6 +33,7 @@ class JetStreamPublisher:
 
     def __init__(self, server: str) -> None:
         self._server = server
+        self._connection = NatsConnection()
         self._client: Any = None
         self._stream: Any = None
 
@@ -45,22 +47,14 @@ class JetStreamPublisher:
         if self._client is not None and self._client.is_connected:
             return
         await self.close()
+        if find_spec("nats") is None:
+            raise MissingDriver("nats-py is not installed")
+        from nats.errors import Error  # noqa: PLC0415 (an optional package)
+
+        self._connection = NatsConnection()
         try:
-            import nats  # noqa: PLC0415 (an optional package)
-        except ModuleNotFoundError as error:
-            raise MissingDriver("nats-py is not installed") from error
-        try:
-            server, login = nats_login(self._server)
-            self._client = await nats.connect(
-                server,
-                **login,
-                allow_reconnect=False,
-                max_reconnect_attempts=1,  # otherwise a failure is reported only after two minutes
-                reconnect_time_wait=0,
-                connect_timeout=CONNECT_SECONDS,
-                error_cb=_ignore,
-            )
-        except (nats.errors.Error, OSError, TimeoutError) as error:
+            self._client = await self._connection.open(self._server, CONNECT_SECONDS)
+        except (Error, OSError, TimeoutError) as error:
             raise TargetUnavailable(f"{self.address} does not answer: {error}") from error
         self._stream = self._client.jetstream()
 
@@ -71,9 +65,10 @@ class JetStreamPublisher:
         if len(payload) + len(header) + _HEADER_BYTES > self._client.max_payload:
             raise MessageTooLong("a message is longer than the server's max_payload")
         try:
-            await self._stream.publish(
-                subject, payload, ANSWER_SECONDS, headers={"Nats-Msg-Id": header}
-            )
+            async with self._connection.waiting():
+                await self._stream.publish(
+                    subject, payload, ANSWER_SECONDS, headers={"Nats-Msg-Id": header}
+                )
         except Exception as error:
             raise _target_error(error) from error
 
@@ -84,10 +79,6 @@ class JetStreamPublisher:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await client.close()
-
-
-async def _ignore(_: Exception) -> None:
-    """Ignore an error that the client reports here, since the failed call raises it as well."""
 
 
 def _target_error(error: Exception) -> Exception:

@@ -11,7 +11,7 @@ identity.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ from laurels.errors.sources import (
     SourceUnavailable,
     StreamMissing,
 )
-from laurels.flows.stream_url import nats_login
+from laurels.flows.nats_connection import NatsConnection
 
 from .jetstream import ConsumerInfo, JetStreamInfo, StreamConsumer, delivery_of, split_address
 from .pull_inbox import PullInbox
@@ -55,6 +55,7 @@ class NatsReader:
         if find_spec("nats") is None:
             raise MissingNats("nats-py is not installed")
         self._url, self.name, self._stream = split_address(address)
+        self._connection = NatsConnection()
         self._client: Client | None = None
         self._inbox: PullInbox | None = None
         self._reply = ""
@@ -138,7 +139,9 @@ class NatsReader:
         await self._await_call(client.publish(subject, msgspec.json.encode(request), reply=reply))
         messages: list[Message] = []
         while len(messages) < request["batch"]:
-            message = inbox.take() or await self._await_call(inbox.next(TIMEOUT_SECONDS))
+            message = inbox.take()
+            if message is None:
+                message = await self._await_call(inbox.next(TIMEOUT_SECONDS))
             if message.headers and "Status" in message.headers and not message.reply:
                 if message.subject != reply:
                     continue
@@ -234,39 +237,24 @@ class NatsReader:
 
     async def _connected(self) -> "tuple[Client, PullInbox]":
         if self._client is None or self._inbox is None:
-            import nats  # noqa: PLC0415 (the package is optional)
-
             inbox = PullInbox()
-            server, login = nats_login(self._url)
-            self._client = await self._await_call(
-                nats.connect(
-                    servers=[server],
-                    **login,
-                    allow_reconnect=False,
-                    # with more attempts, `_await_call` times out before the error is raised
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=0,
-                    connect_timeout=TIMEOUT_SECONDS,
-                    error_cb=_ignore,
-                    closed_cb=inbox.end,
-                )
-            )
-            self._reply = self._client.new_inbox()
-            await self._await_call(self._client.subscribe(f"{self._reply}.*", cb=inbox.put))
+            self._connection = NatsConnection()
+            opening = self._connection.open(self._url, TIMEOUT_SECONDS)
+            self._client = client = await self._await_call(opening)
+            self._reply = client.new_inbox()
+            await self._await_call(client.subscribe(f"{self._reply}.*", cb=inbox.put))
             self._inbox = inbox
         return self._client, self._inbox
 
-    async def _await_call(self, call: Any) -> Any:
-        """Await a call of the library. Raises SourceUnavailable for its errors and timeouts."""
+    async def _await_call(self, call: Awaitable[T]) -> T:
+        """Await a call of the library. Raises SourceUnavailable for its errors and timeouts, and if
+        the connection is lost."""
         from nats.errors import Error  # noqa: PLC0415 (the package is optional)
 
         try:
-            return await asyncio.wait_for(call, 2 * TIMEOUT_SECONDS)
+            async with asyncio.timeout(2 * TIMEOUT_SECONDS), self._connection.waiting():
+                return await call
         except (Error, OSError, TimeoutError) as error:
             await self.close()
             reason = str(error) or type(error).__name__
             raise SourceUnavailable(f"{self.name} does not answer: {reason}") from error
-
-
-async def _ignore(_error: Exception) -> None:
-    """Ignore an error that the library reports here, since the failed call raises it as well."""

@@ -18,15 +18,9 @@ class PullInbox:
     def __init__(self) -> None:
         self._messages: deque[Msg] = deque()
         self._arrived = asyncio.Event()
-        self._closed = False
 
     async def put(self, message: "Msg") -> None:
         self._messages.append(message)
-        self._arrived.set()
-
-    async def end(self) -> None:
-        """Record that the connection is closed, so that no further message can arrive."""
-        self._closed = True
         self._arrived.set()
 
     def take(self) -> "Msg | None":
@@ -34,11 +28,8 @@ class PullInbox:
         return self._messages.popleft() if self._messages else None
 
     async def next(self, seconds: float) -> "Msg":
-        """Wait up to some seconds for the next message, and return it. Raises TimeoutError,
-        ConnectionError."""
+        """Wait up to some seconds for the next message, and return it. Raises TimeoutError."""
         while not self._messages:
-            if self._closed:
-                raise ConnectionError("the connection was closed")
             self._arrived.clear()
             await asyncio.wait_for(self._arrived.wait(), seconds)
         return self._messages.popleft()
