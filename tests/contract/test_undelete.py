@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.index import changes
 from laurels.errors import BoardExists, BoardInvalid, NotRestorable, UnknownBoard
 from laurels.model.board_times import instant_text
 from tests.calendar_by_scanning import HOUR
@@ -92,6 +93,32 @@ def test_the_archive_and_the_payouts_are_there_again(
     lb.rebuild()
     assert listed(lb) == ["eve"]
     assert listed(lb, window="day", period=label) == ["ann", "bob", "cid"]
+
+
+def test_windows_of_a_restored_board_are_not_refreshed_yet(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    play(lb, clock, windows=[*WINDOWS, "5h=rolling:5h/1h,refresh=1h"])
+    lb.submit("b", "dan", 1)
+    lb.delete("b")
+    lb.undelete("b")
+    clock.advance(2 * HOUR)
+    [period] = lb.periods("b", "5h")
+    assert (period.label, period.state) == (instant_text(clock.now_ms())[:14] + "00Z", "open")
+    assert changes(lb.top("b", window="5h").as_of.offset) == 0
+    lb.delete("b")
+    lb.undelete("b")
+    lb.submit("b", "eve", 1)
+    assert listed(lb, window="5h") == ["eve"]
+    lb.delete("b")
+    lb.undelete("b")
+    lb.submit("b", "fay", 1)
+    assert listed(lb, window="5h") == ["fay"]
+    lb.submit("b", "gil", 1)
+    assert listed(lb, window="5h") == ["fay"]
+    clock.advance(HOUR)
+    lb.submit("b", "gil", 1)
+    assert listed(lb, window="5h") == ["gil", "fay"]
 
 
 def test_no_period_is_closed_or_paid_twice(

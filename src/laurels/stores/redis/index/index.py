@@ -173,5 +173,7 @@ class RedisIndex(
 
 def _clearing(cleared: Clearing, cuts: Sequence[FeedPlace] = ()) -> dict[str, Any]:
     """Return the argument by which a script clears a shard."""
-    argument = {"version": cleared.version, "tag": str(cleared.tag)}
+    argument: dict[str, Any] = {"version": cleared.version, "tag": str(cleared.tag)}
+    if cleared.restored:
+        argument["restored"] = True
     return argument | ({"cuts": list(map(entry_id, cuts))} if cuts else {})

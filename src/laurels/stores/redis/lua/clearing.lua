@@ -10,7 +10,8 @@
 --   P m fence     in the first shard: the version of the board that a process is about to clear or to
 --                 delete. No period is recorded as closed at this version
 --   P m cblocks   while the first shard is being cleared: how many of the blocks of this clearing are recorded
--- A.cleared describes the last clearing of the board: version, tag; cuts (in the label replica: P m cut
+-- A.cleared describes the last clearing of the board: version, tag; restored (whether it restores a
+-- removed board, whose windows count as never refreshed); cuts (in the label replica: P m cut
 -- of each shard); in the first shard of a board that keeps changes also blocks (some of the blocks
 -- to be recorded, as A.changes), after (how many blocks come before them), more (whether others
 -- follow) and time. It is made from the definition of the board, so any process can complete a
@@ -75,6 +76,11 @@ function clearing.advance(cleared)
     tracking.stop()
     for name in pairs(B.refreshed or {}) do
       call('HDEL', KEYS[1], 'waits:' .. name, 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
+    end
+    if cleared.restored then
+      for name in pairs(B.refreshed or {}) do
+        call('HDEL', KEYS[1], 'shown:' .. name, 'noted:' .. name, 'moved:' .. name)
+      end
     end
     note_list_change(append_change('cleared', ''))
     for i, cut in ipairs(cleared.cuts or {}) do call('HSET', KEYS[1], 'fed:' .. text(i - 1), cut) end
