@@ -12,7 +12,7 @@ import pytest
 import laurels
 from laurels.core.changes.answers import Change
 from laurels.core.mending import RankingEntries, StoredEntry
-from laurels.errors import PeriodExpired, UnknownBoard, UnsafeChange
+from laurels.errors import NotSealed, PeriodExpired, UnknownBoard, UnsafeChange
 from tests.contract import reading
 from tests.contract.deployments import ARCHIVING, STORES, Deployment
 
@@ -97,6 +97,8 @@ def test_an_empty_period_counts_as_sealed_without_a_record(
     assert lb.seal() == laurels.Sealed(0, 0)
     empty = period_of(lb, "2026-11-20T16+00:00")
     assert (empty.state, empty.entries, empty.digest) == ("sealed", 0, None)
+    with pytest.raises(NotSealed, match="something was ranked in it"):
+        lb.verify("b", window="hour", period=empty.label)
     assert recorded(lb, "close", "seal") == []
 
 

@@ -258,12 +258,12 @@ class PeriodExpired(NotFound):
 
 
 class NotSealed(Conflict):
-    """The period is not sealed, so it is not in the archive."""
+    """The period is not in the archive: it is not sealed yet, or nothing was ranked in it."""
 
     code = "not_sealed"
     advice = (
-        "wait until the period is final, then seal it with `laurels seal`; a window archives "
-        "periods if it has `archive` or `prizes`"
+        "ask `periods` for its state: a final period is sealed by itself or by `laurels seal`, if "
+        "its window has `archive` or `prizes` and something was ranked in it"
     )
 
 
