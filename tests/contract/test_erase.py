@@ -144,6 +144,28 @@ def test_an_erased_member_leaves_its_places_and_nothing_else(
     assert listed(lb, window="day", period=label) == ["ann", token, "cid"]
 
 
+def test_a_member_hidden_when_a_period_was_closed_does_not_appear_in_it(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    windows = ["all", "day:archive=forever"]
+    lb.create(laurels.Board("b", windows=windows, ledger="main", scopes=[[], ["room"]]))
+    for room in ("1", "2"):
+        for member in ("ann", "bob", "cid", "dan", "zoe"):
+            lb.submit("b", member, len(room), labels={"room": room})
+    lb.hide("b", "zoe", "a bot")
+    label = lb.periods("b", "day")[0].label
+    clock.advance(DAY)
+    lb.seal()
+    assert lb.erase("zoe", "asked for it").periods == 0
+    for labels in ({}, {"room": "1"}, {"room": "2"}):
+        then: dict[str, Any] = {"window": "day", "period": label, "labels": labels}
+        assert listed(lb, **then) == ["ann", "bob", "cid", "dan"]
+        assert lb.count("b", **then) == 4
+        assert listed(lb, labels=labels) == ["ann", "bob", "cid", "dan"]
+    assert lb.verify("b", window="day", period=label).verified
+    lb.check()
+
+
 def test_a_label_with_the_value_of_an_erased_id_stays(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -292,3 +292,21 @@ def test_a_member_below_the_head_of_an_archived_board(
     one.seal()
     one.erase("zoe", "asked for it")
     assert named(place, "zoe") == []
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_a_member_that_a_closed_period_did_not_rank(
+    place: Place, clock: laurels.ManualClock, *, is_hidden: bool
+) -> None:
+    """The member was hidden when the period was closed, or it had the score 0 on a board that ranks
+    no such members."""
+    one = place.opened()
+    create(one, hide_zero=True, scopes=[[]], windows=["all", "day:archive=forever"])
+    events = [*((f"m{i}", i + 1) for i in range(6)), ("zoe", int(is_hidden))]
+    one.submit_many("b", events)
+    if is_hidden:
+        one.hide("b", "zoe", "a bot")
+    clock.advance(DAY)
+    one.seal()
+    one.erase("zoe", "asked for it")
+    assert named(place, "zoe") == []

@@ -223,45 +223,40 @@ class ServerErasing:
         return had
 
     async def _forget_archived(self, state: BoardState, member: bytes) -> bool:
-        """If the archive of a board has the member, let only the archive answer queries about
-        sealed periods, so that the member can be removed from the rankings on the index server.
-        Also remove the member from the lists of hidden members of sealed periods. Return whether it
-        was in the archive or in such a list."""
+        """If rankings of sealed periods on the index server may have the member, let only the
+        archive answer queries about sealed periods, so that the member can be removed from these
+        rankings. Then remove it from the lists of hidden members of sealed periods. Return whether
+        it was in the archive or in such a list."""
         if not state.closing or not state.board.ledger:
             return False
         catalog = self._catalog
         await catalog.closings.load(state)
-        is_named = await self._show_in_sealed(opened_as(state), _records_of(state), member)
-        if is_named:
-            await catalog.closings.load(state)
         ledger, uid = self._ledgers.named(state.board.ledger), state.uid
+        is_listed = bool(_hiding(_records_of(state), member))
         is_archived: bool = await ledger.read(
             lambda connection: _eraser(ledger, connection).has(uid, member.decode())
         )
-        has_sealed = any(each.sealed for each in state.closing.values())
-        if is_archived or (state.rules.head and has_sealed):
+        if is_listed or is_archived or _may_have_others(state):
             await catalog.answer_from_archive(state)
-        return is_archived or is_named
+        if is_listed:
+            current = catalog.boards.current(state)
+            await self._show_in_sealed(opened_as(current), _records_of(current), member)
+            await catalog.closings.load(current)
+        return is_listed or is_archived
 
     async def _show_in_sealed(
         self,
         opened: Opened,
         records_of: Mapping[tuple[str, int], ClosedPeriod | SealedPeriod],
         member: bytes,
-    ) -> bool:
+    ) -> None:
         """Each sealed period has a list of the members that were hidden when it was closed. Remove
-        the member from these lists. Return whether it was in any."""
-        found = {
-            place: record
-            for place, record in records_of.items()
-            if isinstance(record, SealedPeriod) and member in record.hidden
-        }
-        for (window, instance), sealed in found.items():
+        the member from these lists."""
+        for (window, instance), sealed in _hiding(records_of, member).items():
             hidden = tuple([each for each in sealed.hidden if each != member])
             await self._catalog.index.record_seal(
                 opened, window, instance, sealed, replace(sealed, hidden=hidden), None
             )
-        return bool(found)
 
     # Ledgers
 
@@ -316,6 +311,29 @@ def _records_of(state: BoardState) -> dict[tuple[str, int], SealedPeriod]:
         (window, instance): sealed
         for window, closing in state.closing.items()
         for instance, sealed in closing.sealed.items()
+    }
+
+
+def _may_have_others(state: BoardState) -> bool:
+    """Return whether rankings of sealed periods on the index server may have members that the
+    archive does not have, and that are in no list of hidden members: those below the head, or those
+    whose score was 0."""
+    return any(
+        (sealed.hide_zero or state.rules.head > 0)
+        and (closing.cleared is None or closing.cleared < instance)
+        for closing in state.closing.values()
+        for instance, sealed in closing.sealed.items()
+    )
+
+
+def _hiding(
+    records_of: Mapping[tuple[str, int], ClosedPeriod | SealedPeriod], member: bytes
+) -> dict[tuple[str, int], SealedPeriod]:
+    """Return the seals of periods that were closed while the member was hidden."""
+    return {
+        place: record
+        for place, record in records_of.items()
+        if isinstance(record, SealedPeriod) and member in record.hidden
     }
 
 
