@@ -158,6 +158,39 @@ def test_sealing_a_period_refreshes_the_windows_that_are_due(
     assert scores(lb.top("b")) == {"ann": 5, "bob": 7}
 
 
+def test_an_erasure_refreshes_the_windows_that_are_due(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    windows = ["rolling:3h/1h,refresh=10m", "hour:archive=forever"]
+    lb.create(laurels.Board("b", windows=windows, ledger="main", grace="1m"))
+    lb.submit("b", "ann", 5)
+    lb.submit("b", "bob", 7)
+    clock.advance(10 * MINUTE)
+    lb.erase("nobody", "asked for it")
+    assert scores(lb.top("b")) == {"ann": 5, "bob": 7}
+    lb.submit("b", "ann", 1)
+    clock.advance(HOUR)
+    lb.erase("bob", "asked for it")
+    assert scores(lb.top("b")) == {"ann": 6}
+
+
+def test_a_restored_board_refreshes_the_windows_that_are_due(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("old", windows=["hour:archive=forever"], ledger="main", grace="1m"))
+    lb.submit("old", "ann", 1)
+    clock.advance(2 * HOUR)
+    lb.seal()
+    lb.create(laurels.Board("b", windows=["rolling:3h/1h,refresh=10m"]))
+    lb.submit("b", "ann", 5)
+    lb.delete("old")
+    lb.submit("b", "bob", 7)
+    assert scores(lb.top("b")) == {"ann": 5}
+    clock.advance(10 * MINUTE)
+    lb.undelete("old")
+    assert scores(lb.top("b")) == {"ann": 5, "bob": 7}
+
+
 def test_a_refreshed_window_shows_the_steps_of_its_last_refresh(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

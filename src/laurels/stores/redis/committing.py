@@ -115,7 +115,9 @@ class RedisCommits(RedisReads):
         if isinstance(command, EraseMember):
             return await self._erasing.erase(command)
         if isinstance(command, UndeleteBoard):
-            return await self._undeletions.undelete(command)
+            board = await self._undeletions.undelete(command)
+            await self._refresh_due_windows()
+            return board
         with ends_in(inf, anew=True):
             if isinstance(command, ConfirmPayout):
                 changed: Any = await self._payouts.confirm(command)
@@ -134,9 +136,13 @@ class RedisCommits(RedisReads):
             self._payouts,
             self._sealing_tasks,
             self.write_async,
+            self._refresh_due_windows,
             self._erase_from_audit,
             self._elapsed_ns,
         )
+
+    async def _refresh_due_windows(self) -> None:
+        await self._catalog.refresh_due_windows(paced=self.paced)
 
     async def _complete_erasure(self, members: Collection[str] | None = None) -> bool:
         return await self._erasing.complete(members)

@@ -68,8 +68,9 @@ class NotedErasure(Struct, frozen=True):
 
 
 class ServerErasing:
-    """Erases members. `write` carries out a command. `erase_audit` puts a token in the place of a
-    member in the audit log, and returns how many entries named the member."""
+    """Erases members. `write` carries out a command, `refresh` refreshes the windows that are due.
+    `erase_audit` puts a token in the place of a member in the audit log, and returns how many
+    entries named the member."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class ServerErasing:
         payouts: ServerPayouts,
         sealing_tasks: SealingTasks,
         write: Callable[[Command[bool]], Awaitable[object]],
+        refresh: Callable[[], Awaitable[None]],
         erase_audit: Callable[[str, str], Awaitable[int]],
         elapsed_ns: Callable[[], int],
     ) -> None:
@@ -86,6 +88,7 @@ class ServerErasing:
         self._payouts = payouts
         self._sealing_tasks = sealing_tasks
         self._write = write
+        self._refresh = refresh
         self._erase_audit = erase_audit
         self._elapsed_ns = elapsed_ns
         self._next_ns = 0
@@ -97,7 +100,9 @@ class ServerErasing:
         ensure_short_text(command.reason, "reason")
         member = member_bytes(command.member).decode()
         with ends_in(inf, anew=True):
-            await self._sealing_tasks.seal()
+            sealed = await self._sealing_tasks.seal()
+            if sealed.closed or sealed.sealed:
+                await self._refresh()
             if count := await self._payouts.open_of(member):
                 raise _payouts_open(member, count)
             noted = NotedErasure(member, command.token, command.reason, self._catalog.now())
@@ -153,6 +158,7 @@ class ServerErasing:
             noted = replace(noted, removed_ms=self._catalog.now(), boards=boards)
             text = msgspec.json.encode(noted).decode()
             await self._catalog.registry.set_note(ERASING, text)
+            await self._refresh()
         periods, payouts = await self._erase_from_ledgers(noted)
         entries = await self._erase_audit(noted.member, noted.token)
         remains = [place async for place in self._remaining(noted, payouts)]

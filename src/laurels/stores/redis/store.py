@@ -49,7 +49,7 @@ class RedisStore(RedisCommits):
         sealed = await self._sealing_tasks.seal()
         await self._payouts.settle()
         if sealed.closed or sealed.sealed:
-            await self._catalog.refresh_due_windows(paced=self.paced)
+            await self._refresh_due_windows()
         return sealed
 
     def work(self, limit: int) -> tuple[int, int]:
