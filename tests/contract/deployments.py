@@ -261,12 +261,20 @@ STORES = (
 """The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation("redis", OnRedis, lasting=True, archives=True, ledger="main", group="server"),
+    Implementation(
+        "redis", OnRedis, lasting=True, archives=True, ledger="main", erases=True, group="server"
+    ),
     Implementation(
         "routed", Routed, lasting=True, refreshes=False, divides_time=True, group="server"
     ),
     Implementation(
-        "cluster", OnCluster, lasting=True, archives=True, ledger="main", group="server"
+        "cluster",
+        OnCluster,
+        lasting=True,
+        archives=True,
+        ledger="main",
+        erases=True,
+        group="server",
     ),
     Implementation(
         "cluster-shards",
@@ -275,16 +283,29 @@ IMPLEMENTATIONS = (
         divided=True,
         archives=True,
         ledger="main",
+        erases=True,
         group="server",
     ),
 )
 ARCHIVING = (
     *(each for each in IMPLEMENTATIONS if each.name not in ("routed", "cluster")),
     Implementation(
-        "redis-postgres", WithPostgres, lasting=True, archives=True, ledger="main", group="server"
+        "redis-postgres",
+        WithPostgres,
+        lasting=True,
+        archives=True,
+        ledger="main",
+        erases=True,
+        group="server",
     ),
     Implementation(
-        "redis-mariadb", WithMariaDB, lasting=True, archives=True, ledger="main", group="server"
+        "redis-mariadb",
+        WithMariaDB,
+        lasting=True,
+        archives=True,
+        ledger="main",
+        erases=True,
+        group="server",
     ),
 )
 """The implementations that archive boards with the ledger `main`, and index servers with every kind
