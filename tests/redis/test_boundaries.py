@@ -9,9 +9,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 
 import laurels
-from laurels.stores.redis.index.calls import ShardCalls
+from laurels.stores.redis.index import calls
+from laurels.stores.redis.index.calls import ShardCalls, _boundaries
 from tests.contract.deployments import OnRedis
 
 HOUR = 3_600_000
@@ -38,8 +40,13 @@ def place(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[OnRedis]:
     place.close()
 
 
-def shown(lb: laurels.Leaderboards, period: str | None = FRIDAY, **labels: str) -> dict[str, Any]:
-    page = lb.top("b", period=period, labels=labels)
+def shown(
+    lb: laurels.Leaderboards,
+    period: str | None = FRIDAY,
+    window: str | None = None,
+    **labels: str,
+) -> dict[str, Any]:
+    page = lb.top("b", period=period, window=window, labels=labels)
     return {entry.member: entry.score for entry in page}
 
 
@@ -87,6 +94,33 @@ def test_every_boundary_is_archived_after_any_downtime(
             assert shown(lb, each.period) == {"ann": 3, "ben": 2}
             assert shown(lb, each.period, room="2") == {"ben": 2}
         assert shown(lb, None) == {}
+        lb.check()
+
+
+def test_each_window_is_told_of_its_own_boundaries_after_any_downtime(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    """The steps of windows have numbers of different sizes, so the list of one window must not
+    begin at a step of the other."""
+
+    def of_few_steps(window: Any, first: int, past: int) -> tuple[int, ...] | None:
+        assert past - first < 31 * DAY // 1_000
+        return _boundaries(window, first, past)
+
+    windows = [
+        "7d=rolling:7d/1h,archive=forever,archive_every=1d",
+        "1m=rolling:1m/1s,archive=forever,archive_every=1m",
+    ]
+    with (
+        patch.object(calls, "_boundaries", of_few_steps),
+        laurels.open(place.url, clock=clock) as lb,
+    ):
+        lb.create(replace(BOARD, windows=windows))
+        lb.submit("b", "ann", 3, labels={"room": "1"})
+        clock.advance(30 * DAY)
+        assert lb.seal().sealed == 7 + 1
+        assert shown(lb, room="1") == {"ann": 3}
+        assert shown(lb, None, window="1m") == {}
         lb.check()
 
 

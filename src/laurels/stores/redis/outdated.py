@@ -41,13 +41,13 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class BoundariesNeeded(Exception):  # noqa: N818
-    """A rolling window that is archived at boundaries is at the step `step`, which is earlier than
-    the first boundary that the call names. The caller has to repeat the call with the boundaries
-    from `step` on."""
+    """Rolling windows that are archived at boundaries are at steps which are earlier than the first
+    boundaries that the call names. `steps` has the step of each of these windows. The caller has to
+    repeat the call with the boundaries from these steps on."""
 
-    def __init__(self, step: int) -> None:
-        super().__init__(f"the boundaries from the step {step} on are needed")
-        self.step = step
+    def __init__(self, steps: dict[str, int]) -> None:
+        super().__init__(f"the boundaries from the steps {steps} on are needed")
+        self.steps = steps
 
 
 class ScopesNotReady(StepNotReady):

@@ -112,13 +112,13 @@ class ShardCalls:
             {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
         ]
         arguments = {"op": op, "windows": windows, **more}
-        first: int | None = None
+        first: dict[str, int] = {}
         while True:
             try:
                 arguments |= _with_boundaries(board.rules, arguments, first)
                 answer = await self._call(_OPERATE, board, arguments)
             except BoundariesNeeded as error:
-                first = error.step
+                first |= error.steps
             else:
                 return answer[1] if len(answer) > 1 else None
 
@@ -157,19 +157,21 @@ def _boundaries(window: Window, first: int, past: int) -> tuple[int, ...] | None
     return window.boundaries(first, past)
 
 
-def _with_boundaries(rules: Rules, arguments: dict[str, Any], first: int | None) -> dict[str, Any]:
+def _with_boundaries(
+    rules: Rules, arguments: dict[str, Any], first: dict[str, int]
+) -> dict[str, Any]:
     """Return the items of `arguments` that describe rolling windows. If a window is archived at
     boundaries, add to its description the steps at whose ends it is archived, up to the running
-    step. The list begins two lengths of the window before the running step, or at `first` if that
-    is earlier: the server asks for such a step if the window was not rotated for longer than
-    this."""
+    step. The list begins two lengths of the window before the running step, or at the step of the
+    window in `first` if that is earlier: the server asks for such a step if the window was not
+    rotated for longer than this."""
 
     def described(window: dict[str, Any]) -> dict[str, Any]:
         rule = rules.windows.get(window["name"])
         if rule is None or "running" not in window or window["name"] not in rules.closing:
             return window
         earliest = window["running"] - 2 * rule.steps
-        since = earliest if first is None else min(first, earliest)
+        since = min(first.get(window["name"], earliest), earliest)
         archived = _boundaries(rule, since, window["running"])
         return window if archived is None else {**window, "first": since, "archived": archived}
 
@@ -193,7 +195,7 @@ def decode_answer(packed: bytes) -> list[Any]:
         case "closings_moved":
             raise ClosingsMoved
         case "boundaries_needed":
-            raise BoundariesNeeded(int(answer[1]))
+            raise BoundariesNeeded(answer[1])
         case "step_not_ready":
             raise StepNotReady(answer[1])
         case "feed_conflict":

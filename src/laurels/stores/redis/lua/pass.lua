@@ -199,8 +199,8 @@ end
 -- Advances a window towards the running step, at a cost of about `limit` members at most. Returns
 -- whether it has reached that step, and the rest of the limit. `w.archived` has the steps from
 -- `w.first` on at whose ends the window is archived. If the window has members and its stored step
--- is before `w.first`, it is not advanced: `closing.needed` is set to the stored step, from which
--- on the caller has to name such steps.
+-- is before `w.first`, it is not advanced: `closing.needed` gets the stored step of the window, from
+-- which on the caller has to name such steps.
 local function rotate_to(w, running, limit)
   local rolling = rolling_window(w)
   if not rolling or rolling.running_step >= running then return true, limit end
@@ -211,7 +211,9 @@ local function rotate_to(w, running, limit)
       return reset_to_step(rolling, running), limit - math.min(TALLIES_MOST, rolling.steps) / 10
     end
     if shows and rolling.running_step < w.first then
-      closing.needed = math.min(closing.needed or w.first, rolling.running_step)
+      closing.needed = closing.needed or {}
+      local window = window_of(w.name)
+      closing.needed[window] = math.min(closing.needed[window] or w.first, rolling.running_step)
       return false, 0
     end
     complete, limit, empty = continue_pass(rolling, limit)
