@@ -29,16 +29,11 @@ class OracleModeration(OracleSeasons):
         self.refresh()
 
     def erase(self, member: str, token: str) -> None:
-        """Erase a member from all boards, after all closed periods were sealed. An index server
-        first shows the member again where it is hidden, which is a write of its own."""
+        """Erase a member from all boards, after all closed periods were sealed."""
         self.seal()
         if any(payout.is_open and payout.owed.member == member for payout in self.payouts):
             raise Refusal("payouts_open")
         self.latest_ms = self.now_ms()
-        if self.has_ledger and any(
-            board.is_hidden(member, self.time(board)) for board in self.boards.values()
-        ):
-            self.refresh()
         erase_from(self.payouts, member, token)
         self.hidden_everywhere.pop(member, None)
         for board in [*self.boards.values(), *self.removed]:

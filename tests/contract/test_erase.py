@@ -323,6 +323,32 @@ def test_boards_that_had_the_member_tell_their_followers(
     assert places["changes"].until_ms == clock.now_ms() + 30 * DAY
 
 
+def test_boards_that_told_of_a_hiding_tell_of_the_erasure(lb: laurels.Leaderboards) -> None:
+    for name in ("b", "told"):
+        lb.create(laurels.Board(name, changes="1d"))
+    lb.create(laurels.Board("silent"))
+    lb.submit("b", "zoe", 1)
+    lb.hide(None, "zoe", "a bot")
+    lb.hide("b", "zoe", "abuse")
+    lb.create(laurels.Board("new", changes="1d"))
+    erasure = lb.erase("zoe", "asked for it")
+    assert lb.hidden() == lb.hidden("b") == lb.hidden("new") == []
+    kinds = {
+        name: [change.kind for change in all_changes(lb, name) if change.member == "zoe"]
+        for name in ("b", "told", "new")
+    }
+    assert kinds == {
+        "b": ["event", "hide", "hide", "erase"],
+        "told": ["hide", "erase"],
+        "new": ["hide", "erase"],
+    }
+    [names] = [each.names for each in erasure.remains if each.place == "changes"]
+    assert names == ["b", "new", "told"]
+    assert erasure.boards == 3
+    lb.submit("told", "zoe", 2)
+    assert listed(lb, "told") == ["zoe"]
+
+
 @pytest.mark.parametrize("reason", ["", "x" * 501, None])
 def test_a_reason_is_required(lb: laurels.Leaderboards, reason: Any) -> None:
     with pytest.raises(InvalidReference):

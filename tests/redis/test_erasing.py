@@ -24,6 +24,7 @@ from laurels.errors.index_server import IndexUnavailable, LedgerUnavailable
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.ledgers import Ledger
 from laurels.stores.redis.registry import Registry
+from tests.changes import all_changes
 from tests.conftest import Scaled
 from tests.contract.deployments import Divided, OnRedis
 from tests.flows.sinking import sent
@@ -179,6 +180,33 @@ def test_a_process_that_fails_at_any_call_leaves_the_rest_to_the_next(
         if not failing.has_failed:
             break
     observer.check()
+
+
+def test_a_process_that_fails_at_any_call_leaves_it_to_the_next_to_tell_followers(
+    place: Place, scaled: Scaled
+) -> None:
+    observer = place.opened()
+    for name in ("b", "other"):
+        create(observer, name, windows=["all"], changes="9d")
+    for nth in count(0, scaled(4, 1)):
+        member = f"zoe{nth}"
+        observer.hide(None, member, "a bot")
+        observer.hide("b", member, "a bot")
+        failing, one = Failing(nth), place.opened()
+        with (
+            patch.object(Connection, "script", failing.script(Connection.script)),
+            suppress(LaurelsError),
+        ):
+            one.erase(member, "asked for it")
+        observer.erase("nobody", "asked for it")
+        if not observer.hidden():  # otherwise the call failed before it began
+            for name in ("b", "other"):
+                kinds = [c.kind for c in all_changes(observer, name) if c.member == member]
+                assert (kinds[-1], "show" in kinds) == ("erase", False)
+            assert observer.hidden("b") == []
+        if not failing.has_failed:
+            break
+        observer.erase(member, "asked for it again")
 
 
 def test_the_ledger_is_down_and_the_id_comes_back(place: Place, clock: laurels.ManualClock) -> None:

@@ -272,7 +272,8 @@ class Disqualify(_OfPeriod, frozen=True, array_like=True, tag="disqualify"):
 
 class Erase(_Header, frozen=True, array_like=True, tag="erase"):
     """A member is erased from all boards: from here on a token stands in its places. `archived` are
-    the numbers of the boards that have sealed periods with the member. `board` is `EVERYWHERE`."""
+    the numbers of the boards that have sealed periods with the member, or changes according to
+    which it is hidden on all boards. `board` is `EVERYWHERE`."""
 
     member: bytes
     token: str

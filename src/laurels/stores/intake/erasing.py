@@ -22,7 +22,7 @@ class ErasingWrite(RecordsWrite):
     """A write that removes a member from all boards, after all closed periods were sealed.
     `archived` has the numbers of the boards with the member in their sealed periods. Boards with
     the member in memory are found by a search in shares. The result is the numbers of all boards
-    that had the member."""
+    that had the member, or whose changes name it as hidden."""
 
     def __init__(self, command: EraseMember, archived: Sequence[int]) -> None:
         self._member = member_bytes(command.member)
@@ -45,12 +45,19 @@ class ErasingWrite(RecordsWrite):
                 self._member,
                 self._command.token,
                 self._command.reason,
-                self._archived,
+                self._archived + self._told(boards),
                 new_tag(),
             )
         ]
         self._records = self._erased
         return [*self._erased]
+
+    def _told(self, boards: Boards) -> list[int]:
+        """If the member is hidden on all boards, return the numbers of those whose changes say
+        so."""
+        if boards.everywhere.stored(self._member) is None:
+            return []
+        return [state.number for state in boards.boards.values() if state.rules.changes_ms]
 
     def prepare(self, fold: Fold, limit: int) -> bool:
         return self._scan.search_share(fold)

@@ -135,7 +135,6 @@ class RedisCommits(RedisReads):
             self._ledgers,
             self._payouts,
             self._sealing_tasks,
-            self.write_async,
             self._refresh_due_windows,
             self._erase_from_audit,
             self._elapsed_ns,

@@ -27,7 +27,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.changes.answers import SINK_PREFIX
 from laurels.core.changes.record_blocks import erase_block
 from laurels.core.closing import ClosedPeriod, SealedPeriod
-from laurels.core.commands import Command, EraseMember, ShowEverywhere, ShowMember
+from laurels.core.commands import EraseMember
 from laurels.core.erasing import Erasure, Remaining
 from laurels.core.hiding import EVERYWHERE
 from laurels.errors import Closed, LaurelsError, UnknownBoard
@@ -57,7 +57,9 @@ _log = logging.getLogger("laurels")
 
 class NotedErasure(Struct, frozen=True):
     """An erasure that is not complete. `removed_ms` is the time at which the member was removed
-    from all boards; None before. `boards` are the names of those that had it."""
+    from all boards; None before. `boards` are the names of those that had it; before, the board
+    from whose hidden members it is being removed. `was_hidden` is whether it was hidden on all
+    boards."""
 
     member: str
     token: str
@@ -65,12 +67,12 @@ class NotedErasure(Struct, frozen=True):
     began_ms: int
     removed_ms: int | None = None
     boards: list[str] = []
+    was_hidden: bool = False
 
 
 class ServerErasing:
-    """Erases members. `write` carries out a command, `refresh` refreshes the windows that are due.
-    `erase_audit` puts a token in the place of a member in the audit log, and returns how many
-    entries named the member."""
+    """Erases members. `refresh` refreshes the windows that are due. `erase_audit` puts a token in
+    the place of a member in the audit log, and returns how many entries named the member."""
 
     def __init__(
         self,
@@ -78,7 +80,6 @@ class ServerErasing:
         ledgers: Ledgers,
         payouts: ServerPayouts,
         sealing_tasks: SealingTasks,
-        write: Callable[[Command[bool]], Awaitable[object]],
         refresh: Callable[[], Awaitable[None]],
         erase_audit: Callable[[str, str], Awaitable[int]],
         elapsed_ns: Callable[[], int],
@@ -87,7 +88,6 @@ class ServerErasing:
         self._ledgers = ledgers
         self._payouts = payouts
         self._sealing_tasks = sealing_tasks
-        self._write = write
         self._refresh = refresh
         self._erase_audit = erase_audit
         self._elapsed_ns = elapsed_ns
@@ -153,11 +153,11 @@ class ServerErasing:
         await self._catalog.load()
         if noted.removed_ms is None:
             await self._catalog.registry.set_note(ERASED, noted.token)
+            noted = await self._show_everywhere(noted)
             boards = await self._remove_from_boards(noted)
             await self._sealing_tasks.seal()  # a period may have been closed with the member
             noted = replace(noted, removed_ms=self._catalog.now(), boards=boards)
-            text = msgspec.json.encode(noted).decode()
-            await self._catalog.registry.set_note(ERASING, text)
+            await self._note(noted)
             await self._refresh()
         periods, payouts = await self._erase_from_ledgers(noted)
         entries = await self._erase_audit(noted.member, noted.token)
@@ -166,15 +166,28 @@ class ServerErasing:
         at_ms, count = self._catalog.now(), len(noted.boards)
         return Erasure(noted.token, at_ms, count, periods, payouts, entries, remains)
 
+    async def _note(self, noted: NotedErasure) -> None:
+        """Replace the note about an erasure that is not complete."""
+        await self._catalog.registry.set_note(ERASING, msgspec.json.encode(noted).decode())
+
     # Boards
 
+    async def _show_everywhere(self, noted: NotedErasure) -> NotedErasure:
+        """Remove a member from the list of those hidden on all boards. Return the note, which has
+        whether the member was in it."""
+        catalog, member = self._catalog, noted.member.encode()
+        if await catalog.registry.load_pending() is not None:
+            await catalog.hidings.spread()
+        if catalog.boards.everywhere.stored(member) is not None:
+            noted = replace(noted, was_hidden=True)
+            await self._note(noted)
+            await catalog.hidings.forget_everywhere(member, catalog.now())
+        return noted
+
     async def _remove_from_boards(self, noted: NotedErasure) -> list[str]:
-        """Remove a member from all boards. Return the names of those that had it."""
+        """Remove a member from all boards. Return the names of those that had it, or whose changes
+        name it as hidden."""
         member, names = noted.member.encode(), list[str]()
-        if await self._catalog.registry.load_pending() is not None:
-            await self._catalog.hidings.spread()
-        if self._catalog.boards.everywhere.stored(member) is not None:
-            await self._write(ShowEverywhere(noted.member))
         for name in sorted(self._catalog.boards.boards):
             try:
                 had = await self._catalog.retry_outdated(name, partial(self._remove_from, noted))
@@ -199,12 +212,15 @@ class ServerErasing:
 
     async def _remove_from(self, noted: NotedErasure, state: BoardState) -> bool:
         """Remove a member from a board. Return whether the board had it."""
-        catalog, member = self._catalog, noted.member.encode()
+        catalog, member, name = self._catalog, noted.member.encode(), state.board.name
         await catalog.hidings.update(state)
-        was_hidden = state.hidden.stored(member) is not None
-        if was_hidden:
-            await self._write(ShowMember(state.board.name, noted.member))
+        was_hidden = name in noted.boards
+        if state.hidden.stored(member) is not None:
+            was_hidden = True
+            await self._note(replace(noted, boards=[name]))
+            await catalog.hidings.forget(state, member, catalog.time_of(state))
             state = catalog.boards.current(state)
+        is_told = noted.was_hidden and state.rules.changes_ms > 0
         await catalog.closings.close_due(state, catalog.time_of(state))
         is_archived = await self._forget_archived(state, member)
         state = catalog.boards.current(state)
@@ -221,7 +237,7 @@ class ServerErasing:
             due,
             erase_block(record),
             archived=archived_only(state),
-            forced=was_hidden or is_archived or had_ids,
+            forced=was_hidden or is_told or is_archived or had_ids,
         )
         await catalog.index.forget_names(opened, member)
         if state.rules.head:

@@ -19,13 +19,15 @@ from laurels.core.record import Show
 
 class EverywhereChange(Struct, frozen=True, array_like=True):
     """A change of the list: a member is hidden, or shown again if `hiding` is None. `version` is
-    the version of the list after the change."""
+    the version of the list after the change. With `is_erasure` the member is being erased: boards
+    record the erasure and not this change."""
 
     version: int
     member: bytes
     hiding: Hiding | None
     now_ms: int
     tag: int
+    is_erasure: bool = False
 
     def block(self, hidden: HiddenMembers) -> WriteBlock:
         """Return the block by which a board records this change. `hidden` are the hidden members of

@@ -77,7 +77,7 @@ class BoardHidings:
                     for member, hiding in everywhere.items()
                 ]
             elif pending is not None and pending.version == everywhere.stored_version:
-                blocks = [pending.block(state.hidden)]
+                blocks = [] if pending.is_erasure else [pending.block(state.hidden)]
         await self._index.take_up(opened_as(state), stored, everywhere.stored_version, blocks)
 
     async def carry_out(self, record: records.Hide | records.Show) -> bool:
@@ -115,9 +115,12 @@ class BoardHidings:
     ) -> bool:
         """Change the list of members that are hidden on all boards, and let all boards take it
         up."""
-        known = self._registry.boards.everywhere.stored_version
-        version = max(known + 1, record.now_ms)
+        version = max(self._registry.boards.everywhere.stored_version + 1, record.now_ms)
         change = EverywhereChange(version, record.member, hiding, record.now_ms, record.tag)
+        return await self._carry_out_everywhere(change)
+
+    async def _carry_out_everywhere(self, change: EverywhereChange) -> bool:
+        known = self._registry.boards.everywhere.stored_version
         outcome = await self._registry.change_everywhere(known, change)
         if outcome == "outdated":
             raise DefinitionOutdated
@@ -156,6 +159,29 @@ class BoardHidings:
                 return
         name = quoted(state.board.name)
         raise NotReady(f"the board {name} kept changing while a member was hidden on all boards")
+
+    # Members that are being erased
+
+    async def forget(self, state: BoardState, member: bytes, now_ms: int) -> None:
+        """Remove a member that is being erased from the hidden members of a board. The board does
+        not record this, since it records the erasure."""
+        await self._index.forget_hidden(opened_as(state), member, now_ms)
+        await self._settle(state)
+
+    async def forget_everywhere(self, member: bytes, now_ms: int) -> None:
+        """Remove a member that is being erased from the list of members hidden on all boards. The
+        boards do not record this."""
+        everywhere = self._registry.boards.everywhere
+        for _ in range(ATTEMPTS):
+            if everywhere.stored(member) is None:
+                return
+            version = max(everywhere.stored_version + 1, now_ms)
+            change = EverywhereChange(version, member, None, now_ms, new_tag(), is_erasure=True)
+            try:
+                await self._carry_out_everywhere(change)
+            except DefinitionOutdated:
+                await self._registry.load()
+        raise NotReady("the list of members hidden on all boards kept changing")
 
     # Ends of hidings
 
