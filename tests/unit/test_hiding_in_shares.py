@@ -95,6 +95,19 @@ def test_a_board_records_the_hiding_before_anything_else() -> None:
 
 
 @pytest.mark.usefixtures("nothing_taken_up")
+@pytest.mark.parametrize("place", ["memory:", "folder"])
+def test_a_rebuild_before_the_boards_recorded_it_leaves_no_gap(place: str, tmp_path: Path) -> None:
+    with laurels.open(place if place == "memory:" else tmp_path / place) as lb:
+        fill(lb)
+        lb.hide(None, "ann", "reason")
+        assert fold_of(lb).has_untaken
+        lb.rebuild()
+        lb.submit("b1", "bob", 1)
+        assert kinds(lb, "b1") == [*EXPECTED, ("event", "bob")]
+        assert [kinds(lb, name) for name in NAMES[2:]] == [EXPECTED] * (COUNT - 2)
+
+
+@pytest.mark.usefixtures("nothing_taken_up")
 def test_a_board_of_which_the_hiding_is_not_recorded_may_be_deleted_or_erased_from() -> None:
     with laurels.open("memory:") as lb:
         fill(lb)

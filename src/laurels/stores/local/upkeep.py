@@ -105,6 +105,8 @@ class LocalUpkeep(LocalCommits):
         """Replace the index by a fold of the log."""
 
         def exchange() -> None:
+            with self._lock:  # the rebuilt fold records nothing, so its boards count as up to date
+                self._fold.take_up_all()
             rebuilt = self._advance_to_own_time(self._refolded())
             with self._lock:
                 rebuilt.recorder = self._changes
