@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 import laurels
 from laurels.errors import MemberHidden
+from laurels.stores.local import sealing_thread
 from tests.conftest import Scaled
 from tests.contract.deployments import ARCHIVING, Deployment, Implementation
 from tests.contract.test_hide import HOUR_MS, listed
@@ -79,6 +82,20 @@ def test_an_end_that_has_passed_shows_nobody_in_an_earlier_final_period(
     assert listed() == expected
     lb.seal()
     assert listed() == expected
+
+
+def test_a_new_board_reports_no_hiding_that_has_ended(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    """The end of the hiding is not recorded yet, since a final period of another board is not
+    closed."""
+    lb.create(laurels.Board("b", windows=["day:archive=forever"], grace="0ms", ledger="main"))
+    lb.submit("b", "ann", 1)
+    lb.hide(None, "mal", "a bot", until=clock.now_ms() + HOUR_MS)
+    with patch.object(sealing_thread.SealingThread, "start"):
+        clock.advance(24 * HOUR_MS)
+        lb.create(laurels.Board("c", changes="1d"))
+        assert [change.kind for change in lb.changes("c")] == ["create"]
 
 
 def test_hiding_on_all_boards_after_a_boundary_loses_no_step(

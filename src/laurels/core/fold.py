@@ -268,7 +268,8 @@ class Fold(WholeBoards):
         self._watch_boundary(state)
         self._record(state, write_block(record, "create", None, record.definition))
         for member, hiding in self.everywhere.items() if state.rules.changes_ms else ():
-            self._record(state, write_block(record, "hide", member, encode_hiding(hiding)))
+            if not hiding.is_over(record.now_ms):
+                self._record(state, write_block(record, "hide", member, encode_hiding(hiding)))
 
     def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)

@@ -75,6 +75,7 @@ class BoardHidings:
                         0, member, hiding, max(hiding.since_ms, began_ms), new_tag()
                     ).block(state.hidden)
                     for member, hiding in everywhere.items()
+                    if not hiding.is_over(began_ms)
                 ]
             elif pending is not None and pending.version == everywhere.stored_version:
                 blocks = [] if pending.is_erasure else [pending.block(state.hidden)]
