@@ -269,16 +269,13 @@ def change(world: World, rng: Random) -> None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 2 and can_archive(world, definition):
         i = rng.randrange(len(windows))
-        # Without the scope of all events, a rolling window that gets an archive later also archives
-        # boundaries with nothing to show.
-        if windows[i].unit != "rolling" or () in definition.scopes:
-            unarchived = replace(windows[i], archive=None, archive_every=None, prizes=None)
-            windows[i] = window_choices.prized(
-                rng,
-                window_choices.archived(rng, unarchived),
-                definition.columns,
-                definition.scopes,
-            )
+        unarchived = replace(windows[i], archive=None, archive_every=None, prizes=None)
+        windows[i] = window_choices.prized(
+            rng,
+            window_choices.archived(rng, unarchived),
+            definition.columns,
+            definition.scopes,
+        )
     elif kind == 1 and len(windows) < 6:
         added = rng.choice(
             [

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.model.board import Board
-from laurels.model.labels import ALL
 from laurels.model.prizes import Prizes
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -31,7 +30,6 @@ from .index import Index
 from .plan import Plan
 from .ranking_key import RankingKey
 from .record import Close, Disqualify, Seal
-from .scope_scan import SCOPES
 
 ROUND = 100
 """How many boards are looked at in a round for periods that have become due."""
@@ -244,14 +242,18 @@ class CloseSchedule:
 
     def due(self, state: BoardState, now_ms: int) -> list[DuePeriod]:
         """Return the periods of a board that are due to be closed at `now_ms`, in the order of
-        their ends. Due periods in which nothing is ranked are not returned: this call closes them,
-        without a record. O(1) if no period is final."""
+        their ends. Due periods in which nothing is ranked in any scope are not returned: this call
+        closes them, without a record. O(1) if no period is final."""
         if now_ms < state.final_ms:
             return []
         due = due_periods(state, self._positions_of(state), now_ms)
         if any(state.rules.windows[each.window].steps for each in due):
             due = self._indexed(state, due)
-        empty = [each for each in due if self._is_empty(state, each.window, each.instance)]
+        empty = [
+            each
+            for each in due
+            if not self._index.has_entries(state.number, each.window, each.instance)
+        ]
         for each in empty:
             state.closing[each.window].open.discard(each.instance)
         if empty:
@@ -383,23 +385,6 @@ class CloseSchedule:
         if now_ms <= window.closes_after(last):
             instances.add(window.instance_of(last))
         return {each for each in instances if not state.closing[name].is_closed(each)}
-
-    def _is_empty(self, state: BoardState, window: str, instance: int) -> bool:
-        """Return whether a period has no entry in any scope. O(1) if the ranking of all events has
-        an entry, otherwise O(scopes). For the ranking of a rolling window at a boundary the result
-        is False as soon as any scope has members, since this ranking is not known in scopes that
-        are not advanced yet."""
-        number = state.number
-        if self._index.size(RankingKey(number, window, instance, ALL)):
-            return False
-        place: tuple[str, str] | None = None
-        while places := self._index.next_scopes(number, place, SCOPES):
-            if state.rules.windows[window].steps:
-                return False
-            for place in places:
-                if self._index.size(RankingKey(number, window, instance, place[1])):
-                    return False
-        return True
 
 
 def prizes_in(board: Board, window: str) -> Prizes | None:

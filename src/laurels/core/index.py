@@ -247,13 +247,12 @@ class Index(Protocol):
 
     def build(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Add up about `limit` more cells of a scope for the next refresh; return the number of
-        cells left, like `build_left`. Events counted meanwhile are included. When a step ends, the
-        build starts over."""
+        cells left, like `build_left`. Events counted meanwhile are included. A new step starts the
+        build over."""
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:
         """Return about how many cells of a scope are still to be added up for the next refresh; 0
-        if it is ready.
-        """
+        if it is ready."""
 
     def refresh_cost(self, board: int, window: str, most: int) -> int:
         """Return about how many cells of all scopes a refresh would add up if nothing was built
@@ -279,8 +278,7 @@ class Index(Protocol):
 
     def generation(self, board: int, scope: str) -> int:
         """Return the generation that the board had when a scope was last advanced; 0 for a new
-        scope.
-        """
+        scope."""
 
     def set_generation(self, board: int, scope: str, generation: int) -> None:
         """Record that a scope was advanced to a generation, and remove the scope if it is empty."""
@@ -322,6 +320,10 @@ class Index(Protocol):
 
     def size(self, key: RankingKey) -> int:
         """Return the number of members in a ranking; 0 if it does not exist."""
+
+    def has_entries(self, board: int, window: str, instance: int) -> bool:
+        """Return whether the ranking of a period has a member in any scope, advanced or not, of a
+        window without a refresh. O(scopes); O(1) if the scope of all events has one."""
 
     def nbytes(self, key: RankingKey) -> int:
         """Return the memory of a ranking, in bytes."""

@@ -52,6 +52,17 @@ class ScopeStore(Struct, eq=False, gc=False):
         deferred = [each for each in self.rolling.values() if each.deferred]
         return any(tally.words(ids)[0][0] for each in deferred for tally in tallies_of(each))
 
+    def has_entries(self, window: str, instance: int) -> bool:
+        """Return whether the ranking of a period, or of a rolling window at the end of a step, has
+        a member. If the window is not rotated over the end of the step yet, its tallies decide: it
+        has the members that have a cell in any of the steps that count then. O(steps)."""
+        if (ranking := self.rankings.get((window, instance))) is not None:
+            return len(ranking) > 0
+        rolling = self.rolling.get(window)
+        if rolling is None or rolling.running > instance:
+            return False
+        return any(instance - rolling.steps < step <= instance for step in rolling.numbers())
+
     def keys(self, board: int, scope: str) -> list[RankingKey]:
         """Return the keys of the rankings that have members: those of periods, copies of rolling
         windows at boundaries, and for each rolling window its live ranking, under the running

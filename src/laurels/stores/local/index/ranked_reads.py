@@ -43,6 +43,10 @@ class RankedReads(Deferred):
         ranking = self._ranking(key)
         return 0 if ranking is None else len(ranking)
 
+    def has_entries(self, board: int, window: str, instance: int) -> bool:
+        parts = self._boards[board].parts.values()
+        return any(part.has_entries(window, instance) for part in parts)
+
     def nbytes(self, key: RankingKey) -> int:
         part = self._part(key)
         ranking = part.rankings.get((key.window, key.instance))
