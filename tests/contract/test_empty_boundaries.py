@@ -158,9 +158,9 @@ def test_values_of_labels_stay_ranked_without_their_members(
 @pytest.mark.parametrize("scopes", [[[]], [["room"]]], ids=str)
 @pytest.mark.parametrize("is_removed", [False, True])
 def test_the_end_of_a_board(
-    local: Deployment, clock: AnyClock, scopes: list[list[str]], *, is_removed: bool
+    deployment: Deployment, clock: AnyClock, scopes: list[list[str]], *, is_removed: bool
 ) -> None:
-    lb = local.lb
+    lb = deployment.lb
     make(lb, "all", ARCHIVED, scopes=scopes, labels="ignore", ends=NOW_MS + 2 * MINUTE)
     lb.submit("b", "ann", 1, labels=ROOM)
     clock.advance(MINUTE)
@@ -168,4 +168,4 @@ def test_the_end_of_a_board(
         lb.remove("b", "ann")
         lb.submit("b", "ann", 1, at=NOW_MS - MINUTE, labels=ROOM)  # counts for all time only
     clock.advance(HOUR)
-    ensure_listed(local, "15:30", *([] if is_removed else ["15:31"]))
+    ensure_listed(deployment, "15:30", *([] if is_removed else ["15:31"]))

@@ -144,9 +144,11 @@ class ServerClosings:
             window = state.rules.windows[name]
             # The events of a step also count in what the window shows at the ends of later steps.
             if window.steps and instances:
-                newest = max(instances)
-                since_ms = window.period_of(newest).start_ms if rotated_ms is None else rotated_ms
-                instances.update(window.archived_with(newest, since_ms))
+                newest = window.period_of(max(instances))
+                since_ms = newest.start_ms if rotated_ms is None else rotated_ms
+                # a step that has ended is one of which the boundary is kept, and no more may follow
+                if rotated_ms is None or newest.end_ms >= window.period_at(rotated_ms).end_ms:
+                    instances.update(window.archived_with(max(instances), since_ms))
             closing.open = {
                 each for each in instances if _may_be_open(state, name, each, state.closing)
             }
