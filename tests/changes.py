@@ -10,6 +10,7 @@ from typing import Any
 import laurels
 from laurels.core.changes.answers import Change
 from tests.definitions import Changed, ColumnDef, Definition, Score, duration_ms
+from tests.ends_of_hidings import without_ends
 from tests.oracle import Oracle
 
 UNCOMPARED = frozenset(
@@ -124,13 +125,26 @@ def all_changes(
 
 
 def assert_changes(
-    lb: laurels.Leaderboards, oracle: Oracle, board: str, limit: int = 7
+    lb: laurels.Leaderboards,
+    oracle: Oracle,
+    board: str,
+    limit: int = 7,
+    *,
+    complete: bool = False,
 ) -> list[Change]:
-    """Assert that the changes of a board's members equal the oracle's; return them."""
+    """Assert that the changes of a board's members equal the oracle's; return them. With
+    `complete`, the ends of all hidings that have ended must be among them."""
     events = [c for c in all_changes(lb, board, limit) if c.kind not in UNCOMPARED]
     listed = oracle.boards[board]
-    wanted = [(each.member, expected(each, listed.definition)) for each in listed.changes]
-    actual = [(str(change.member), as_dict(change)) for change in events]
+    wanted = [
+        (each.member, expected(each, listed.definition)) for each in listed.changes if each.kind
+    ]
+    actual = without_ends(
+        [(str(change.member), as_dict(change)) for change in events],
+        listed,
+        oracle.now_ms(),
+        complete=complete,
+    )
     assert by_member(of_ledger(actual)) == by_member(of_ledger(wanted))
     if oracle.has_ledger:
         actual, wanted = (

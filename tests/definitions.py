@@ -294,11 +294,17 @@ class Verdict:
     labels: dict[str, str] | None = None
 
 
+Hiding = tuple[str, int, int | None]
+"""Why, since when and until when a member is hidden."""
+
+
 @dataclass(frozen=True)
 class Changed(Unchanging):
     """The change that an event or another write made to a member. `values` is what was added or
     stored. `entries` has, for each window, period and labels, the member's row after the change and
-    the time of the newest event in the row."""
+    the time of the newest event in the row. `hidings` are those of the member after the change, on
+    the board and on all boards, even if their ends have passed; a change of no kind has only
+    these, as of the creation of the board or its restoration."""
 
     kind: str
     member: str
@@ -310,6 +316,7 @@ class Changed(Unchanging):
         field(default_factory=dict)
     )
     data: object = None
+    hidings: tuple[Hiding | None, Hiding | None] = (None, None)
 
 
 class Refusal(Exception):  # noqa: N818

@@ -67,8 +67,7 @@ class Oracle(OracleModeration):
         self.created += 1
         board = self.boards[definition.name] = OracleBoard(definition, self.created)
         board.hidden_everywhere = self.hidden_everywhere
-        for member in sorted(self.hidden_everywhere, key=str.encode):
-            board.note_hiding(member, self.now_ms())
+        board.note_hidings(self.now_ms())
         self.refresh()
 
     def change(self, definition: Definition) -> None:
@@ -109,9 +108,7 @@ class Oracle(OracleModeration):
         for payout in self.payouts:
             if payout.place.uid == board.uid:
                 payout.place = payout.place._replace(board=new)
-        for member in sorted({*board.hidden, *self.hidden_everywhere}, key=str.encode):
-            if board.is_hidden(member, now_ms):
-                board.note_hiding(member, now_ms)
+        board.note_hidings(now_ms)
         self.refresh()
 
     def set_data(self, name: str, member: str, profile: object) -> None:

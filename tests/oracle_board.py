@@ -20,6 +20,7 @@ from tests.definitions import (
     Counted,
     DecayedScore,
     Definition,
+    Hiding,
     Place,
     Refusal,
     Row,
@@ -33,8 +34,6 @@ from tests.oracle_forms import FIRST_MS, scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
 from tests.prize_definitions import PrizesDef
 
-Hiding = tuple[str, int, int | None]
-"""Why, since when and until when a member is hidden."""
 Hidings = dict[str, Hiding]
 """The hidings of members that were not shown again."""
 
@@ -45,6 +44,13 @@ def in_effect(hidings: Hidings, member: str, now_ms: int) -> Hiding | None:
     if hiding is None or (hiding[2] is not None and now_ms >= hiding[2]):
         return None
     return hiding
+
+
+def described(hiding: Hiding | None) -> tuple[str, dict[str, object] | None]:
+    """Return the kind and the data of the change by which a member gets this hiding, or none."""
+    if hiding is None:
+        return "show", None
+    return "hide", dict(zip(("reason", "since_ms", "until_ms"), hiding, strict=True))
 
 
 class OracleBoard:
@@ -88,12 +94,18 @@ class OracleBoard:
     def note_hiding(self, member: str, now_ms: int) -> None:
         """Add the change that a member was hidden or shown to the changes of the board. A member
         that is still hidden otherwise was not shown."""
-        hiding = self.hiding(member, now_ms)
-        data = None
-        if hiding is not None:
-            data = dict(zip(("reason", "since_ms", "until_ms"), hiding, strict=True))
-        kind = "show" if hiding is None else "hide"
-        self.changes.append(Changed(kind, member, now_ms, data=data))
+        hidings = self.hidden.get(member), self.hidden_everywhere.get(member)
+        kind, data = described(self.hiding(member, now_ms))
+        self.changes.append(Changed(kind, member, now_ms, data=data, hidings=hidings))
+
+    def note_hidings(self, now_ms: int) -> None:
+        """Add the changes by which a board that was created or restored records its hidden
+        members. It records no hidings that ended before."""
+        for member in sorted({*self.hidden, *self.hidden_everywhere}, key=str.encode):
+            hidings = self.hidden.get(member), self.hidden_everywhere.get(member)
+            self.changes.append(Changed("", member, now_ms, hidings=hidings))
+            if self.is_hidden(member, now_ms):
+                self.note_hiding(member, now_ms)
 
     def shown(self, counted: Iterable[Counted], scope: Scope, now_ms: int) -> list[Counted]:
         """Return the events that count in a scope, without those of hidden members. In a scope that

@@ -68,7 +68,7 @@ def set_back(world: World, rng: Random) -> None:
 def _distance(world: World, rng: Random) -> int:
     """Return how far a clock is off: often by some periods of a window, sometimes by more than
     ten."""
-    board = world.oracle.boards[rng.choice(sorted(world.oracle.boards))]
+    board = world.oracle.boards[world.pick(rng)]
     timed = moments.timed_windows(board)
     if not timed or rng.random() < 0.3:
         return rng.choice([2, 26, 11 * 24]) * HOUR

@@ -50,10 +50,14 @@ class Comparison:
         it was restarted."""
         self.seasons.forget_due()
 
-    def changes(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
-        """If a board keeps its changes, compare them with the changes of the oracle."""
+    def changes(
+        self, lb: laurels.Leaderboards, name: str, rng: Random, *, complete: bool = False
+    ) -> None:
+        """If a board keeps its changes, compare them with the changes of the oracle. With
+        `complete`, the ends of all hidings that have ended must be recorded."""
         if self.oracle.boards[name].definition.changes:
-            assert_changes(lb, self.oracle, name, limit=rng.choice([1, 7, 1_000]))
+            limit = rng.choice([1, 7, 1_000])
+            assert_changes(lb, self.oracle, name, limit, complete=complete)
             self.seasons.changes(lb, name)
 
     def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:

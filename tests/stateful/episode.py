@@ -73,6 +73,8 @@ def finish(world: World, rng: Random) -> None:
     gets this state if the events are grouped into other commits, with the refreshes at the same
     positions."""
     world.seal()
+    for name in world.oracle.boards:  # a write, with which a store records the ends of hidings
+        world.set_data(name, choices.MEMBERS[0], None)
     before = everything(world.lb)
     world.lb.check()
     world.lb.rebuild()
@@ -82,7 +84,7 @@ def finish(world: World, rng: Random) -> None:
         assert everything(world.lb) == before
     world.comparison.compare(world.lb, rng)
     for name in world.oracle.boards:
-        world.comparison.changes(world.lb, name, rng)
+        world.comparison.changes(world.lb, name, rng, complete=True)
     clock = laurels.ManualClock(world.journal[0].now_ms)
     with laurels.open("memory:", clock=clock) as other:
         replay(regrouped(world.journal, rng), other, clock)

@@ -180,28 +180,27 @@ def remove(world: World, rng: Random) -> None:
 
 
 def hide(world: World, rng: Random) -> None:
-    """Hide a member. On a board that keeps no changes the hiding may have an end."""
-    name = world.pick(rng)
-    until_ms = None
-    if not world.definition(name).changes and rng.random() < 0.5:
-        until_ms = world.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
+    """Hide a member, for a time or until it is shown."""
+    name, until_ms = world.pick(rng), end_of_hiding(world, rng)
     world.hide(name, rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
 
 
 def hide_everywhere(world: World, rng: Random) -> None:
-    """Hide a member on all boards, or show one again that is hidden on all boards. If no board
-    keeps changes, and none with changes can be restored, the hiding may have an end."""
+    """Hide a member on all boards, for a time or until it is shown, or show one again that is
+    hidden on all boards."""
     hidden = sorted(world.oracle.hidden_everywhere)
     if hidden and rng.random() < 0.5:
         world.show_everywhere(rng.choice([*hidden, rng.choice(choices.MEMBERS)]))
     else:
-        boards = [*world.oracle.boards.values(), *world.oracle.leaving.values()]
-        until_ms = None
-        if not any(each.definition.changes for each in [*boards, *world.oracle.removed]):
-            until_ms = world.now_ms() + rng.choice([1, 5_000, 60_000, 3_600_000])
-        until_ms = rng.choice([None, until_ms])
+        until_ms = end_of_hiding(world, rng)
         world.hide_everywhere(rng.choice(choices.MEMBERS), rng.choice(["bot", "abuse"]), until_ms)
     world.hidden(world.pick(rng))
+
+
+def end_of_hiding(world: World, rng: Random) -> int | None:
+    """Return the end of a new hiding, or None for a hiding without an end."""
+    lengths_ms = [1, 5_000, 60_000, 3_600_000]
+    return rng.choice([None, world.now_ms() + rng.choice(lengths_ms)])
 
 
 def show(world: World, rng: Random) -> None:

@@ -116,8 +116,6 @@ class World:
             ledger=self.deployment.ledger,
         )
         chosen = limited(rng, chosen, self.now_ms())
-        if self.has_ending_hidings:
-            chosen = replace(chosen, changes="")
         return replace(chosen, rank_by=()) if divided else chosen
 
     def names(self) -> list[str]:
@@ -246,13 +244,6 @@ class World:
     def hide_everywhere(self, member: str, reason: str, until_ms: int | None) -> None:
         assert self._do(lambda lb: lb.hide(None, member, reason, until_ms)) is None
         self.oracle.hide_everywhere(member, reason, until_ms)
-
-    @property
-    def has_ending_hidings(self) -> bool:
-        """Whether a hiding on all boards has, or had, an end. Boards that keep changes record this
-        end when it is found due, so no board may keep changes then."""
-        hidings = self.oracle.hidden_everywhere.values()
-        return any(until_ms is not None for _, _, until_ms in hidings)
 
     def show_everywhere(self, member: str) -> None:
         answer = self._do(lambda lb: lb.show(None, member))
