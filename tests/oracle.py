@@ -73,11 +73,10 @@ class Oracle(OracleModeration):
     def change(self, definition: Definition) -> None:
         """Replace the definition of a board. Raise an error if its end cannot be changed so. Tests
         request no other unsafe changes."""
-        self.latest_ms = self.now_ms()
         board = self.board(definition.name)
-        changes = board.definition != definition
-        board.change(definition, self.time(board))
-        if changes:
+        if board.definition != definition:
+            board.change(definition, self.time(board))
+            self.latest_ms = self.now_ms()
             self.refresh()
 
     def delete(self, name: str) -> None:

@@ -119,8 +119,8 @@ class OracleBoard:
         """Change the title, a `keep`, the start or the end, or add windows. A period that has
         already expired stays unreadable, even if the new `keep` is longer. Raise an error if the
         new end or `retain` is not possible."""
-        self.close(now_ms)
         self._ensure_end_to_come(definition, now_ms)
+        self.close(now_ms)
         self.definition = definition
         self.had_prizes = self.had_prizes or definition.has_prizes
         for window in definition.windows:
@@ -139,7 +139,7 @@ class OracleBoard:
             is_over = now_ms > old.ends + duration_ms(old.grace)
             if is_over and any(window.closings.archive for window in self.windows.values()):
                 raise Refusal("unsafe_change")
-            if any(window.was_closed_at_the_end() for window in self.windows.values()):
+            if any(window.is_closed_at_the_end(now_ms) for window in self.windows.values()):
                 raise Refusal("unsafe_change")
         if new.ends != old.ends and isinstance(new.ends, int) and new.ends <= now_ms:
             raise Refusal("unsafe_change")

@@ -36,6 +36,12 @@ class OracleQueries:
         board's events."""
         return board.latest_ms if self.clock is None else self.now_ms()
 
+    def go_back(self) -> None:
+        """Go on from an earlier time than before. Nothing was written since that time."""
+        for board in self.boards.values():
+            for window in board.windows.values():
+                window.go_back(self.time(board))
+
     def board(self, name: str) -> OracleBoard:
         self.drop_gone()
         if name not in self.boards:

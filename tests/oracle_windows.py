@@ -190,12 +190,22 @@ class OracleWindow:
         """Keep what is to be archived of the present rankings, before anything changes at
         `now_ms`."""
 
-    def was_closed_at_the_end(self) -> bool:
-        """Return whether the period was closed that the end of the board has ended."""
+    def go_back(self, now_ms: int) -> None:
+        """Forget what only readers have seen, after the deployment was opened again at an earlier
+        time."""
+
+    def is_closed_at_the_end(self, now_ms: int) -> bool:
+        """Return whether the period that the end of the board has ended is closed, or due to be
+        closed."""
         if self.ends_ms is None:
             return False
         last_ms = self.ends_ms + self.grace_ms + 1
-        return any(self.final_ms(instance) == last_ms for instance in self.closings.closed)
+        due = [
+            instance
+            for instance, counted in self.closing(now_ms).items()
+            if self.closings.is_due(instance, counted, self.final_ms(instance), now_ms)
+        ]
+        return any(self.final_ms(instance) == last_ms for instance in [*self.closings.closed, *due])
 
     def unsealed(self, now_ms: int) -> list[PrizesDef | None]:
         """Return the prizes of each period that has events and is to be sealed."""
@@ -468,6 +478,16 @@ class RollingWindow(OracleWindow):
             if self._is_archived(step_span(self.cut, last)):
                 self.shown[step_span(self.cut, last).label] = self._within(last)
         self.advanced = running - 1
+
+    def go_back(self, now_ms: int) -> None:
+        running = self.numbers(now_ms)[-1]
+        last = running if self.is_over(now_ms) else running - 1
+        self.shown = {
+            label: counted
+            for label, counted in self.shown.items()
+            if label in self.closings.closed or self.instance(self.start_ms(label)) <= last
+        }
+        self.advanced = min(self.advanced, running - 1)
 
     def _is_archived(self, step: Span) -> bool:
         return self.intervals.number(step.end_ms) > self.intervals.number(step.start_ms)

@@ -80,6 +80,7 @@ class World:
             self.oracle.latest_ms = status.now_ms
         if self.now_ms() < before_ms:
             self.journal = gone_back(self.journal, self.now_ms())
+            self.oracle.go_back()
             self.comparison.go_back()
 
     def _read_all(self) -> None:
