@@ -9,6 +9,7 @@ import pytest
 
 import laurels
 from laurels.stores.local import sealing_thread
+from laurels.stores.local.index.board_store import ScopeStore
 
 MINUTE = 60_000
 NOW_MS = 1_795_186_800_000 + 5 * MINUTE  # 20 November 2026, 15:05 UTC
@@ -35,3 +36,31 @@ def test_a_rebuild_lists_no_boundary_that_was_empty(place: str, tmp_path: Path) 
         lb.rebuild()
         assert [(each.label, each.state) for each in lb.periods("b", "45m")] == before
         assert [each.period for each in lb.archived("b")] == ["2026-11-20T15:15Z"]
+
+
+def test_reads_of_a_due_boundary_do_not_search_all_scopes_again() -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    looked_at = ScopeStore.has_entries
+    looks = 0
+
+    def counted(scope: ScopeStore, window: str, instance: int) -> bool:
+        nonlocal looks
+        looks += 1
+        return looked_at(scope, window, instance)
+
+    with (
+        patch.object(sealing_thread.SealingThread, "start"),
+        patch.object(ScopeStore, "has_entries", counted),
+        laurels.open("memory:", clock=clock) as lb,
+    ):
+        windows = ["all", f"{WINDOW},archive=forever,archive_every=15m"]
+        lb.create(laurels.Board("b", windows=windows, scopes=[["team"]]))
+        for team in range(100):
+            lb.submit("b", "ann", 1, labels={"team": str(team)})
+        clock.advance(120 * MINUTE)
+        lb.submit("b", "ann", 1, labels={"team": "5"})
+        looks = 0
+        for _ in range(5):
+            clock.advance(15 * MINUTE if not looks else 0)
+            lb.top("b", labels={"team": "1"})
+        assert looks <= 101 + 5

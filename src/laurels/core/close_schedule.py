@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.model.board import Board
+from laurels.model.labels import ALL
 from laurels.model.prizes import Prizes
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -73,6 +74,9 @@ class CloseSchedule:
         self._final = DueQueue()
         self._most = _STALE
         self._ready: dict[int, None] = {}
+        self._filled: dict[int, str] = {}
+        """By the number of a board, the scope in which something was found last in a due period. A
+        missing board stands for the scope of all events."""
         self.is_used = False
         self.unsealed: dict[Unsealed, None] = {}
         self.trimmed: list[tuple[str, str, int, int]] = []
@@ -231,6 +235,7 @@ class CloseSchedule:
     def forget(self, number: int) -> None:
         """Forget a board."""
         self._ready.pop(number, None)
+        self._filled.pop(number, None)
         for each in [each for each in self.unsealed if each.number == number]:
             del self.unsealed[each]
 
@@ -249,11 +254,7 @@ class CloseSchedule:
         due = due_periods(state, self._positions_of(state), now_ms)
         if any(state.rules.windows[each.window].steps for each in due):
             due = self._indexed(state, due)
-        empty = [
-            each
-            for each in due
-            if not self._index.has_entries(state.number, each.window, each.instance)
-        ]
+        empty = [each for each in due if self._is_empty(state, each)]
         for each in empty:
             state.closing[each.window].open.discard(each.instance)
         if empty:
@@ -385,6 +386,15 @@ class CloseSchedule:
         if now_ms <= window.closes_after(last):
             instances.add(window.instance_of(last))
         return {each for each in instances if not state.closing[name].is_closed(each)}
+
+    def _is_empty(self, state: BoardState, due: DuePeriod) -> bool:
+        """Return whether nothing is ranked in a period, in any scope. The scope in which something
+        was found last is looked at first."""
+        last = self._filled.get(state.number, ALL)
+        filled = self._index.filled_scope(state.number, due.window, due.instance, last)
+        if filled is not None and filled != last:
+            self._filled[state.number] = filled
+        return filled is None
 
 
 def prizes_in(board: Board, window: str) -> Prizes | None:

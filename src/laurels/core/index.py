@@ -321,9 +321,9 @@ class Index(Protocol):
     def size(self, key: RankingKey) -> int:
         """Return the number of members in a ranking; 0 if it does not exist."""
 
-    def has_entries(self, board: int, window: str, instance: int) -> bool:
-        """Return whether the ranking of a period has a member in any scope, advanced or not, of a
-        window without a refresh. O(scopes); O(1) if the scope of all events has one."""
+    def filled_scope(self, board: int, window: str, instance: int, likely: str) -> str | None:
+        """Return a scope, advanced or not, in which the ranking of a period has a member, of a
+        window without a refresh; None if there is none. O(scopes); O(1) if `likely` is one."""
 
     def nbytes(self, key: RankingKey) -> int:
         """Return the memory of a ranking, in bytes."""

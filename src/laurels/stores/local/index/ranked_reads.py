@@ -43,9 +43,13 @@ class RankedReads(Deferred):
         ranking = self._ranking(key)
         return 0 if ranking is None else len(ranking)
 
-    def has_entries(self, board: int, window: str, instance: int) -> bool:
-        parts = self._boards[board].parts.values()
-        return any(part.has_entries(window, instance) for part in parts)
+    def filled_scope(self, board: int, window: str, instance: int, likely: str) -> str | None:
+        parts = self._boards[board].parts
+        if likely in parts and parts[likely].has_entries(window, instance):
+            return likely
+        # the newest scopes come first, since those that are no longer used are mostly old
+        scopes = (each for each in reversed(parts) if parts[each].has_entries(window, instance))
+        return next(scopes, None)
 
     def nbytes(self, key: RankingKey) -> int:
         part = self._part(key)
