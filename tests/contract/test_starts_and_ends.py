@@ -112,6 +112,19 @@ def test_late_events_count_until_the_grace_after_the_end(
     assert members(lb.top("b")) == ["ann"]
 
 
+@pytest.mark.parametrize("op", ["best", "last"])
+def test_a_late_score_is_set_where_a_window_still_takes_it(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, op: str
+) -> None:
+    windows = ["all", "r=rolling:3h/1h,grace=2h"]
+    columns = [laurels.Column("score", op=op)]
+    lb.create(laurels.Board("b", columns=columns, windows=windows, ends=ENDS, dedupe="2h"))
+    clock.set(ENDS + HOUR)
+    receipt = lb.set("b", "ann", 4, at=ENDS - 1, window="r")
+    assert (receipt.status, receipt.score, receipt.refused_windows) == ("applied", 4, ("all",))
+    assert [scores(lb.top("b", window=window)) for window in ("all", "r")] == [{}, {"ann": 4}]
+
+
 def test_the_last_period_is_cut_and_becomes_final(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -81,13 +81,14 @@ local values = {}
 local baselines = A.feed and A.absolute and A.all > 0 and {}
 
 -- Reads the values of an event. If it sets a total, `values.baseline` is the member's total in the window
--- `all`.
+-- `all`, or 0 if this window does not take the event, since the board has ended.
 local function read_values(event, slot)
   for i = 1, columns do values[i] = A.values[i][event] end
   if A.absolute and A.all > 0 then
-    local rows = store_of(A.all, event).rows
+    local store = store_of(A.all, event)
+    local rows = store and store.rows.present[slot] and store.rows
     values.baseline = {}
-    for i = 1, columns do values.baseline[i] = rows.present[slot] and rows.w[i][slot] or 0 end
+    for i = 1, columns do values.baseline[i] = rows and rows.w[i][slot] or 0 end
     if baselines then baselines[event] = values.baseline end
   elseif A.baselines then
     values.baseline = A.baselines[event] or nil
