@@ -114,7 +114,7 @@ def test_late_events_count_until_the_grace_after_the_end(
 
 @pytest.mark.parametrize("op", ["best", "last"])
 def test_a_late_score_is_set_where_a_window_still_takes_it(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, op: str
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, op: Any
 ) -> None:
     windows = ["all", "r=rolling:3h/1h,grace=2h"]
     columns = [laurels.Column("score", op=op)]
