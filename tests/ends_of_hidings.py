@@ -57,6 +57,9 @@ class _Member:
         self._earlier: set[tuple[int, Hiding]] = set()
         """Hidings that ended before the board was created or restored. Their ends may be recorded
         on the board."""
+        self._replaced: list[tuple[int, Hiding]] = []
+        """Hidings that had ended without a record when the last change of the oracle was followed.
+        The record may be equal to this change, and come just before it."""
 
     def is_end(self, change: dict[str, Any], now_ms: int) -> bool:
         """Return whether a change records the end of a hiding. If it does not, it should be the
@@ -70,6 +73,8 @@ class _Member:
                 self._follow()
                 return False
         ended = self.unrecorded(at_ms)
+        if at_ms == self._since_ms:
+            ended += self._replaced
         if not ended or not self._since_ms <= at_ms <= now_ms:
             return False
         left = [each for each in self._hidings if each is not None and not _is_over(each, at_ms)]
@@ -77,6 +82,7 @@ class _Member:
             return False
         self._since_ms = at_ms
         self._recorded.add(ended[0])
+        self._replaced = [each for each in self._replaced if each != ended[0]]
         return True
 
     def follow_all(self) -> None:
@@ -99,6 +105,7 @@ class _Member:
 
     def _follow(self) -> None:
         change = self._noted.pop(0)
+        self._replaced = self.unrecorded(change.at_ms)
         self._hidings, self._since_ms = change.hidings, change.at_ms
         if not change.kind:
             self._earlier |= {*self.unrecorded(change.at_ms)}
