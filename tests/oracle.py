@@ -91,10 +91,11 @@ class Oracle(OracleModeration):
         its sealed periods, its payouts and its hidden members, and no other members."""
         self.drop_gone()
         self.remove_paid()
-        for each in dict.fromkeys((name, new)):
+        is_there = self.store_of(name) == self.store_of(new)
+        for each in dict.fromkeys((name, new) if is_there else (new,)):
             self.free_name(each)
         board = next((each for each in self.removed[::-1] if each.definition.name == name), None)
-        if board is None:
+        if board is None or not is_there:
             raise Refusal("not_restorable")
         if new in self.boards:
             raise Refusal("board_exists")

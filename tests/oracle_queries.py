@@ -27,6 +27,9 @@ class OracleQueries:
         """The latest time at which a board was found to be no longer retained, or was restored."""
         self.hidden_everywhere: Hidings = {}
         self.refreshes = 0
+        self.store_of: Callable[[str], str] = lambda _: ""
+        """Returns what is equal for the names of boards in one store. A board cannot be restored in
+        another store."""
 
     def now_ms(self) -> int:
         return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())

@@ -17,7 +17,8 @@ class OracleSeasons(OracleQueries):
     def __init__(self, clock: Callable[[], int] | None) -> None:
         super().__init__(clock)
         self.payouts: list[OraclePayout] = []
-        self.has_ledger = False
+        self.ledger_of: Callable[[str], str] = lambda _: ""
+        """Returns the ledger with the payouts of the boards of a name, or an empty string."""
 
     # Boards that are no longer retained
 
@@ -27,17 +28,15 @@ class OracleSeasons(OracleQueries):
         or had prizes: see `remove_paid`."""
         if not super().is_gone(board):
             return False
-        if self.has_ledger:
+        if self.ledger_of(board.definition.name):
             return not board.had_prizes
         return not self.has_open_payouts(board) and not board.is_about_to_pay(self.now_ms())
 
     def remove_paid(self) -> None:
         """Remove the boards with payouts in a ledger that are no longer retained, after their
         closed periods were sealed, unless payouts of them are open."""
-        if not self.has_ledger:
-            return
         for name, board in [*self.boards.items()]:
-            if super().is_gone(board) and board.had_prizes:
+            if super().is_gone(board) and board.had_prizes and self.ledger_of(name):
                 self.seal_board(board)
                 if not self.has_open_payouts(board):
                     self.keep_removed(self.boards.pop(name))
@@ -60,12 +59,12 @@ class OracleSeasons(OracleQueries):
         boards = [*self.boards.values(), *self.leaving.values()]
         return any(board.unsealed(self.time(board)) for board in boards)
 
-    def _record(self) -> None:
-        """Record what was written about payouts, corrections or periods of one board. In a store
+    def _record(self, name: str) -> None:
+        """Record what was written about payouts, corrections or periods of a board. In a store
         with a log this is a commit, which also refreshes the windows. A write to a ledger refreshes
         none."""
         self.latest_ms = self.now_ms()
-        if not self.has_ledger:
+        if not self.ledger_of(name):
             self.refresh()
 
     def _seal_leaving(self, name: str) -> bool:
@@ -81,7 +80,7 @@ class OracleSeasons(OracleQueries):
         Raise an error if it has a period that is not final."""
         if name in self.leaving:
             if self._seal_leaving(name):
-                self._record()
+                self._record(name)
             if name in self.leaving:
                 raise Refusal("periods_unsealed")
 
@@ -121,7 +120,7 @@ class OracleSeasons(OracleQueries):
         """Seal the closed periods of a board that is about to be cleared or deleted. Raise an error
         if it has payouts that are neither confirmed nor superseded."""
         if self.seal_board(board):
-            self._record()
+            self._record(board.definition.name)
         self.ensure_paid(board)
 
     # Payouts
@@ -167,7 +166,7 @@ class OracleSeasons(OracleQueries):
             board.close(now_ms)
             data = {"payout": payout.id, "reference": reference}
             board.changes.append(Changed("confirm", payout.owed.member, now_ms, data=data))
-        self._record()
+        self._record(payout.place.board)
         self.remove_paid()
 
     def awards(self, name: str, window: str, period: str | None, scope: Scope) -> list[Owed]:
@@ -220,7 +219,7 @@ class OracleSeasons(OracleQueries):
             "entries": entries,
         }
         board.changes.append(Changed("disqualify", member, now_ms, data=data))
-        self._record()
+        self._record(name)
         self.remove_paid()
         return revision, entries
 

@@ -151,7 +151,8 @@ class WithMariaDB(WithServer):
 
 
 class Routed:
-    """Boards of a server in three stores: most on an index server, the others in two folders."""
+    """Boards of a server in three stores: by their names on an index server, in a second folder, or
+    in the folder of the server."""
 
     clock = None
 
@@ -216,10 +217,11 @@ class Implementation:
     """A kind of deployment. `run` starts one with a folder and a clock. `lasting`: its data remains
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
     shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
-    `archives`: it has an archive, and no event loop of its own that seals periods. `ledger`: the
-    ledger that its archive needs. `erases`: it can erase a member. `divides_time`: it has several
-    stores, each of which knows only the times of its own boards. `group`: implementations of one
-    group share most of their code, so `make test` runs each case of a test on one of them."""
+    `archives`: it has an archive. `ledger`: the ledger that an archive on an index server needs.
+    `erases`: it can erase a member. `divides_time`: it has several stores, each of which knows only
+    the times of its own boards. `beginnings`: the first words of the names of boards, one for each
+    store; only the first store may be an index server. `group`: implementations of one group share
+    most of their code, so `make test` runs each case of a test on one of them."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -232,6 +234,16 @@ class Implementation:
     erases: bool = False
     divides_time: bool = False
     group: str = "local"
+    beginnings: tuple[str, ...] = ("board",)
+
+    def store_of(self, board: str) -> str:
+        """Return the beginning of the names of the boards that are in the store of a board."""
+        named = [each for each in self.beginnings if board.startswith(each)]
+        return named[0] if named else self.beginnings[0]
+
+    def ledger_of(self, board: str) -> str:
+        """Return the ledger that the archive of a board needs, or an empty string."""
+        return self.ledger if self.store_of(board) == self.beginnings[0] else ""
 
 
 EMBEDDED = (
@@ -256,7 +268,15 @@ EMBEDDED = (
 calls."""
 STORES = (
     *EMBEDDED,
-    Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
+    Implementation(
+        "http",
+        OverHttp,
+        lasting=True,
+        exclusive=True,
+        refreshes=False,
+        archives=True,
+        erases=True,
+    ),
 )
 """The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
@@ -265,7 +285,15 @@ IMPLEMENTATIONS = (
         "redis", OnRedis, lasting=True, archives=True, ledger="main", erases=True, group="server"
     ),
     Implementation(
-        "routed", Routed, lasting=True, refreshes=False, divides_time=True, group="server"
+        "routed",
+        Routed,
+        lasting=True,
+        refreshes=False,
+        archives=True,
+        ledger="main",
+        divides_time=True,
+        group="server",
+        beginnings=("board", "folder", "score"),
     ),
     Implementation(
         "cluster",

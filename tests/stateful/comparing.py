@@ -10,6 +10,7 @@ from tests.changes import assert_changes
 from tests.comparison import assert_entries, assert_refused, attempt, attempt_oracle, board_of
 from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
+from tests.stateful.background import Background
 from tests.stateful.choices import some_scope
 from tests.stateful.questions import Bookmarks, Questions
 from tests.stateful.season_comparison import SeasonComparison
@@ -21,11 +22,11 @@ MOST_SCOPES = 5
 class Comparison:
     """A comparison of a deployment with the oracle, which counts the compared rankings."""
 
-    def __init__(self, oracle: Oracle) -> None:
+    def __init__(self, oracle: Oracle, background: Background) -> None:
         self.oracle = oracle
         self.rankings = 0
         self.bookmarks: Bookmarks = {}
-        self.seasons = SeasonComparison(oracle)
+        self.seasons = SeasonComparison(oracle, background)
 
     def compare(self, lb: laurels.Leaderboards, rng: Random) -> None:
         """Compare the boards, their periods, and each ranking of each period."""

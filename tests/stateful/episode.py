@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import laurels
-from laurels.stores.local import committing, queries, reading, sealing_thread, store
-from laurels.stores.redis import sealing_tasks
+from laurels.stores.local import committing, queries, reading, store
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.redis.writing import patient
 from tests.stateful import choices
+from tests.stateful.background import Background, worked_by_hand
 from tests.stateful.clock import EpisodeClock
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
@@ -32,10 +32,9 @@ class Tally:
 
 
 @contextmanager
-def shares(rng: Random) -> Iterator[None]:
+def shares(rng: Random) -> Iterator[Background]:
     """Limit each write to a small share of the due work, so that the work takes several writes even
-    if there are few members. Periods are sealed only by the rule that seals, not in the
-    background."""
+    if there are few members. Let no work be done in the background."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
     with (
         patient(),
@@ -43,28 +42,34 @@ def shares(rng: Random) -> Iterator[None]:
         patch.object(queries, "SHARE", at_once),
         patch.object(reading, "SHARE", at_once),
         patch.object(committing, "SHARE", at_once),
-        patch.object(sealing_thread.SealingThread, "start"),
-        patch.object(sealing_tasks.SealingTasks, "start"),
+        worked_by_hand() as background,
     ):
-        yield
+        yield background
 
 
 def begin(
-    rng: Random, implementation: Implementation, folder: Path, combinations: Sequence[Combination]
+    rng: Random,
+    implementation: Implementation,
+    folder: Path,
+    combinations: Sequence[Combination],
+    background: Background,
 ) -> World:
     """Return a world with one board for each of these combinations of columns, tie rule and rank
-    style."""
+    style. If the deployment has several stores, there is another board."""
     tz, start_ms = choices.start(rng)
     clock = EpisodeClock(start_ms)
-    world = World(Deployment(implementation, folder, clock), clock, tz)
-    for i, combination in enumerate(combinations):
-        world.create(world.chosen(rng, f"board-{i}", combination))
+    world = World(Deployment(implementation, folder, clock), clock, tz, background)
+    more = [rng.choice(choices.COMBINATIONS)] if len(implementation.beginnings) > 1 else []
+    for i, combination in enumerate([*combinations, *more]):
+        world.create(world.chosen(rng, world.name(rng, i), combination))
     return world
 
 
 def step(world: World, rng: Random, rule: Rule) -> None:
-    """Apply one rule. Then compare everything."""
+    """Apply one rule, and let a server do a share of the work that is due. Then compare
+    everything."""
     rule(world, rng)
+    world.background.work(rng)
     world.comparison.compare(world.lb, rng)
 
 
@@ -102,8 +107,8 @@ def run(
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
     implementation = implementations[seed % len(implementations)]
-    with TemporaryDirectory() as folder, shares(rng):
-        world = begin(rng, implementation, Path(folder), combinations)
+    with TemporaryDirectory() as folder, shares(rng) as background:
+        world = begin(rng, implementation, Path(folder), combinations, background)
         with world.deployment:
             for _ in range(steps):
                 step(world, rng, rng.choices(rules, weights)[0])

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
-from laurels.stores.local.sealing_thread import SealingThread
-from laurels.stores.redis.sealing_tasks import SealingTasks
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
+from tests.stateful.background import worked_by_hand
 from tests.stateful.choices import COMBINATIONS, report
 from tests.stateful.clock import EpisodeClock
 from tests.stateful.rules import Rule
@@ -25,19 +23,17 @@ def three_boards(
     implementation: Implementation, folder: Path, rng: Random, hides_zero: Callable[[], bool]
 ) -> Iterator[World]:
     """Return a world with three random boards, which leave out scores of 0 if `hides_zero` returns
-    true. Periods are sealed only by the rule that seals, and not in the background, where they
-    would be sealed at any time."""
+    true. No work is done in the background."""
     clock = EpisodeClock(NOW_MS)
     with (
-        patch.object(SealingThread, "start"),
-        patch.object(SealingTasks, "start"),
+        worked_by_hand() as background,
         Deployment(implementation, folder, clock) as deployment,
     ):
-        world = World(deployment, clock, "UTC")
+        world = World(deployment, clock, "UTC", background)
         for i, (columns, tie, rank) in enumerate(rng.sample(COMBINATIONS, 3)):
             is_served = rank != "dense" or not implementation.divided
             combination = (columns, tie, rank if is_served else "competition")
-            chosen = world.chosen(rng, f"b{i}", combination)
+            chosen = world.chosen(rng, world.name(rng, i), combination)
             stays = replace(chosen, starts="", ends="", retain="")
             world.create(replace(stays, hide_zero=hides_zero()))
         yield world

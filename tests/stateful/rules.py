@@ -211,7 +211,7 @@ def show(world: World, rng: Random) -> None:
 
 
 def erase(world: World, rng: Random) -> None:
-    """Erase a member, if the deployment can do that and does not seal periods by itself."""
+    """Erase a member, if the deployment can do that."""
     if world.deployment.erases:
         world.erase(rng.choice(choices.MEMBERS))
 
@@ -333,7 +333,7 @@ def begin_anew(world: World, rng: Random) -> None:
 def can_archive(world: World, definition: Definition) -> bool:
     """Return whether the windows of a board may have an archive."""
     deployment = world.deployment
-    return deployment.archives and (not deployment.ledger or () in definition.scopes)
+    return deployment.archives and (not definition.ledger or () in definition.scopes)
 
 
 def window(world: World, rng: Random, name: str) -> str | None:

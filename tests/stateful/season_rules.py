@@ -50,8 +50,8 @@ def undelete(world: World, rng: Random) -> None:
     if names and rng.random() < 0.4:
         world.delete(rng.choice(names))
     removed = [board.definition.name for board in world.oracle.removed]
-    name = rng.choice([*removed * 9, "board-0", "board-1"])
-    world.undelete(name, rng.choice([name, name, name, "board-1", "board-2"]))
+    name = rng.choice([*removed * 9, world.name(rng, 0), world.name(rng, 1)])
+    world.undelete(name, rng.choice([name, name, name, world.name(rng, 1), world.name(rng, 2)]))
 
 
 def confirm(world: World, rng: Random) -> None:

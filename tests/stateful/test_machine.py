@@ -42,8 +42,8 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(rng=randomness, combination=st.sampled_from(COMBINATIONS))
     def start(self, rng: Random, combination: tuple[tuple[tuple[str, ...], ...], str, str]) -> None:
-        self._until_torn_down.enter_context(shares(rng))
-        self.world = begin(rng, self.implementation, self._folder, [combination])
+        background = self._until_torn_down.enter_context(shares(rng))
+        self.world = begin(rng, self.implementation, self._folder, [combination], background)
         self._until_torn_down.callback(self.world.deployment.close)
 
     def teardown(self) -> None:

@@ -19,6 +19,7 @@ from tests.oracle import Oracle
 from tests.oracle_board import in_effect
 from tests.oracle_payouts import OraclePayout
 from tests.stateful import choices
+from tests.stateful.background import Background
 from tests.stateful.clock import EpisodeClock
 from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done, gone_back
@@ -34,13 +35,21 @@ Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 class World:
     """The deployment under test, the oracle, and a journal of the operations."""
 
-    def __init__(self, deployment: Deployment, clock: EpisodeClock, tz: str) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        clock: EpisodeClock,
+        tz: str,
+        background: Background | None = None,
+    ) -> None:
         self.deployment = deployment
         self.clock = clock
         self.tz = tz
         self.oracle = Oracle(clock.now_ms)
-        self.oracle.has_ledger = bool(deployment.ledger)
-        self.comparison = Comparison(self.oracle)
+        self.oracle.ledger_of = deployment.kind.ledger_of
+        self.oracle.store_of = deployment.kind.store_of
+        self.background = background or Background()
+        self.comparison = Comparison(self.oracle, self.background)
         self.journal: list[Done] = []
         self._changes: dict[str, int] = {}
 
@@ -114,10 +123,16 @@ class World:
             self.tz,
             refreshing=self.deployment.refreshes,
             archiving=self.deployment.archives,
-            ledger=self.deployment.ledger,
+            ledger=self.deployment.kind.ledger_of(name),
         )
         chosen = limited(rng, chosen, self.now_ms())
         return replace(chosen, rank_by=()) if divided else chosen
+
+    def name(self, rng: Random, number: int = 0) -> str:
+        """Return the name of a board with this number, in some store of the deployment."""
+        beginnings = self.deployment.kind.beginnings
+        beginning = beginnings[0] if len(beginnings) == 1 else rng.choice(beginnings)
+        return f"{beginning}-{number}"
 
     def names(self) -> list[str]:
         """Return the names of the boards that are still retained. A board whose payouts are in a
@@ -136,7 +151,7 @@ class World:
         while not self.names():
             if self.deployment.ledger:
                 self.seal()  # a board with unsealed periods still has its name
-            if not self.create(self.chosen(rng, "board-0", rng.choice(choices.COMBINATIONS))):
+            if not self.create(self.chosen(rng, self.name(rng), rng.choice(choices.COMBINATIONS))):
                 self.clock.set(self.now_ms() + 1)  # a period of the earlier board is not final
         return rng.choice(sorted(self.oracle.boards))
 
