@@ -36,7 +36,7 @@ from tests.oracle_forms import (
     values_of,
 )
 from tests.oracle_moderation import OracleModeration
-from tests.oracle_windows import OracleWindow
+from tests.oracle_window import OracleWindow
 
 AHEAD_MS = 5_000
 MAX_BATCH = 100_000

@@ -31,7 +31,9 @@ from tests.definitions import (
 )
 from tests.oracle_closing import Ranked
 from tests.oracle_forms import FIRST_MS, scope_text
-from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
+from tests.oracle_rolling import RollingWindow
+from tests.oracle_window import OracleWindow
+from tests.oracle_windows import DecayWindow, window_of
 from tests.prize_definitions import PrizesDef
 
 Hidings = dict[str, Hiding]

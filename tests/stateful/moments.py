@@ -6,7 +6,8 @@ from random import Random
 
 from tests.calendar_by_scanning import HOUR, MINUTE, Span
 from tests.oracle_board import OracleBoard
-from tests.oracle_windows import CalendarWindow, RollingWindow
+from tests.oracle_calendar import CalendarWindow
+from tests.oracle_rolling import RollingWindow
 from tests.stateful import limits
 
 DAY_MS = 24 * HOUR

@@ -13,7 +13,7 @@ import laurels
 from laurels.errors import MemberHidden, NotLive
 from tests.definitions import LIMIT, ColumnDef, Report, Scope
 from tests.oracle import Oracle
-from tests.oracle_windows import RefreshedWindow
+from tests.oracle_rolling import RefreshedWindow
 
 Values = tuple[Decimal, ...]
 

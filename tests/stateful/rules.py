@@ -8,7 +8,7 @@ from random import Random
 
 from tests.calendar_by_scanning import HOUR
 from tests.definitions import ALL, Definition, Report, Scope, WindowDef
-from tests.oracle_windows import RollingWindow
+from tests.oracle_rolling import RollingWindow
 from tests.stateful import choices, clock_rules, limits, moments, season_rules, window_choices
 from tests.stateful.world import World
 

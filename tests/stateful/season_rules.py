@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.definitions import Scope
-from tests.oracle_windows import RollingWindow
+from tests.oracle_rolling import RollingWindow
 from tests.stateful import choices
 from tests.stateful.moments import timed_windows
 from tests.stateful.world import World

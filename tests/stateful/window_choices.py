@@ -8,7 +8,9 @@ from decimal import Decimal
 from random import Random
 
 from tests.definitions import ColumnDef, Definition, WindowDef, duration_ms
-from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
+from tests.oracle_calendar import CalendarWindow
+from tests.oracle_rolling import RollingWindow
+from tests.oracle_windows import window_of
 from tests.prize_definitions import PrizeDef, PrizesDef
 
 UNITS = ("hour", "day", "week", "month", "quarter", "year")

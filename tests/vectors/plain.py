@@ -23,8 +23,10 @@ from tests.definitions import (
 )
 from tests.engine.plain_fold import Event, PlainFold
 from tests.oracle import Oracle
+from tests.oracle_calendar import CalendarWindow
 from tests.oracle_forms import FIRST_MS
-from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
+from tests.oracle_rolling import RollingWindow
+from tests.oracle_windows import window_of
 from tests.steps_by_scanning import step_span
 from tests.vectors.cases import NOW_MS, VectorBoard, Words
 
