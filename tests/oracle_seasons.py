@@ -59,10 +59,15 @@ class OracleSeasons(OracleQueries):
         boards = [*self.boards.values(), *self.leaving.values()]
         return any(board.unsealed(self.time(board)) for board in boards)
 
-    def _record(self, name: str) -> None:
-        """Record what was written about payouts, corrections or periods of a board. In a store
-        with a log this is a commit, which also refreshes the windows. A write to a ledger refreshes
-        none."""
+    def _record(self) -> None:
+        """Record what was written about payouts or corrections, and refresh the windows."""
+        self.latest_ms = self.now_ms()
+        self.refresh()
+
+    def _record_seals(self, name: str) -> None:
+        """Record that periods of a board were sealed before a write, which may be refused. In a
+        store with a log this is a commit, which also refreshes the windows. Sealing into a ledger
+        refreshes none."""
         self.latest_ms = self.now_ms()
         if not self.ledger_of(name):
             self.refresh()
@@ -80,7 +85,7 @@ class OracleSeasons(OracleQueries):
         Raise an error if it has a period that is not final."""
         if name in self.leaving:
             if self._seal_leaving(name):
-                self._record(name)
+                self._record_seals(name)
             if name in self.leaving:
                 raise Refusal("periods_unsealed")
 
@@ -120,7 +125,7 @@ class OracleSeasons(OracleQueries):
         """Seal the closed periods of a board that is about to be cleared or deleted. Raise an error
         if it has payouts that are neither confirmed nor superseded."""
         if self.seal_board(board):
-            self._record(board.definition.name)
+            self._record_seals(board.definition.name)
         self.ensure_paid(board)
 
     # Payouts
@@ -166,7 +171,7 @@ class OracleSeasons(OracleQueries):
             board.close(now_ms)
             data = {"payout": payout.id, "reference": reference}
             board.changes.append(Changed("confirm", payout.owed.member, now_ms, data=data))
-        self._record(payout.place.board)
+        self._record()
         self.remove_paid()
 
     def awards(self, name: str, window: str, period: str | None, scope: Scope) -> list[Owed]:
@@ -219,7 +224,7 @@ class OracleSeasons(OracleQueries):
             "entries": entries,
         }
         board.changes.append(Changed("disqualify", member, now_ms, data=data))
-        self._record(name)
+        self._record()
         self.remove_paid()
         return revision, entries
 

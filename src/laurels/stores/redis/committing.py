@@ -119,11 +119,14 @@ class RedisCommits(RedisReads):
             await self._refresh_due_windows()
             return board
         with ends_in(inf, anew=True):
+            changed: Any
             if isinstance(command, ConfirmPayout):
-                changed: Any = await self._payouts.confirm(command)
+                changed, is_new = await self._payouts.confirm(command)
             else:
                 await self._erasing.complete()
-                changed = await self._corrections.disqualify(command)
+                changed, is_new = await self._corrections.disqualify(command), True
+            if is_new:
+                await self._refresh_due_windows()
             # the removal of a board waits until its last payout is confirmed or superseded
             await self._sealing_tasks.remove_paid()
             return changed

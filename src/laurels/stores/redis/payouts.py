@@ -197,9 +197,9 @@ class ServerPayouts:
 
     # Confirming
 
-    async def confirm(self, command: ConfirmPayout) -> Payout:
-        """Record that a payout was paid, and return it. Raises UnknownPayout, PayoutConfirmed,
-        PayoutNotDue, UnknownBoard, LedgerUnavailable."""
+    async def confirm(self, command: ConfirmPayout) -> tuple[Payout, bool]:
+        """Record that a payout was paid. Return it, and whether this was not recorded before.
+        Raises UnknownPayout, PayoutConfirmed, PayoutNotDue, UnknownBoard, LedgerUnavailable."""
         ensure_short_text(command.reference, "reference")
         await self._catalog.load()
         state = self._catalog.boards.boards.get(command.board)
@@ -214,10 +214,11 @@ class ServerPayouts:
             await self.settle_ledger(ledger)
             now_ms = self._catalog.now() if state is None else self._catalog.time_of(state)
             confirmation = _Confirmation(command, state, now_ms)
-            row = await self._write(ledger, store, confirmation.write)
-            if row is not None:
+            confirmed = await self._write(ledger, store, confirmation.write)
+            if confirmed is not None:
+                row, is_new = confirmed
                 await self._record_notes(ledger, store)
-                return payout_of(row, now_ms)
+                return payout_of(row, now_ms), is_new
         self._catalog.boards.named(command.board)
         raise unknown_payout(command.board, command.payout)
 
@@ -429,9 +430,10 @@ class _Confirmation(Struct, frozen=True):
     state: BoardState | None
     now_ms: int
 
-    def write(self, writer: PayoutWriter) -> PayoutRow | None:
-        """Confirm the payout, in a transaction of its own, and return it; None if the ledger does
-        not have it. Raises PayoutConfirmed, PayoutNotDue."""
+    def write(self, writer: PayoutWriter) -> tuple[PayoutRow, bool] | None:
+        """Confirm the payout, in a transaction of its own. Return it, and whether it was not
+        confirmed before; None if the ledger does not have it. Raises PayoutConfirmed,
+        PayoutNotDue."""
         payout, reference = self.command.payout, self.command.reference
         row = writer.stored.find(payout)
         if row is None or row.board != self.command.board:
@@ -439,11 +441,12 @@ class _Confirmation(Struct, frozen=True):
         state = self.state if self.state is not None and self.state.uid == row.uid else None
         record = confirm_record(state, row, reference, self.now_ms)
         if record is None:
-            return row
+            return row, False
         writer.confirm(row, reference, self.now_ms)
         if state is not None and state.rules.changes_ms:
             writer.note(row.uid, confirm_block(record))
-        return writer.stored.find(payout)
+        written = writer.stored.find(payout)
+        return None if written is None else (written, True)
 
 
 class _Entry(Struct, frozen=True):
