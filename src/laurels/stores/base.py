@@ -10,7 +10,7 @@ from laurels.core.archived import VerifiedPeriod
 from laurels.core.board_version import BoardVersion
 from laurels.core.changes.answers import ChangedBoards, ChangePage, DeletedBoard
 from laurels.core.clock_status import ClockStatus
-from laurels.core.commands import Command
+from laurels.core.commands import Command, EraseMember
 from laurels.core.due_payouts import DuePayouts
 from laurels.core.hiding import HiddenMember
 from laurels.core.hot_report import HotReport
@@ -232,6 +232,10 @@ class Servable(AsyncStore, PortableStore, Protocol):
         window and scope. Return the receipts of all events of the write, and the index of this
         event's receipt. If the event is refused, only its receipt says so, and no error is
         raised."""
+
+    def ensure_erasable(self, command: EraseMember) -> None:
+        """Seal what is due. If `write` would refuse to erase the member, raise its error. So a
+        service with several stores erases either from all of them or from none."""
 
     def change_token(self, board: str) -> ChangeToken:
         """Return a token that changes whenever the board's lists may have changed; O(1)."""

@@ -18,7 +18,7 @@ from laurels.core.pending_erasure import PendingErasure
 from laurels.errors import ArchiveDamaged, PeriodsUnsealed, StorageFailed
 from laurels.model.event import member_bytes
 from laurels.stores.intake.confirming import ensure_short_text
-from laurels.stores.intake.erasing import ErasingWrite, completion
+from laurels.stores.intake.erasing import ErasingWrite, completion, ensure_paid
 from laurels.stores.intake.writes import Task
 
 from .correcting import LocalCorrections
@@ -47,6 +47,21 @@ class LocalErasing(LocalCorrections):
             remains = list(self._remaining(numbers, payouts))
             at_ms = self._fold.now_ms
         return Erasure(command.token, at_ms, len(numbers), periods, payouts, entries, remains)
+
+    def ensure_erasable(self, command: EraseMember) -> None:
+        """Seal all periods that are due. Raise the errors with which `erase` fails before it
+        changes anything: PayoutsOpen, ArchiveDamaged, PayoutsMissing, StorageFailed."""
+        ensure_short_text(command.reason, "reason")
+        member = member_bytes(command.member)
+        self.ensure_usable()
+        if self.write_failures.reason is not None:
+            self.ensure_writable()
+        self.payouts.file.ensure_not_missing()
+        with self._sealing.exclusive():
+            self._settle_all()
+            self._archived_boards(member)
+            with self.reading():
+                ensure_paid(self._fold, command.member)
 
     def resume_erasures(self, pause: Callable[[], None]) -> None:
         """Complete the erasures that a failure or a kill has interrupted. If that fails, they stay

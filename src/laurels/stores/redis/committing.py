@@ -143,6 +143,10 @@ class RedisCommits(RedisReads):
             self._elapsed_ns,
         )
 
+    def ensure_erasable(self, command: EraseMember) -> None:
+        """Seal what is due. If `write` would refuse to erase the member, raise its error."""
+        self.run(self._erasing.ensure_erasable(command))
+
     async def _refresh_due_windows(self) -> None:
         await self._catalog.refresh_due_windows(paced=self.paced)
 

@@ -97,14 +97,8 @@ class ServerErasing:
     async def erase(self, command: EraseMember) -> Erasure:
         """Erase a member. Raises PayoutsOpen, LedgerUnavailable; after the latter, the next call
         completes the erasure."""
-        ensure_short_text(command.reason, "reason")
-        member = member_bytes(command.member).decode()
         with ends_in(inf, anew=True):
-            sealed = await self._sealing_tasks.seal()
-            if sealed.closed or sealed.sealed:
-                await self._refresh()
-            if count := await self._payouts.open_of(member):
-                raise _payouts_open(member, count)
+            member = await self._erasable(command)
             noted = NotedErasure(member, command.token, command.reason, self._catalog.now())
             text = msgspec.json.encode(noted).decode()
             while (stored := await self._catalog.registry.first_note(ERASING, text)) != text:
@@ -112,6 +106,24 @@ class ServerErasing:
                 if done.token == command.token:
                     return done
             return await self._carry_out(noted)
+
+    async def ensure_erasable(self, command: EraseMember) -> None:
+        """Seal all periods that are due, and complete the erasure before. Raise the errors with
+        which `erase` fails before it changes anything: PayoutsOpen, LedgerUnavailable."""
+        with ends_in(inf, anew=True):
+            await self._erasable(command)
+            await self.complete()
+
+    async def _erasable(self, command: EraseMember) -> str:
+        """Seal all periods that are due. Return the member of a command. Raises PayoutsOpen."""
+        ensure_short_text(command.reason, "reason")
+        member = member_bytes(command.member).decode()
+        sealed = await self._sealing_tasks.seal()
+        if sealed.closed or sealed.sealed:
+            await self._refresh()
+        if count := await self._payouts.open_of(member):
+            raise _payouts_open(member, count)
+        return member
 
     async def complete(self, members: Collection[str] | None = None) -> bool:
         """Complete the erasure that another process has not completed, and return whether there was

@@ -23,7 +23,7 @@ from laurels.core.query import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats
-from laurels.errors import CursorDiverged, UnknownBoard
+from laurels.errors import CursorDiverged, LaurelsError, UnknownBoard
 from laurels.model.board import Board
 from laurels.stores.base import ChangeToken, Servable
 from laurels.stores.intake.deleted_positions import sink_move
@@ -113,12 +113,29 @@ class BoardCalls(AllBoards):
     def _write_everywhere(self, command: Command[Any]) -> Any:
         """Carry out a command in all stores, and return one result: erasures are merged into one;
         of truth values, return whether any is true; otherwise return None. Index servers come
-        first, since they may refuse the command before any other store has carried it out."""
-        stores = sorted(self._all(), key=lambda store: store.is_exact)
-        results = [store.write(command) for store in stores]
+        first, since they may refuse the command before any other store has carried it out. No
+        store erases a member if another one refuses to."""
+        stores = self._index_servers_first()
         if isinstance(command, EraseMember):
-            return merged_erasure(results)
+            self.ensure_erasable(command)
+            return merged_erasure([store.write(command) for store in stores])
+        results = [store.write(command) for store in stores]
         return None if results[DEFAULT] is None else any(results)
+
+    def ensure_erasable(self, command: EraseMember) -> None:
+        """Seal what is due in all stores. If one of them would refuse to erase the member, raise
+        its error."""
+        errors = list[LaurelsError]()
+        for store in self._index_servers_first():
+            try:
+                store.ensure_erasable(command)
+            except LaurelsError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _index_servers_first(self) -> list[Servable]:
+        return sorted(self._all(), key=lambda store: store.is_exact)
 
     def _store_for(self, board: str, command: Command[Any]) -> Servable:
         """Return the store for a write to a board. A write that moves a sink in the changes of a
