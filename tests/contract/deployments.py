@@ -218,10 +218,10 @@ class Implementation:
     after closing. `exclusive`: only one process may open it. `divided`: it divides boards into
     shards. `refreshes`: it has no event loop of its own, so only writes refresh windows.
     `archives`: it has an archive. `ledger`: the ledger that an archive on an index server needs.
-    `erases`: it can erase a member. `divides_time`: it has several stores, each of which knows only
-    the times of its own boards. `beginnings`: the first words of the names of boards, one for each
-    store; only the first store may be an index server. `group`: implementations of one group share
-    most of their code, so `make test` runs each case of a test on one of them."""
+    `divides_time`: it has several stores, each of which knows only the times of its own boards.
+    `beginnings`: the first words of the names of boards, one for each store; only the first store
+    may be an index server. `group`: implementations of one group share most of their code, so
+    `make test` runs each case of a test on one of them."""
 
     name: str
     run: Callable[[Path, Clock], Place]
@@ -231,7 +231,6 @@ class Implementation:
     refreshes: bool = True
     archives: bool = False
     ledger: str = ""
-    erases: bool = False
     divides_time: bool = False
     group: str = "local"
     beginnings: tuple[str, ...] = ("board",)
@@ -252,7 +251,6 @@ EMBEDDED = (
         lambda _, clock: InProcess("memory:", clock),
         lasting=False,
         archives=True,
-        erases=True,
         group="memory",
     ),
     Implementation(
@@ -261,7 +259,6 @@ EMBEDDED = (
         lasting=True,
         exclusive=True,
         archives=True,
-        erases=True,
     ),
 )
 """The implementations with boards in this process. They carry out operations in the order of the
@@ -275,15 +272,12 @@ STORES = (
         exclusive=True,
         refreshes=False,
         archives=True,
-        erases=True,
     ),
 )
 """The implementations with a single offset, which counts the operations on all boards together."""
 IMPLEMENTATIONS = (
     *STORES,
-    Implementation(
-        "redis", OnRedis, lasting=True, archives=True, ledger="main", erases=True, group="server"
-    ),
+    Implementation("redis", OnRedis, lasting=True, archives=True, ledger="main", group="server"),
     Implementation(
         "routed",
         Routed,
@@ -301,7 +295,6 @@ IMPLEMENTATIONS = (
         lasting=True,
         archives=True,
         ledger="main",
-        erases=True,
         group="server",
     ),
     Implementation(
@@ -311,7 +304,6 @@ IMPLEMENTATIONS = (
         divided=True,
         archives=True,
         ledger="main",
-        erases=True,
         group="server",
     ),
 )
@@ -323,7 +315,6 @@ ARCHIVING = (
         lasting=True,
         archives=True,
         ledger="main",
-        erases=True,
         group="server",
     ),
     Implementation(
@@ -332,7 +323,6 @@ ARCHIVING = (
         lasting=True,
         archives=True,
         ledger="main",
-        erases=True,
         group="server",
     ),
 )
@@ -352,7 +342,6 @@ class Deployment:
         self.refreshes = implementation.refreshes
         self.archives = implementation.archives
         self.ledger = implementation.ledger
-        self.erases = implementation.erases
         self.divided = implementation.divided
         self.divides_time = implementation.divides_time
         self.clock = clock

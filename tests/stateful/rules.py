@@ -211,9 +211,8 @@ def show(world: World, rng: Random) -> None:
 
 
 def erase(world: World, rng: Random) -> None:
-    """Erase a member, if the deployment can do that."""
-    if world.deployment.erases:
-        world.erase(rng.choice(choices.MEMBERS))
+    """Erase a member."""
+    world.erase(rng.choice(choices.MEMBERS))
 
 
 def clear(world: World, rng: Random) -> None:
