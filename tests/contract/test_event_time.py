@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 import laurels
-from laurels.errors import AtRequired
+from laurels.errors import AtRequired, BoardEnded
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import assert_entries, assert_receipt, board_of
 from tests.conftest import Scaled
@@ -76,6 +77,36 @@ def test_receipts_have_the_ranks_before_and_after_the_events_of_one_moment(
         ranks=True,
     )
     assert [(r.previous_rank, r.rank) for r in receipts] == [(None, 1), (None, 3), (1, 2), (2, 1)]
+
+
+@pytest.mark.parametrize("labels", [(), ("team",)])
+def test_a_set_reads_the_total_in_all_after_all_takes_no_more_events(
+    replayed: Deployment, labels: tuple[str, ...]
+) -> None:
+    """The end of the board and the grace of `all` have passed. A rolling window still takes
+    events, and a set adds the difference to the total in `all` to it."""
+    lb = replayed.lb
+    scopes: list[list[str]] = [[], *[[label] for label in labels]]
+    windows = ["all", "r=rolling:3h/1h,grace=2h"]
+    fields: dict[str, Any] = {"scopes": scopes, "rank_by": labels} if labels else {}
+    ends = NOON + HOUR
+    lb.create(laurels.Board("b", windows=windows, ends=ends, changes="30d", dedupe="2h", **fields))
+    team: dict[str, Any] = {"labels": {"team": "red"}} if labels else {}
+    lb.submit("b", "ann", 10, at=NOON, **team)
+    with pytest.raises(BoardEnded):
+        lb.submit("b", "ann", 1, at=ends + HOUR, **team)
+    receipt = lb.set("b", "ann", 12, at=ends - 1, window="r", **team)
+    assert (receipt.previous_score, receipt.score) == (10, 12)
+    assert receipt.refused_windows == ("all",)
+    change = lb.changes("b", limit=100).changes[-1]
+    assert (change.kind, change.delta, change.score) == ("set", 2, None)
+    assert lb.set("b", "bob", 3, at=ends - 1, window="r", **team).score == 3
+    assert scores(lb.top("b", window="r")) == {"ann": 12, "bob": 3}
+    assert scores(lb.top("b", window="all")) == {"ann": 10}
+    for label in labels:
+        by = lb.top("b", window="r", by=label)
+        assert scores(by) == {"red": 15}
+        assert scores(lb.top("b", window="r", labels={label: "red"})) == {"ann": 12, "bob": 3}
 
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)

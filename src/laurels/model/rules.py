@@ -130,6 +130,15 @@ class Rules(Struct, frozen=True, dict=True):
         return -1
 
     @cached_property
+    def totals(self) -> tuple[str, int] | None:
+        """The name of the window `all` and the number of its only period, whose totals `set` reads
+        in the scope of all events; None without such a window."""
+        if self.all_window < 0:
+            return None
+        window = self.windows[self.specs[self.all_window].window]
+        return window.name, window.instance_of(window.period_at(0))
+
+    @cached_property
     def recorded(self) -> tuple[int, ...]:
         """The indexes in `specs` of the rankings that are listed in changes: those in which scores
         change only by events and not with time, without the rankings by a label."""

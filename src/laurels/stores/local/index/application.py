@@ -73,7 +73,7 @@ class BatchApplication:
             ]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
-        self._sets = b"\1" * batch.size if batch.absolute else None
+        self._sets = self._set_totals() if batch.absolute else None
         self._codes = bytearray(batch.size)
         self._added: list[bytes] = []
         self._journal = fold.Journal() if batch.atomic else None
@@ -90,6 +90,32 @@ class BatchApplication:
 
         added = columns(len(rules.columns)) if self._batch.absolute else None
         return BatchTrace([(spec, columns(rules.entry_words)) for spec in rules.recorded], added)
+
+    def _set_totals(self) -> bytes:
+        """Return, for each event of an absolute batch, whether the engine has to compute the
+        differences to the totals in the window `all`. After the end of the board this window may
+        take no event that another window takes. The differences of such events are computed here,
+        since no event of the batch changes these totals."""
+        rules, plan = self._board_store.rules, self._plan
+        if rules.totals is None:
+            return bytes(self._batch.size)
+        taken = bytes([plan.index_of(plan.all_window, i) >= 0 for i in range(self._batch.size)])
+        ranking = self._board_store.whole.rankings.get(rules.totals)
+        if all(taken) or ranking is None:
+            return taken
+        present, totals = ranking.words(self._members)
+        for column, rule in enumerate(rules.columns):
+            if rule.adds_up:
+                self._words[column] = array(
+                    "q",
+                    [
+                        value if is_taken or not is_present else value - total
+                        for value, total, is_taken, is_present in zip(
+                            self._words[column], totals[column], taken, present, strict=True
+                        )
+                    ],
+                )
+        return taken
 
     def _roll(self, target: Target, roll: RollingState, roster: Roster) -> RollingSet:
         """Return the rolling window of a target. Raises CheckFailed if it was not advanced to the

@@ -78,6 +78,8 @@ def _encode_events(
         "absolute": batch.absolute,
         "all": plan.all_window + 1,
     }
+    if batch.absolute and encoding.rules.totals is not None:
+        arguments["totals"] = encoding.rules.totals
     if batch.ids is not None:
         arguments["ids"] = [False if id is None else id.decode() for id in batch.ids]
         if batch.nows is not None:

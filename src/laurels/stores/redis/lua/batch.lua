@@ -15,7 +15,7 @@
 --     these members in the watched window, see read.lua; hidden: the hidden members of this shard, which get
 --     no ranks, or true for those of the version `listed`; small: see hidden.lua
 --   absolute (whether events set totals instead of adding to them); all (the index of the window
---     `all`, 0 without one); atomic (whether the batch is all-or-nothing); watch (the index of the
+--     `all`, 0 without one); totals (if events set totals: the name and the instance of this window); atomic (whether the batch is all-or-nothing); watch (the index of the
 --     window whose scores and ranks are returned, 0 for none); ranks (whether ranks are returned);
 --     forget (how long ids are remembered, in milliseconds); most_ids (how many at most); call
 --     {token, number}: the id of the call

@@ -80,15 +80,27 @@ local ats, stamps = A.ats, A.stamps
 local values = {}
 local baselines = A.feed and A.absolute and A.all > 0 and {}
 
+-- Returns the rows of the members in the window `all`. They are no target if this window takes none of the
+-- events, since the board has ended.
+local unchanged_totals
+local function totals_of(event)
+  local store = store_of(A.all, event)
+  if store then return store.rows end
+  if not unchanged_totals then
+    local ranked = ranking(A.totals[1], A.totals[2])
+    unchanged_totals = rows_of(forms_of(ranked, members), ranked.words)
+  end
+  return unchanged_totals
+end
+
 -- Reads the values of an event. If it sets a total, `values.baseline` is the member's total in the window
--- `all`, or 0 if this window does not take the event, since the board has ended.
+-- `all`.
 local function read_values(event, slot)
   for i = 1, columns do values[i] = A.values[i][event] end
   if A.absolute and A.all > 0 then
-    local store = store_of(A.all, event)
-    local rows = store and store.rows.present[slot] and store.rows
+    local rows = totals_of(event)
     values.baseline = {}
-    for i = 1, columns do values.baseline[i] = rows and rows.w[i][slot] or 0 end
+    for i = 1, columns do values.baseline[i] = rows.present[slot] and rows.w[i][slot] or 0 end
     if baselines then baselines[event] = values.baseline end
   elseif A.baselines then
     values.baseline = A.baselines[event] or nil
