@@ -67,6 +67,17 @@ def test_a_sealed_period_is_verified(shell: Shell, sealed: str) -> None:
     assert "the archive has no period" in ran.err
 
 
+def test_the_erased_places_of_a_period_are_named(shell: Shell, sealed: str) -> None:
+    token = shell.json("erase", "ann", "--reason", "asked for it")["token"]
+    ran = shell.ok("verify", "gifts", "--window", "day", "--period", sealed)
+    assert ran.out.splitlines()[1:] == [
+        "the archive: agrees",
+        "the log: agrees",
+        f"erased: position 2, {token}",
+        f"erased: position 1, room=7, {token}",
+    ]
+
+
 def test_a_damaged_period_is_not_verified(shell: Shell, sealed: str) -> None:
     path = min((shell.directory / "boards" / "archive").iterdir())
     content = bytearray(path.read_bytes())

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import laurels
+from laurels.cli.boards.scoping import scope_words
 from laurels.errors import ArchiveDamaged
 
 from .errors import Usage
@@ -161,7 +162,7 @@ def verify(
 
     Its digest is computed once more: from the archive and, if the log reaches back to the period,
     from a second fold of the log. Exits with 1 if it is not the digest that was sealed, or if the
-    archive is damaged.
+    archive is damaged. Places whose member was erased are listed.
 
     \b
     Example:
@@ -179,6 +180,9 @@ def verify(
         put_line(f"{found.window} {found.period}: {found.entries:,} entries, {found.digest}")
         put_line(_agreement("the archive", found.archive, found.digest))
         put_line(_agreement("the log", found.log, found.digest))
+        for place in found.erased:
+            scope = scope_words(place.labels, None)
+            put_line(f"erased: position {place.position:,}{scope}, {place.token}")
     return 0 if found.verified else NEGATIVE
 
 
