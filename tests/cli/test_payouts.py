@@ -98,6 +98,11 @@ def test_a_story_tells_what_happened_to_a_period(sealed: Shell) -> None:
     assert unknown.code == 2
 
 
+def test_the_audit_log_has_the_reason_of_a_correction(sealed: Shell) -> None:
+    sealed.ok("disqualify", "gifts", "ann", "--reason", "a bot", *IN_JANUARY)
+    assert sealed.json("audit")[0]["reason"] == "a bot"
+
+
 def test_a_correction_without_a_window_is_told_of_the_first_window_only(shell: Shell) -> None:
     clock = laurels.ManualClock(JANUARY_MS)
     with laurels.open(shell.directory / "boards", clock=clock) as lb:

@@ -85,8 +85,10 @@ def call_of(command: Command[Any]) -> AdministrativeCall | None:
         case ConfirmPayout(board, payout, reference):
             request = {"payout": payout, "reference": reference}
             return AdministrativeCall("confirm", board, request=request)
-        case DisqualifyMember():
-            return AdministrativeCall("disqualify", command.board, request=_named_fields(command))
+        case DisqualifyMember(board, reason=reason):
+            given = reason if isinstance(reason, str) else None
+            request = _named_fields(command)
+            return AdministrativeCall("disqualify", board, request=request, reason=given)
         case CreateBoard(defined):
             return AdministrativeCall("create", defined.name, request=defined)
         case ChangeBoard(name, changes):
