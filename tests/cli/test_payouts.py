@@ -103,6 +103,21 @@ def test_the_audit_log_has_the_reason_of_a_correction(sealed: Shell) -> None:
     assert sealed.json("audit")[0]["reason"] == "a bot"
 
 
+def test_a_payout_that_is_taken_back_is_not_reported_as_received(sealed: Shell) -> None:
+    sealed.ok("disqualify", "gifts", "ann", "--reason", "a bot", *IN_JANUARY)
+    owed = sealed.json("payouts", "gifts", "--member", "ann", "--state", "due")["payouts"]
+    said = {
+        (each["prize"], "corrects" in each): sealed.ok("confirm", "gifts", each["id"], "bank-1").out
+        for each in owed
+    }
+    assert said == {
+        ("gold", False): "ann has received gold (5.00): bank-1\n",
+        ("two", False): "ann has received two: bank-1\n",
+        ("gold", True): "ann has returned gold (-5.00): bank-1\n",
+        ("two", True): "ann has returned two: bank-1\n",
+    }
+
+
 def test_a_correction_without_a_window_is_told_of_the_first_window_only(shell: Shell) -> None:
     clock = laurels.ManualClock(JANUARY_MS)
     with laurels.open(shell.directory / "boards", clock=clock) as lb:

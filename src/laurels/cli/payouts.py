@@ -117,8 +117,10 @@ def confirm(
         put_json(confirmed)
     else:
         amount = amount_text(confirmed.amount)
+        is_returned = confirmed.withdrawn or (confirmed.amount or 0) < 0
+        did = "returned" if is_returned else "received"
         put_line(
-            f"{escaped(confirmed.member)} has received {escaped(confirmed.prize)}"
+            f"{escaped(confirmed.member)} has {did} {escaped(confirmed.prize)}"
             f"{f' ({amount})' if amount else ''}: {escaped(reference)}"
         )
     return 0
