@@ -118,6 +118,25 @@ def test_a_payout_that_is_taken_back_is_not_reported_as_received(sealed: Shell) 
     }
 
 
+def test_a_story_names_the_scope_of_a_correction(shell: Shell) -> None:
+    clock = laurels.ManualClock(JANUARY_MS)
+    with laurels.open(shell.directory / "boards", clock=clock) as lb:
+        lb.create(laurels.Board("gifts", windows=["month:archive=forever"], scopes=[[], ["room"]]))
+        lb.submit("gifts", "ann", 9, labels={"room": "7"})
+        lb.submit("gifts", "bob", 8, labels={"room": "7"})
+        clock.set(FEBRUARY_MS)
+        lb.seal()
+    correct = ("disqualify", "gifts", "ann", "--reason", "a bot", *IN_JANUARY)
+    shell.ok(*correct, "--label", "room=7")
+    shell.ok(*correct)
+    with laurels.open(shell.directory / "boards") as lb:
+        lb.disqualify("gifts", "bob", "a bot", period="2021-01", labels={})
+    told = shell.ok("story", "gifts", *IN_JANUARY).out.splitlines()
+    assert "ann was disqualified in room=7: a bot (by" in told[2]
+    assert "ann was disqualified: a bot (by" in told[3]
+    assert "bob was disqualified in the scope of all events: a bot (by" in told[4]
+
+
 def test_a_correction_without_a_window_is_told_of_the_first_window_only(shell: Shell) -> None:
     clock = laurels.ManualClock(JANUARY_MS)
     with laurels.open(shell.directory / "boards", clock=clock) as lb:

@@ -181,6 +181,10 @@ def test_a_member_leaves_the_ranking_of_one_scope_only(kept: Kept) -> None:
     order(page).to_have_text(["bob"])
     page.goto(kept.boards.address(board, **query))
     order(page).to_have_text(["ann", "bob"])
+    page.get_by_text("Story of this period").click()
+    expect(page.locator("ol.rows li").nth(1)).to_contain_text(
+        "ann was disqualified in room=4/2: a bot (by LAURELS_ADMIN_KEY)"
+    )
 
 
 def test_a_member_is_hidden_with_a_reason_and_shown_again(kept: Kept) -> None:

@@ -251,8 +251,16 @@ def _call_text(call: AuditEntry) -> str:
     if call.verb == "confirm":
         what = f"{request['payout']} was paid: {request['reference']}"
     else:
-        what = f"{request['member']} was disqualified: {request['reason']}"
+        where = _corrected_scope(request.get("labels"))
+        what = f"{request['member']} was disqualified{where}: {request['reason']}"
     return f"{_time(call.at_ms)} {what} (by {call.by})"
+
+
+def _corrected_scope(labels: dict[str, str] | None) -> str:
+    """Return the text for the scope of a correction; empty if all scopes were corrected."""
+    if labels is None:
+        return ""
+    return f" in {scope_words(labels, None).removeprefix(', ') or 'the scope of all events'}"
 
 
 def _cells(payout: laurels.Payout) -> list[str]:

@@ -58,8 +58,15 @@ function callItem(window, { at_ms: at, by, verb, request }) {
   const what =
     verb === "confirm"
       ? [memberName(decoded(request.payout.split("/")[4] ?? "")), ` was paid: ${request.reference}`]
-      : [memberName(request.member), ` was disqualified: ${request.reason}`];
+      : [memberName(request.member), ` was disqualified${correctedScope(request.labels)}: ${request.reason}`];
   return item(window, at, [what, " (by ", el("bdi", {}, by), ")"]);
+}
+
+/** Returns the text for the scope of a correction; empty if all scopes were corrected. */
+function correctedScope(labels) {
+  if (!labels) return "";
+  const scope = Object.keys(labels).sort().map((label) => `${label}=${labels[label]}`).join(", ");
+  return ` in ${scope || "the scope of all events"}`;
 }
 
 function item(window, at, what) {
