@@ -306,6 +306,24 @@ def test_entries_of_the_audit_log_before_the_rest_of_an_erasure(
         assert "erased-" in str(list(lb.payouts("b")))
 
 
+@pytest.mark.parametrize("fails", [Archive, PayoutTable])
+def test_a_payout_and_its_place_have_one_token_if_an_erasure_is_repeated(
+    tmp_path: Path, clock: laurels.ManualClock, fails: type
+) -> None:
+    full = StorageFailed("no space left")
+    data = str(tmp_path / "data")
+    with patch.object(SealingThread, "start"), laurels.open(data, clock=clock) as lb:
+        label = season(lb, clock, "ann", "zoe")
+        with patch.object(fails, "erase", side_effect=full), pytest.raises(StorageFailed):
+            lb.erase("zoe", "asked for it")
+        lb.submit("b", "zoe", 1)
+        assert lb.erase("zoe", "asked for it again").boards == 1
+        assert listed(lb) == ["ann"]
+        places = listed(lb, window="day", period=label)
+        assert places == [payout.member for payout in lb.payouts("b")]
+        assert "zoe" not in places
+
+
 def test_boards_that_had_the_member_tell_their_followers(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

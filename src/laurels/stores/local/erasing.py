@@ -34,15 +34,16 @@ class LocalErasing(LocalCorrections):
 
     def erase(self, command: EraseMember) -> Erasure:
         """Erase a member. A call that fails after the member was removed from the boards is
-        completed by the next one, or when the store is opened."""
+        completed by the next one, or when the store is opened. The next one first completes it
+        with the token that it had, since some places have this token already."""
         ensure_short_text(command.reason, "reason")
         member = member_bytes(command.member)
         self.take_up()
         with self._sealing.exclusive():
+            if member in self._fold.erasing:
+                self._carry_out(member)
             numbers = self._erase_from_boards(command, member)
-            pending = self._fold.erasing[member]
-            periods, payouts, entries = self._erase_from_files(pending, self._rest)
-            self._complete(member)
+            periods, payouts, entries = self._carry_out(member)
         with self.reading():
             remains = list(self._remaining(numbers, payouts))
             at_ms = self._fold.now_ms
@@ -79,9 +80,8 @@ class LocalErasing(LocalCorrections):
     def complete_erasures(self) -> None:
         """Complete the erasures that were interrupted. Raises ArchiveDamaged, StorageFailed if one
         stays incomplete."""
-        for pending in list(self._fold.erasing.values()):
-            self._erase_from_files(pending, self._rest)
-            self._complete(pending.member)
+        for member in list(self._fold.erasing):
+            self._carry_out(member)
 
     def settle_erasures(self) -> None:
         """Wait until no erasure is in progress, and complete those that were interrupted. Raises
@@ -137,6 +137,12 @@ class LocalErasing(LocalCorrections):
         uids = {key.uid for key in self.archive.find(member)}
         with self.reading():
             return [state.number for state in self._fold.boards.values() if state.uid in uids]
+
+    def _carry_out(self, member: bytes) -> tuple[int, int, int]:
+        """Complete the erasure of a member. Return what `_erase_from_files` returns."""
+        erased = self._erase_from_files(self._fold.erasing[member], self._rest)
+        self._complete(member)
+        return erased
 
     def _erase_from_files(
         self, pending: PendingErasure, pause: Callable[[], None]
