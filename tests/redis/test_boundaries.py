@@ -124,6 +124,45 @@ def test_each_window_is_told_of_its_own_boundaries_after_any_downtime(
         lb.check()
 
 
+def test_few_boundaries_are_named_after_any_downtime(
+    place: OnRedis, clock: laurels.ManualClock
+) -> None:
+    """However long it was, a call names those of a few lengths of the window. The scopes are at
+    steps that are far from each other."""
+    steps = 60
+
+    def of_few_steps(window: Any, first: int, past: int) -> tuple[int, ...] | None:
+        assert past - first <= 2 * steps + 1
+        return _boundaries(window, first, past)
+
+    windows = ["1h=rolling:1h/1m,archive=forever,archive_every=1m"]
+    with (
+        patch.object(calls, "_boundaries", of_few_steps),
+        laurels.open(place.url, clock=clock) as lb,
+    ):
+        lb.create(replace(BOARD, windows=windows))
+        began_ms = clock.now_ms()
+        lb.submit("b", "ann", 3, labels={"room": "1"})
+        for member, room in (("ben", "2"), ("cid", "3")):
+            clock.advance(5 * HOUR)
+            lb.submit("b", member, 2, labels={"room": room})
+        clock.advance(400 * DAY)
+        for room in ("3", "1", "2"):
+            assert shown(lb, None, room=room) == {}
+        assert shown(lb, None) == {}
+        lb.seal()
+        ends = sorted(each.end_ms for each in lb.archived("b"))
+        minute = HOUR // steps
+        assert ends == [
+            began_ms + hours * HOUR + number * minute
+            for hours in (0, 5, 10)
+            for number in range(1, steps + 1)
+        ]
+        last = next(iter(lb.archived("b")))
+        assert shown(lb, last.period) == shown(lb, last.period, room="3") == {"cid": 2}
+        lb.check()
+
+
 def test_two_processes_archive_a_boundary_once(place: OnRedis, clock: laurels.ManualClock) -> None:
     with (
         laurels.open(place.url, clock=clock) as one,

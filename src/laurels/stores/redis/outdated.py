@@ -41,12 +41,12 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class BoundariesNeeded(Exception):  # noqa: N818
-    """Rolling windows that are archived at boundaries are at steps which are earlier than the first
-    boundaries that the call names. `steps` has the step of each of these windows. The caller has to
-    repeat the call with the boundaries from these steps on."""
+    """Rolling windows that are archived at boundaries are at steps around which the call names no
+    boundaries. `steps` has the step of each of these windows. The caller has to repeat the call
+    with the boundaries around these steps."""
 
     def __init__(self, steps: dict[str, int]) -> None:
-        super().__init__(f"the boundaries from the steps {steps} on are needed")
+        super().__init__(f"the boundaries around the steps {steps} are needed")
         self.steps = steps
 
 

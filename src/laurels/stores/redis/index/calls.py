@@ -112,13 +112,14 @@ class ShardCalls:
             {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
         ]
         arguments = {"op": op, "windows": windows, **more}
-        first: dict[str, int] = {}
+        stored: dict[str, list[int]] = {}
         while True:
             try:
-                arguments |= _with_boundaries(board.rules, arguments, first)
+                arguments |= _with_boundaries(board.rules, arguments, stored)
                 answer = await self._call(_OPERATE, board, arguments)
             except BoundariesNeeded as error:
-                first |= error.steps
+                for window, step in error.steps.items():
+                    stored.setdefault(window, []).append(step)
             else:
                 return answer[1] if len(answer) > 1 else None
 
@@ -158,22 +159,29 @@ def _boundaries(window: Window, first: int, past: int) -> tuple[int, ...] | None
 
 
 def _with_boundaries(
-    rules: Rules, arguments: dict[str, Any], first: dict[str, int]
+    rules: Rules, arguments: dict[str, Any], stored: dict[str, list[int]]
 ) -> dict[str, Any]:
     """Return the items of `arguments` that describe rolling windows. If a window is archived at
-    boundaries, add to its description the steps at whose ends it is archived, up to the running
-    step. The list begins two lengths of the window before the running step, or at the step of the
-    window in `first` if that is earlier: the server asks for such a step if the window was not
-    rotated for longer than this."""
+    boundaries, add to its description ranges of steps, and the steps in them at whose ends it is
+    archived. One range is the last two lengths of the window before the running step. There is one
+    more around each step of the window in `stored`: the server asks for such a step if the window
+    was not rotated for longer. After one length of the window it is empty, so a range is not
+    longer, however long that was ago. It begins one length earlier, since the window may be at
+    earlier steps in other scopes."""
 
     def described(window: dict[str, Any]) -> dict[str, Any]:
         rule = rules.windows.get(window["name"])
         if rule is None or "running" not in window or window["name"] not in rules.closing:
             return window
-        earliest = window["running"] - 2 * rule.steps
-        since = min(first.get(window["name"], earliest), earliest)
-        archived = _boundaries(rule, since, window["running"])
-        return window if archived is None else {**window, "first": since, "archived": archived}
+        running = window["running"]
+        named = [(running - 2 * rule.steps, running)]
+        for step in stored.get(window["name"], ()):
+            named.append((step - rule.steps, min(step + rule.steps + 1, running)))
+        archived = [_boundaries(rule, first, past) for first, past in named]
+        if archived[0] is None:
+            return window
+        steps = archived[0] if len(archived) == 1 else [s for some in archived for s in some or ()]
+        return {**window, "named": named, "archived": steps}
 
     more: dict[str, Any] = {"windows": [described(each) for each in arguments["windows"]]}
     window = arguments.get("window")

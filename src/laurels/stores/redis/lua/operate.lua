@@ -3,8 +3,8 @@
 --
 -- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
 --   arguments of the op. If a window is archived at boundaries, its item also has `archived`, the
---   steps at whose ends it is archived, from the step `first` on; if a window is at a step before its
---   `first`, the reply is 'boundaries_needed' with the steps of such windows. The ops with their arguments:
+--   steps at whose ends it is archived, within the ranges of steps `named`; if a window is at a step in
+--   none of them, the reply is 'boundaries_needed' with the steps of such windows. The ops with their arguments:
 --   open (cleared: see clearing.lua); end_changes ('until', expires); close (expires, forgotten); forget_changes; rotate_step (window, limit);
 --   advance_pass (window, limit); remove_member (member, removed: how many rankings had it in scopes,
 --   archived: see closing.lua; its result counts the data of the member as well);

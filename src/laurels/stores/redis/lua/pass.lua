@@ -176,6 +176,14 @@ function closing.ends_at_boundary(w, rolling)
   return w.boundaries[rolling.running_step] or false
 end
 
+-- Returns whether the caller has named the steps around this step at whose ends a window is archived.
+function closing.is_named(w, step)
+  for _, range in ipairs(w.named) do
+    if step >= range[1] and step < range[2] then return true end
+  end
+  return false
+end
+
 -- Keeps the live ranking as what the window shows at the end of its stored step: renames it,
 -- registers it and freezes it, since a removal by a caller with a slower clock must not change it.
 -- O(1). The next pass would have changed this ranking into the prepared one; now it has to make
@@ -197,10 +205,10 @@ function closing.keep_boundary(rolling)
 end
 
 -- Advances a window towards the running step, at a cost of about `limit` members at most. Returns
--- whether it has reached that step, and the rest of the limit. `w.archived` has the steps from
--- `w.first` on at whose ends the window is archived. If the window has members and its stored step
--- is before `w.first`, it is not advanced: `closing.needed` gets the stored step of the window, from
--- which on the caller has to name such steps.
+-- whether it has reached that step, and the rest of the limit. `w.archived` has the steps within the
+-- ranges `w.named` at whose ends the window is archived. If the window has members and its stored step
+-- is in none of these ranges, it is not advanced: `closing.needed` gets the stored step of the window,
+-- around which the caller has to name such steps.
 local function rotate_to(w, running, limit)
   local rolling = rolling_window(w)
   if not rolling or rolling.running_step >= running then return true, limit end
@@ -210,10 +218,10 @@ local function rotate_to(w, running, limit)
     if not shows and running - rolling.running_step >= rolling.steps then
       return reset_to_step(rolling, running), limit - math.min(TALLIES_MOST, rolling.steps) / 10
     end
-    if shows and rolling.running_step < w.first then
+    if shows and not closing.is_named(w, rolling.running_step) then
       closing.needed = closing.needed or {}
-      local window = window_of(w.name)
-      closing.needed[window] = math.min(closing.needed[window] or w.first, rolling.running_step)
+      local window, step = window_of(w.name), rolling.running_step
+      closing.needed[window] = math.min(closing.needed[window] or step, step)
       return false, 0
     end
     complete, limit, empty = continue_pass(rolling, limit)

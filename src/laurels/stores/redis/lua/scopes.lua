@@ -28,7 +28,7 @@ local SCOPE_COST, RANKING_COST, ROTATION_COST = 2, 1, 1
 local function windows_in(scope)
   local windows = {}
   for i, w in ipairs(A.windows) do
-    windows[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running, first = w.first,
+    windows[i] = {name = in_scope(w.name, scope), steps = w.steps, running = w.running, named = w.named,
                   archived = w.archived, boundaries = w.boundaries}
   end
   return windows
