@@ -67,6 +67,19 @@ def test_a_sealed_period_is_verified(shell: Shell, sealed: str) -> None:
     assert "the archive has no period" in ran.err
 
 
+def test_the_states_of_periods_are_shown(shell: Shell) -> None:
+    clock = laurels.ManualClock(LONG_AGO_MS)
+    with laurels.open(shell.directory / "boards", clock=clock) as lb:
+        lb.create(laurels.Board("gifts", windows=["day:archive=forever"], grace="0s"))
+        lb.submit("gifts", "ben", 5)
+        clock.advance(DAY)
+    lines = shell.ok("board", "show", "gifts").out.splitlines()
+    assert lines[-1].split() == ["day", "2026-07-25", "1", "closed"]
+    shell.ok("seal")
+    lines = shell.ok("board", "show", "gifts").out.splitlines()
+    assert [line.split()[-1] for line in lines[-2:]] == ["current", "sealed"]
+
+
 def test_the_erased_places_of_a_period_are_named(shell: Shell, sealed: str) -> None:
     token = shell.json("erase", "ann", "--reason", "asked for it")["token"]
     ran = shell.ok("verify", "gifts", "--window", "day", "--period", sealed)

@@ -227,7 +227,7 @@ def _period_state(period: laurels.PeriodInfo) -> str:
     if period.current and not period.final:
         return "current"
     waits = ", ".join(period.waits_for)
-    return f"waits for {waits}" if waits else "final" if period.final else "grace"
+    return f"{period.state}, waits for {waits}" if waits else period.state
 
 
 def _put_definition(board: laurels.Board) -> None:
