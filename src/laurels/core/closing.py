@@ -314,7 +314,8 @@ def ensure_sealed(
     sealed = None if closing is None else closing.sealed.get(instance)
     if sealed is None:
         label = window.period_of(instance).label
-        raise NotSealed(f"the archive has no period {label} of the window {window.name}")
+        period = f"period {label}" if label else "period"
+        raise NotSealed(f"the archive has no {period} of the window {window.name}")
     if revision is not None and not 0 <= revision <= sealed.revision:
         raise UnknownRevision(
             f"expected a revision from 0 to {sealed.revision}, got {safe_repr(revision)}"

@@ -262,8 +262,8 @@ class NotSealed(Conflict):
 
     code = "not_sealed"
     advice = (
-        "ask `periods` for its state: a final period is sealed by itself or by `laurels seal`, if "
-        "its window has `archive` or `prizes` and something was ranked in it"
+        "ask `periods` (`laurels board show`) for its state: a final period is sealed by itself or "
+        "by `laurels seal`, if its window has `archive` or `prizes` and something was ranked in it"
     )
 
 
@@ -797,7 +797,10 @@ class ArchiveDamaged(Fault):
     """A segment of the archive is damaged: its content is not what was written."""
 
     code = "archive_damaged"
-    advice = "restore the archive folder from a backup; no answer is made from damaged standings"
+    advice = (
+        "restore the archive folder or the tables of the ledger from a backup, and see that the "
+        "ledger's URL is that of its database; no answer is made from damaged standings"
+    )
 
 
 class FolderNotEmpty(Conflict):
