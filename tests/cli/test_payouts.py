@@ -98,6 +98,17 @@ def test_a_story_tells_what_happened_to_a_period(sealed: Shell) -> None:
     assert unknown.code == 2
 
 
+def test_the_options_of_payouts_and_corrections_tell_their_defaults(shell: Shell) -> None:
+    listed = " ".join(shell.ok("payouts", "--help").out.split())
+    assert "Default: of all windows." in listed
+    assert "Default: of all periods." in listed
+    assert "the current one" not in listed
+    assert "Default: the newest." in " ".join(shell.ok("story", "--help").out.split())
+    corrected = " ".join(shell.ok("disqualify", "--help").out.split())
+    assert "A sealed period" in corrected
+    assert "Count only events" not in corrected
+
+
 def test_the_audit_log_has_the_reason_of_a_correction(sealed: Shell) -> None:
     sealed.ok("disqualify", "gifts", "ann", "--reason", "a bot", *IN_JANUARY)
     assert sealed.json("audit")[0]["reason"] == "a bot"

@@ -13,7 +13,7 @@ from .errors import Usage
 from .exporting import ExportOptions
 from .exporting import export as export_ranking
 from .option_groups import command
-from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
+from .options import DEFAULT_URL, READING, AsJson, BoardName, SealedLabel, Url, WindowName
 from .ranking_options import RankingOptions
 from .show import complain_of, put_json, put_line, put_table
 from .texts import escaped
@@ -145,16 +145,7 @@ def _time_text(at_ms: int) -> str:
 def verify(
     board: BoardName,
     window: WindowName = None,
-    period: Annotated[
-        str | None,
-        typer.Option(
-            "--period",
-            metavar="LABEL",
-            help="A sealed period, such as 2026-10. The window `all` of a board that has ended has "
-            "one period, without a label.",
-            rich_help_panel=READING,
-        ),
-    ] = None,
+    period: SealedLabel = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:

@@ -20,6 +20,7 @@ __all__ = [
     "MemberName",
     "PageCursor",
     "PeriodLabel",
+    "SealedLabel",
     "Url",
     "WindowName",
     "WithData",
@@ -65,6 +66,16 @@ PeriodLabel = Annotated[
         "--period",
         metavar="LABEL",
         help="A past period, such as 2026-11. Default: the current one.",
+        rich_help_panel=READING,
+    ),
+]
+SealedLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--period",
+        metavar="LABEL",
+        help="A sealed period, such as 2026-10. The window `all` of a board that has ended has one "
+        "period, without a label.",
         rich_help_panel=READING,
     ),
 ]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import laurels
-from laurels.cli.boards.scoping import Labels, parse_labels, scope_words
+from laurels.cli.boards.scoping import parse_labels, scope_words
 from laurels.core.archived import SealedInfo
 from laurels.core.payouts import STATES, PayoutState
 from laurels.errors.service import Forbidden
@@ -23,7 +23,7 @@ from .options import (
     BoardName,
     MemberName,
     PageCursor,
-    PeriodLabel,
+    SealedLabel,
     Url,
     WindowName,
 )
@@ -47,8 +47,24 @@ PAGE = 1_000
 
 def payouts(
     board: BoardName,
-    window: WindowName = None,
-    period: PeriodLabel = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            "--window",
+            metavar="NAME",
+            help="Only of this window. Default: of all windows.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(
+            "--period",
+            metavar="LABEL",
+            help="Only of this period, such as 2026-11. Default: of all periods.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
     member: Annotated[
         str | None,
         typer.Option("--member", metavar="MEMBER", help="Of one member.", rich_help_panel=READING),
@@ -131,8 +147,16 @@ def disqualify(
     member: MemberName,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")],
     window: WindowName = None,
-    period: PeriodLabel = None,
-    label: Labels = None,
+    period: SealedLabel = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=VALUE",
+            help="Only in the ranking of this label, such as room=42. May be repeated.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -164,7 +188,15 @@ def disqualify(
 def story(
     board: BoardName,
     window: WindowName = None,
-    period: PeriodLabel = None,
+    period: Annotated[
+        str | None,
+        typer.Option(
+            "--period",
+            metavar="LABEL",
+            help="A sealed period, such as 2026-11. Default: the newest.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
