@@ -9,6 +9,7 @@ import pytest
 
 import laurels
 from laurels.errors import Locked
+from tests.calendar_by_scanning import HOUR
 from tests.comparison import everything
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment
@@ -42,6 +43,27 @@ def test_boards_and_data_survive_a_restart(lasting: Deployment, clock: laurels.M
     assert lb.position("b", "other") is None
     assert lb.submit("b", "m1", (1, 1), id="x").status == "duplicate"
     lb.check()
+
+
+@pytest.mark.parametrize("windows", [["all"], ["all", "day"], ["hour"], ["rolling:3h/1h"]])
+def test_events_continue_at_the_time_of_earlier_ones_under_an_earlier_clock(
+    lasting: Deployment, windows: list[str]
+) -> None:
+    lb, columns = lasting.lb, [laurels.Column("score", op="last")]
+    lb.create(laurels.Board("b", columns=columns, windows=windows, changes="30d"))
+    lb.submit("b", "ann", 1)
+    lasting.clock = laurels.ManualClock(NOW_MS - 2 * HOUR)
+    lb = lasting.reopen()
+    receipt = lb.submit("b", "ann", 2)
+    assert (receipt.status, receipt.score) == ("applied", 2)
+    lb.submit_many("b", [("ann", 3), ("bob", 4)])
+    assert scores(lb.top("b")) == {"ann": 3, "bob": 4}
+    times = [change.at_ms for change in lb.changes("b").changes if change.kind == "event"]
+    assert times == [NOW_MS] * 4
+    lasting.clock = laurels.ManualClock(NOW_MS + 1)
+    lb = lasting.reopen()
+    lb.submit("b", "ann", 5)
+    assert lb.changes("b").changes[-1].at_ms == NOW_MS + 1
 
 
 def test_a_rebuild_changes_nothing(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:

@@ -199,6 +199,7 @@ class Writer(RecordWrites):
             except DefinitionOutdated:
                 await self._catalog.reload_board(state)
             except PlanExpired as error:
+                self._catalog.note_time(state, error.now_ms)
                 batch = batch.accepted_from(error.now_ms)
                 if isinstance(error, PeriodClosed):
                     state.final_ms = MIN_MS

@@ -41,6 +41,9 @@ COUNT = script_of(
     "merge",
 )
 _PENDING = script_of("pending", "shard")
+MAX_LAG_MS = 1_000
+"""The maximum time by which the clock of a process may be behind the latest batch of a shard, in
+milliseconds. The clocks of processes that follow the same server differ by less."""
 _EACH_CALLS = 32
 """After a call whose sums did not suffice, this many further calls to the shard send single events
 without trying sums."""
@@ -93,6 +96,8 @@ class BatchCounting(HiddenEntries):
             "ranks": ranks and watch is not None,
             "most_ids": board.rules.dedupe_max,
         }
+        if self._clock is not None:
+            more["lag"] = MAX_LAG_MS
         if ranks and watch is not None and board.rules.hide_zero:
             zeros = zeros_of(board.rules, plan.specs[watch].window, batch.now_ms)
             more["zeros"] = zeros and encode_zeros(encoding, zeros)

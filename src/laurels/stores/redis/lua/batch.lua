@@ -10,6 +10,9 @@
 --     member i)
 --   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
 --     nil); late (positions of events)
+--   lag (the most milliseconds by which the caller's time may be earlier than that of the latest batch, nil
+--     in event time: the events would get earlier times than those before, and a `last` column would
+--     ignore them)
 --   position (source, text, …: what to store); follows: see `position_conflict`
 --   zeros: on a board that does not rank members whose score is 0, the two anchors before and after
 --     these members in the watched window, see read.lua; hidden: the hidden members of this shard, which get

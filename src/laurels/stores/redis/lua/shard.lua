@@ -405,6 +405,7 @@ local function refusal_reply(more)
   local is_current = stored[1] == B.version and stored[#rolling + 5] == (A.hid or false)
   if not is_current then return {'definition_outdated'} end
   local now = tonumber(stored[2] or '-1e300')
+  if A.lag and A.now < now - A.lag then return {'plan_expired', now} end
   if A.now then A.now = math.max(A.now, now) end
   now = A.now or now
   if A.due and now >= A.due then return {'plan_expired', now} end
