@@ -76,7 +76,18 @@ class World:
                 self.clock.reboot(self.oracle.removed_ms)
 
         self.deployment.reopen(start)
+        if not self.deployment.exclusive:
+            self._catch_up()
         self._adopt_time(before_ms)
+
+    def _catch_up(self) -> None:
+        """If the clock of an index server is earlier than the last commit, and the server does not
+        have that time, set the clock to it. A server has a time for each board, that of its last
+        events or step. So a board that has none since the commit, or that was deleted, goes on at
+        the clock's time."""
+        self._read_all()
+        if self.lb.clock_status().now_ms < self.now_ms():
+            self.deployment.reopen(lambda: self.clock.reboot(self.now_ms()))
 
     def _adopt_time(self, before_ms: int) -> None:
         """Let the oracle go on from the time at which the deployment was opened again. This is that
