@@ -87,6 +87,17 @@ def test_a_malformed_request_hides_nobody(body: dict[str, Any]) -> None:
         assert httpx.get(f"{board}/hidden", headers=ADMIN).json() == []
 
 
+def test_the_end_of_a_hiding_is_a_time_as_in_events() -> None:
+    with Served("memory:", admin_key=ADMIN_KEY) as served:
+        board = f"{served.url}/v1/boards/gifts"
+        httpx.put(board, json={}, headers=ADMIN).raise_for_status()
+        for until in ("2100-01-01T02:00:00+02:00", 4_102_444_800_000):
+            answer = httpx.post(f"{board}/hide", json={**HIDE, "until": until}, headers=ADMIN)
+            assert answer.status_code == 204, answer.text
+            [hidden] = httpx.get(f"{board}/hidden", headers=ADMIN).json()
+            assert hidden["until_ms"] == 4_102_444_800_000
+
+
 def test_a_member_is_hidden_in_every_store_behind_a_service(tmp_path: Path) -> None:
     placement = {"b*": str(tmp_path / "second")}
     with Served(tmp_path / "first", admin_key=ADMIN_KEY, placement=placement) as served:

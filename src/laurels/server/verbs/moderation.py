@@ -1,5 +1,7 @@
 """Moderation: hiding members of a board, and showing them again."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from laurels.core.hiding import HiddenMember
@@ -14,11 +16,11 @@ ROUTES = Routes()
 
 class HideFields(Struct, forbid_unknown_fields=True):
     """A member, the reason for which it is hidden, and the time at which it is shown again, in
-    milliseconds since 1970 UTC; null: it stays hidden until it is shown."""
+    milliseconds since 1970 UTC or as RFC 3339; null: it stays hidden until it is shown."""
 
     member: str
     reason: str
-    until: int | None = None
+    until: int | datetime | None = None
 
 
 @ROUTES.row(
@@ -31,9 +33,9 @@ async def hide(context: RequestContext, _: NoQuery) -> None:
 
 async def _hide(context: RequestContext, board: str | None) -> None:
     document = requests.document(context.raw, context.media_type)
-    member, reason, until = requests.fields(document, "member", "reason", optional=("until",))
+    fields = requests.typed(document, HideFields)
     with context.server.admission.writing():
-        await context.lb.hide(board, member, reason, until=requests.plain(until))
+        await context.lb.hide(board, fields.member, fields.reason, until=fields.until)
 
 
 class Shown(Struct, frozen=True):
