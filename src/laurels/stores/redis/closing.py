@@ -20,10 +20,8 @@ from laurels.core.closing import (
     ClosedPeriod,
     DuePeriod,
     WindowClosing,
-    closes_at_all,
     due_periods,
     final_ms_of,
-    period_finality,
 )
 from laurels.core.lifecycle import next_boundary
 from laurels.core.ranking_key import RankingKey
@@ -37,12 +35,10 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .outdated import ClosingsMoved
 from .protocols import FollowedIndex
 from .remote import Opened
+from .unrecorded import final_instances, may_be_open, next_final_ms
 
 UNKNOWN = -1
 """The number of changes of the closings of a board whose closings this process has not read."""
-RETRY_MS = 1_000
-"""After this many milliseconds of the board's time, a period that waits for a source is looked at
-again."""
 LISTED = 200
 """The number of scopes that one call searches for entries."""
 
@@ -88,7 +84,7 @@ class ServerClosings:
             else:
                 closing.sealed[instance] = record
         for name, closing in read.items():
-            closing.open = {each for each in closing.open if _may_be_open(state, name, each, read)}
+            closing.open = {each for each in closing.open if may_be_open(state, name, each, read)}
         state.closing, state.closings = read, stored.changes
         state.excluded.clear()
         state.views.clear()
@@ -150,7 +146,7 @@ class ServerClosings:
                 if rotated_ms is None or newest.end_ms >= window.period_at(rotated_ms).end_ms:
                     instances.update(window.archived_with(max(instances), since_ms))
             closing.open = {
-                each for each in instances if _may_be_open(state, name, each, state.closing)
+                each for each in instances if may_be_open(state, name, each, state.closing)
             }
 
     async def close_due(self, state: BoardState, now_ms: int) -> int:
@@ -161,7 +157,7 @@ class ServerClosings:
         closed = 0
         if state.rules.closing:
             closed = await self._close_final(state, now_ms, is_unsure=state.final_ms == MIN_MS)
-        state.final_ms = _next_final_ms(state, now_ms)
+        state.final_ms = next_final_ms(state, now_ms)
         return closed
 
     async def _close_final(self, state: BoardState, now_ms: int, *, is_unsure: bool) -> int:
@@ -176,7 +172,7 @@ class ServerClosings:
         if not self._event_time:
             positions = await self._index.positions(self._opened_as(state))
         await self.ensure_loaded(state)
-        floors = _final_instances(state, positions, now_ms)
+        floors = final_instances(state, positions, now_ms)
         if floors:
             await self._index.freeze(self._opened_as(state), floors, now_ms)
             await self.rotate_steps(state, now_ms)
@@ -289,7 +285,7 @@ def is_unsealed(state: BoardState, key: RankingKey) -> bool:
         return False
     if key.instance in closing.closed:
         return True
-    return key.window in state.rules.closing and _may_be_open(
+    return key.window in state.rules.closing and may_be_open(
         state, key.window, key.instance, state.closing
     )
 
@@ -369,74 +365,3 @@ def _unsealed(state: BoardState, name: str) -> Iterable[int]:
         else:
             first_ms = max(MIN_MS, min(first_ms, window.next_refusal(first_ms)[0] - 1))
         yield window.instance_of(window.period_at(min(first_ms, MAX_MS)))
-
-
-def _may_be_open(
-    state: BoardState, name: str, instance: int, closings: Mapping[str, WindowClosing]
-) -> bool:
-    """Return whether the window closes this period, and the period is not closed yet."""
-    closing, window = closings[name], state.rules.windows[name]
-    if name not in state.rules.closing or closing.is_closed(instance):
-        return False
-    if closing.floor is not None and instance <= closing.floor:
-        return False
-    period = window.period_of(instance)
-    return closes_at_all(window, period) and final_ms_of(window, period) > closing.since_ms
-
-
-def _final_instances(
-    state: BoardState, positions: Mapping[str, str], now_ms: int
-) -> dict[str, int]:
-    """Return, for each window that closes periods, the newest instance that is final and may have
-    no record yet. O(periods that wait for a source)."""
-    newest: dict[str, int] = {}
-    for name in state.rules.closing:
-        window, closing = state.rules.windows[name], state.closing[name]
-        if window.steps:
-            newest |= _final_step(state, name, positions, now_ms)
-            continue
-        accepted_ms, _ = window.next_refusal(now_ms)
-        period = window.period_at(now_ms if accepted_ms == MAX_MS else accepted_ms - 1)
-        while final_ms_of(window, period) > closing.since_ms:
-            instance = window.instance_of(period)
-            if closing.floor is not None and instance <= closing.floor:
-                break
-            if period_finality(state.rules, window, period, positions, now_ms).final:
-                newest[name] = instance
-                break
-            if period.start_ms <= MIN_MS:
-                break
-            period = window.period_at(period.start_ms - 1)
-    return newest
-
-
-def _final_step(
-    state: BoardState, name: str, positions: Mapping[str, str], now_ms: int
-) -> dict[str, int]:
-    """Return the newest step of a rolling window that is final, is archived and may have no record
-    yet, by the name of the window. Return nothing if there is none."""
-    window, closing = state.rules.windows[name], state.closing[name]
-    last = window.period_at(now_ms)
-    steps: list[int | None] = [window.last_boundary(now_ms)]
-    if now_ms >= last.end_ms:  # the board has ended
-        steps.insert(0, window.instance_of(last))
-    for step in steps:
-        if step is None or (closing.floor is not None and step <= closing.floor):
-            continue
-        period = window.period_of(step)
-        is_new = final_ms_of(window, period) > closing.since_ms
-        if is_new and period_finality(state.rules, window, period, positions, now_ms).final:
-            return {name: step}
-    return {}
-
-
-def _next_final_ms(state: BoardState, now_ms: int) -> int:
-    """Return the next instant at which a period of a board may be due to be closed."""
-    windows = [state.rules.windows[name] for name in state.rules.closing]
-    times = [window.next_closing(now_ms) for window in windows]
-    waiting = any(
-        final_ms_of(state.rules.windows[name], state.rules.windows[name].period_of(each)) <= now_ms
-        for name in state.rules.closing
-        for each in state.closing[name].open
-    )
-    return min([*times, now_ms + RETRY_MS if waiting else MAX_MS])

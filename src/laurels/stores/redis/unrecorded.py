@@ -1,0 +1,80 @@
+"""Which periods of a board on an index server are final and may have no record yet. Pure."""
+
+from collections.abc import Mapping
+
+from laurels.core.board_state import BoardState
+from laurels.core.closing import WindowClosing, closes_at_all, final_ms_of, period_finality
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+RETRY_MS = 1_000
+"""After this many milliseconds of the board's time, a period that waits for a source is looked at
+again."""
+
+
+def may_be_open(
+    state: BoardState, name: str, instance: int, closings: Mapping[str, WindowClosing]
+) -> bool:
+    """Return whether the window closes this period, and the period is not closed yet."""
+    closing, window = closings[name], state.rules.windows[name]
+    if name not in state.rules.closing or closing.is_closed(instance):
+        return False
+    if closing.floor is not None and instance <= closing.floor:
+        return False
+    period = window.period_of(instance)
+    return closes_at_all(window, period) and final_ms_of(window, period) > closing.since_ms
+
+
+def final_instances(state: BoardState, positions: Mapping[str, str], now_ms: int) -> dict[str, int]:
+    """Return, for each window that closes periods, the newest instance that is final and may have
+    no record yet. O(periods that wait for a source)."""
+    newest: dict[str, int] = {}
+    for name in state.rules.closing:
+        window, closing = state.rules.windows[name], state.closing[name]
+        if window.steps:
+            newest |= _final_step(state, name, positions, now_ms)
+            continue
+        accepted_ms, _ = window.next_refusal(now_ms)
+        period = window.period_at(now_ms if accepted_ms == MAX_MS else accepted_ms - 1)
+        while final_ms_of(window, period) > closing.since_ms:
+            instance = window.instance_of(period)
+            if closing.floor is not None and instance <= closing.floor:
+                break
+            if period_finality(state.rules, window, period, positions, now_ms).final:
+                newest[name] = instance
+                break
+            if period.start_ms <= MIN_MS:
+                break
+            period = window.period_at(period.start_ms - 1)
+    return newest
+
+
+def _final_step(
+    state: BoardState, name: str, positions: Mapping[str, str], now_ms: int
+) -> dict[str, int]:
+    """Return the newest step of a rolling window that is final, is archived and may have no record
+    yet, by the name of the window. Return nothing if there is none."""
+    window, closing = state.rules.windows[name], state.closing[name]
+    last = window.period_at(now_ms)
+    steps: list[int | None] = [window.last_boundary(now_ms)]
+    if now_ms >= last.end_ms:  # the board has ended
+        steps.insert(0, window.instance_of(last))
+    for step in steps:
+        if step is None or (closing.floor is not None and step <= closing.floor):
+            continue
+        period = window.period_of(step)
+        is_new = final_ms_of(window, period) > closing.since_ms
+        if is_new and period_finality(state.rules, window, period, positions, now_ms).final:
+            return {name: step}
+    return {}
+
+
+def next_final_ms(state: BoardState, now_ms: int) -> int:
+    """Return the next instant at which a period of a board may be due to be closed."""
+    windows = [state.rules.windows[name] for name in state.rules.closing]
+    times = [window.next_closing(now_ms) for window in windows]
+    waiting = any(
+        final_ms_of(state.rules.windows[name], state.rules.windows[name].period_of(each)) <= now_ms
+        for name in state.rules.closing
+        for each in state.closing[name].open
+    )
+    return min([*times, now_ms + RETRY_MS if waiting else MAX_MS])
