@@ -4,7 +4,6 @@ whichever scopes a board ranks its members."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +15,7 @@ from laurels.errors.index_server import NotOnIndexServer
 from laurels.stores.local import sealing_thread
 from laurels.stores.redis import sealing_tasks
 from tests.contract.boundary_history import HOUR, MINUTE, NOW_MS, AnyClock, create
-from tests.contract.deployments import ARCHIVING, EMBEDDED, Deployment, Implementation
+from tests.contract.deployments import ARCHIVING, IMPLEMENTATIONS, Deployment
 
 WINDOW = "r=rolling:3m/1m"
 ARCHIVED = f"{WINDOW},archive=forever,archive_every=1m"
@@ -28,29 +27,19 @@ def clock() -> AnyClock:
     return AnyClock(NOW_MS)
 
 
-@pytest.fixture(params=ARCHIVING, ids=lambda implementation: implementation.name)
+CLUSTER = [each for each in IMPLEMENTATIONS if each.name == "cluster"]
+
+
+@pytest.fixture(params=[*ARCHIVING, *CLUSTER], ids=lambda implementation: implementation.name)
 def deployment(
     request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock
 ) -> Iterator[Deployment]:
     """Return a deployment of each kind that has an archive. In this process, periods are sealed
     only by a call."""
-    with opened(request.param, tmp_path, clock) as deployment:
-        yield deployment
-
-
-@pytest.fixture(params=EMBEDDED, ids=lambda implementation: implementation.name)
-def local(request: pytest.FixtureRequest, tmp_path: Path, clock: AnyClock) -> Iterator[Deployment]:
-    """Return a deployment whose archive needs no ranking of all events."""
-    with opened(request.param, tmp_path, clock) as deployment:
-        yield deployment
-
-
-@contextmanager
-def opened(implementation: Implementation, folder: Path, clock: AnyClock) -> Iterator[Deployment]:
     with (
         patch.object(sealing_thread.SealingThread, "start"),
         patch.object(sealing_tasks.SealingTasks, "start"),
-        Deployment(implementation, folder, clock) as deployment,
+        Deployment(request.param, tmp_path, clock) as deployment,
     ):
         yield deployment
 
@@ -114,16 +103,29 @@ def test_an_archive_that_is_added_while_the_window_is_empty(
     ensure_listed(deployment, "16:32", "16:33", "16:34")
 
 
-def test_the_scope_of_all_events_is_added_later(local: Deployment, clock: AnyClock) -> None:
+def test_the_scope_of_all_events_is_added_later(deployment: Deployment, clock: AnyClock) -> None:
     """The window has members in a room that the ranking of all events does not have."""
-    lb = local.lb
+    lb = deployment.lb
     create(lb, WINDOW, scopes=[["room"]], grace="0ms")
     lb.submit("b", "ann", 1, labels=ROOM)
     lb.change("b", windows=[ARCHIVED], scopes=[["room"], []])
     clock.advance(2 * MINUTE)
     lb.submit("b", "ben", 1)
     clock.advance(HOUR)
-    ensure_listed(local, "15:30", "15:31", "15:32", "15:33", "15:34")
+    ensure_listed(deployment, "15:30", "15:31", "15:32", "15:33", "15:34")
+
+
+def test_the_scope_of_all_events_never_has_members(deployment: Deployment, clock: AnyClock) -> None:
+    """Two rooms leave the window at different boundaries, and nothing is read or written
+    meanwhile."""
+    lb = deployment.lb
+    create(lb, WINDOW, scopes=[["room"]], grace="0ms")
+    lb.submit("b", "ann", 1, labels=ROOM)
+    clock.advance(MINUTE)
+    lb.submit("b", "ann", 1, labels={"room": "2"})
+    lb.change("b", windows=[ARCHIVED], scopes=[["room"], []])
+    clock.advance(HOUR)
+    ensure_listed(deployment, "15:31", "15:32", "15:33")
 
 
 @pytest.mark.parametrize("scopes", [[[]], [["room"]], [[], ["room"]]], ids=str)
@@ -143,16 +145,94 @@ def test_the_last_member_is_removed(
     ensure_listed(deployment, "15:30", "15:31")
 
 
-@pytest.mark.parametrize("scopes", [[[]], [["room"]]], ids=str)
+def make_by_room(deployment: Deployment, window: str = ARCHIVED, **fields: Any) -> None:
+    """Create a board that ranks rooms. Skip the test if it would be divided into shards."""
+    if deployment.divided:
+        pytest.skip("a board in several shards has either rank_by or archive_every")
+    make(deployment.lb, window, rank_by="room", **fields)
+
+
+@pytest.mark.parametrize("scopes", [[[]], [["room"]], [[], ["room"]]], ids=str)
 def test_values_of_labels_stay_ranked_without_their_members(
-    local: Deployment, clock: AnyClock, scopes: list[list[str]]
+    deployment: Deployment, clock: AnyClock, scopes: list[list[str]]
 ) -> None:
-    lb = local.lb
-    make(lb, ARCHIVED, scopes=scopes, rank_by="room")
+    lb = deployment.lb
+    make_by_room(deployment, scopes=scopes)
     lb.submit("b", "ann", 1, labels=ROOM)
     lb.remove("b", "ann")
     clock.advance(HOUR)
-    ensure_listed(local, "15:30", "15:31", "15:32")
+    ensure_listed(deployment, "15:30", "15:31", "15:32")
+
+
+def test_values_of_labels_stay_ranked_at_some_boundaries(
+    deployment: Deployment, clock: AnyClock
+) -> None:
+    """Members come back, and leave the window before the values of labels."""
+    lb = deployment.lb
+    make_by_room(deployment)
+    lb.submit("b", "ann", 1, labels=ROOM)
+    lb.remove("b", "ann")
+    clock.advance(MINUTE)
+    lb.submit("b", "ben", 1)
+    clock.advance(MINUTE)
+    lb.submit("b", "cat", 1, labels={"room": "2"})
+    lb.remove("b", "cat")
+    clock.advance(5 * MINUTE)
+    lb.submit("b", "dan", 1, labels=ROOM)
+    lb.erase("dan", "on request")
+    clock.advance(HOUR)
+    ended = ["15:37", "15:38", "15:39"]
+    ensure_listed(deployment, "15:30", "15:31", "15:32", "15:33", "15:34", *ended)
+
+
+def test_values_of_labels_are_archived_without_their_members(
+    deployment: Deployment, clock: AnyClock
+) -> None:
+    """Another process closes the boundaries, at once and after some time."""
+    lb = deployment.lb
+    make_by_room(deployment)
+    lb.submit("b", "ann", 1, labels=ROOM)
+    lb.remove("b", "ann")
+    clock.advance(MINUTE)
+    if deployment.exclusive or not deployment.lasting:
+        lb.seal()
+        clock.advance(HOUR)
+        lb.seal()
+    else:
+        with deployment.open_beside() as other:
+            other.seal()
+            clock.advance(HOUR)
+            other.seal()
+    ensure_listed(deployment, "15:30", "15:31", "15:32")
+    for each in ("15:30", "15:31", "15:32"):
+        period = f"2026-11-20T{each}Z"
+        page = deployment.lb.top("b", window="r", period=period, by="room")
+        assert [(entry.member, entry.score) for entry in page.entries] == [("1", 1)]
+        assert deployment.lb.count("b", window="r", period=period) == 0
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_only_values_of_labels_are_ranked_at_the_end_of_a_board(
+    deployment: Deployment, clock: AnyClock, *, is_removed: bool
+) -> None:
+    lb = deployment.lb
+    make_by_room(deployment, ends=NOW_MS + 2 * MINUTE)
+    lb.submit("b", "ann", 1, labels=ROOM)
+    if is_removed:
+        lb.remove("b", "ann")
+    clock.advance(HOUR)
+    ensure_listed(deployment, "15:30", "15:31")
+
+
+def test_only_other_scopes_have_members_at_the_end_of_a_board(
+    deployment: Deployment, clock: AnyClock
+) -> None:
+    lb = deployment.lb
+    create(lb, WINDOW, scopes=[["room"]], grace="0ms")
+    lb.submit("b", "ann", 1, labels=ROOM)
+    lb.change("b", windows=[ARCHIVED], scopes=[["room"], []], ends=NOW_MS + 2 * MINUTE)
+    clock.advance(HOUR)
+    ensure_listed(deployment, "15:30", "15:31")
 
 
 @pytest.mark.parametrize("scopes", [[[]], [["room"]]], ids=str)

@@ -9,7 +9,7 @@ Each process has a copy of these records, in the state of the board. A read of t
 refused if the copy is outdated (`ClosingsMoved`).
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -35,7 +35,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .outdated import ClosingsMoved
 from .protocols import FollowedIndex
 from .remote import Opened
-from .unrecorded import final_instances, may_be_open, next_final_ms
+from .unrecorded import decisive_boundaries, final_instances, may_be_open, next_final_ms
 
 UNKNOWN = -1
 """The number of changes of the closings of a board whose closings this process has not read."""
@@ -43,6 +43,8 @@ LISTED = 200
 """The number of scopes that one call searches for entries."""
 
 Opens = Callable[[BoardState], Opened]
+Place = tuple[str, int]
+"""A window and the instance of one of its periods."""
 
 
 class ServerClosings:
@@ -62,7 +64,11 @@ class ServerClosings:
         self.update_hidden: Callable[[BoardState], Awaitable[None]] = _unchanged
         """Reads who is hidden on a board."""
         self.rotate_steps: Callable[[BoardState, int], Awaitable[None]] = _unrotated
-        """Rotates the rolling windows of a board to their steps at an instant."""
+        """Rotates the rolling windows of a board to their steps at an instant, in the scope of all
+        events."""
+        self.rotate_scopes: Callable[[BoardState, int], Awaitable[None]] = _unrotated
+        """Rotates the rolling windows of a board to their steps at an instant, in all other
+        scopes."""
 
     async def load(self, state: BoardState) -> None:
         """Read which periods are closed and sealed. One call."""
@@ -125,14 +131,57 @@ class ServerClosings:
         are rotated to this time first. Without it, boundaries may be among these periods at which
         such a window will have nothing left to show."""
         rotates = any(state.rules.windows[name].steps for name in state.rules.closing)
+        in_scopes: Collection[Place] = ()
         if now_ms is not None and rotates:
             await self.ensure_loaded(state)
-            await self.rotate_steps(state, now_ms)
-        await self._find_open(state, empty=False, rotated_ms=now_ms)
+            in_scopes = await self._rotate(state, now_ms)
+        await self._find_open(state, in_scopes, empty=False, rotated_ms=now_ms)
+
+    async def _rotate(self, state: BoardState, now_ms: int) -> set[Place]:
+        """Rotate the rolling windows of a board to `now_ms`. So the index keeps what they showed at
+        the boundaries before. Return the places at which other scopes have entries, of windows in
+        which the scope of all events has none at the last boundary, or at the end of the board.
+
+        Only for such a window the other scopes are rotated, which takes O(scopes) if that was not
+        done before. In other windows, the scope of all events has entries at every open boundary,
+        since earlier boundaries were closed before an event was counted in it."""
+        await self.rotate_steps(state, now_ms)
+        decisive = decisive_boundaries(state, now_ms)
+        if not decisive or not state.rules.scoped:
+            return set()
+        lacking = decisive - await self._ranked(state, empty=False)
+        if not lacking:
+            return set()
+        await self.rotate_scopes(state, now_ms)
+        running = {
+            name: (window := state.rules.windows[name]).instance_of(window.period_at(now_ms))
+            for name, _ in lacking
+        }
+        places = {
+            (name, step)
+            for name, step in await self._ranked(state, empty=True)
+            if name in running and step < running[name]
+        }
+        for place in lacking & running.items():  # nothing is kept of the step at the board's end
+            if await self._is_ranked_in_scopes(state, place, now_ms):
+                places.add(place)
+        return places
+
+    async def _ranked(self, state: BoardState, *, empty: bool) -> set[Place]:
+        """Return the places at which the scope of all events has entries or, with `empty`, of which
+        any scope has a ranking."""
+        keys = await self._index.keys(self._opened_as(state), empty=empty)
+        return {(key.window, key.instance) for key in keys}
 
     async def _find_open(
-        self, state: BoardState, *, empty: bool, rotated_ms: int | None = None
+        self,
+        state: BoardState,
+        in_scopes: Collection[Place],
+        *,
+        empty: bool,
+        rotated_ms: int | None = None,
     ) -> None:
+        """Find the open periods. `in_scopes` is the result of `_rotate`."""
         await self.ensure_loaded(state)
         keys = await self._index.keys(self._opened_as(state), empty=empty)
         for name, closing in state.closing.items():
@@ -145,6 +194,7 @@ class ServerClosings:
                 # a step that has ended is one of which the boundary is kept, and no more may follow
                 if rotated_ms is None or newest.end_ms >= window.period_at(rotated_ms).end_ms:
                     instances.update(window.archived_with(max(instances), since_ms))
+            instances.update(instance for other, instance in in_scopes if other == name)
             closing.open = {
                 each for each in instances if may_be_open(state, name, each, state.closing)
             }
@@ -173,37 +223,52 @@ class ServerClosings:
             positions = await self._index.positions(self._opened_as(state))
         await self.ensure_loaded(state)
         floors = final_instances(state, positions, now_ms)
+        in_scopes: Collection[Place] = ()
         if floors:
             await self._index.freeze(self._opened_as(state), floors, now_ms)
-            await self.rotate_steps(state, now_ms)
-        await self._find_open(state, empty=True)
+            in_scopes = await self._rotate(state, now_ms)
+        await self._find_open(state, in_scopes, empty=True)
         due = due_periods(state, positions, now_ms)
         if due:
-            return await self._close(state, due, floors, now_ms)
+            filled = await self._filled(state, due, in_scopes, now_ms)
+            return await self._close(state, filled, floors, now_ms)
         # the frozen periods are empty, but who plans an event in one has to learn that it is frozen
         if floors and is_unsure:
             await self._index.record_floors(self._opened_as(state), floors)
             await self.load(state)
         return 0
 
-    async def _close(
+    async def _filled(
         self,
         state: BoardState,
         due: Sequence[DuePeriod],
+        in_scopes: Collection[Place],
+        now_ms: int,
+    ) -> list[DuePeriod]:
+        """Return the due periods in which any scope has an entry. `in_scopes` is the result of
+        `_rotate`."""
+        # This process may not know yet which members other processes have hidden.
+        await self.update_hidden(state)
+        ranked, filled = await self._ranked(state, empty=False), list[DuePeriod]()
+        for each in due:
+            place = each.window, each.instance
+            is_filled = place in ranked or place in in_scopes
+            if not is_filled and not state.rules.windows[each.window].steps:
+                is_filled = await self._is_ranked_in_scopes(state, place, now_ms)
+            if is_filled:
+                filled.append(each)
+        return filled
+
+    async def _close(
+        self,
+        state: BoardState,
+        filled: Sequence[DuePeriod],
         floors: Mapping[str, int],
         now_ms: int,
     ) -> int:
-        """Record the closing of frozen periods. `floors` has the newest of them by window."""
+        """Record the closing of frozen periods in which any scope has an entry. `floors` has, by
+        window, the newest of all frozen periods."""
         opened, closed = self._opened_as(state), 0
-        # This process may not know yet which members other processes have hidden.
-        await self.update_hidden(state)
-        ranked = {(key.window, key.instance) for key in await self._index.keys(opened)}
-        filled = [
-            each
-            for each in due
-            if (each.window, each.instance) in ranked
-            or await self._is_ranked_in_scopes(state, each, now_ms)
-        ]
         definition = state.board.to_json()
         for each, record in zip(filled, close_records(state, filled, now_ms), strict=True):
             hidden = [
@@ -220,18 +285,16 @@ class ServerClosings:
         await self.load(state)
         return closed
 
-    async def _is_ranked_in_scopes(self, state: BoardState, due: DuePeriod, now_ms: int) -> bool:
-        """Return whether any scope has an entry of a period. Called for a period in which the scope
-        of all events has no entry. For a step of a rolling window the result is then False, since
-        there the scope of all events has every member that another scope has. O(scopes)."""
-        if state.rules.windows[due.window].steps:
-            return False
+    async def _is_ranked_in_scopes(self, state: BoardState, place: Place, now_ms: int) -> bool:
+        """Return whether any scope other than that of all events has an entry of a period.
+        O(scopes)."""
+        window, instance = place
         opened, due_ms = self._opened_as(state), next_boundary(state.rules, now_ms)
         for form in dict.fromkeys(spec.name for spec in state.rules.specs if spec.name):
             scopes = await self._index.scopes(opened, form, "", LISTED)
             while scopes:
                 requests = [
-                    ReadRequest(RankingKey(state.number, due.window, due.instance, scope))
+                    ReadRequest(RankingKey(state.number, window, instance, scope))
                     for scope in scopes
                 ]
                 try:

@@ -34,6 +34,7 @@ class DueWork(RegisteredBoards):
         self._complete_passes: dict[tuple[int, str], int] = {}
         """The last step whose pass was found complete, by board number and window."""
         self.closings.rotate_steps = self.rotate_step
+        self.closings.rotate_scopes = self.rotate_scopes
         self._passes_due: dict[int, bool] = {}
         """Whether passes over the rankings of a board may be due, by board number, for boards that
         have or had a head. A missing board counts as due, since another process may have begun
@@ -53,6 +54,17 @@ class DueWork(RegisteredBoards):
                     break
             else:
                 raise _not_ready(state)
+
+    async def rotate_scopes(self, state: BoardState, now_ms: int) -> None:
+        """Advance all stale scopes of a board, which rotates their rolling windows to the running
+        step. Raises NotReady if that takes the work of more than MAX_MEMBERS members."""
+        if now_ms < state.due_ms and self._swept.get(state.number) == (state.version, state.due_ms):
+            return
+        due = self.due_work(state, now_ms)
+        for _ in range(0, MAX_MEMBERS, SHARE):
+            if await self.index.sweep(opened_as(state), due, SHARE):
+                return
+        raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, error: StepNotReady) -> None:
         """Advance the scopes that the index reported as stale. Raises NotReady if that takes the

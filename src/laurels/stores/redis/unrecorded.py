@@ -68,6 +68,27 @@ def _final_step(
     return {}
 
 
+def decisive_boundaries(state: BoardState, now_ms: int) -> set[tuple[str, int]]:
+    """Return, for each rolling window that closes periods, the newest archived step that has ended
+    and, if the board has ended, its last step, each as a window and a step. Steps that have a
+    record or need none are left out."""
+    found = set[tuple[str, int]]()
+    for name in state.rules.closing:
+        window = state.rules.windows[name]
+        if not window.steps:
+            continue
+        last = window.period_at(now_ms)
+        steps = [window.last_boundary(now_ms)]
+        if now_ms >= last.end_ms:  # the board has ended
+            steps.append(window.instance_of(last))
+        found |= {
+            (name, step)
+            for step in steps
+            if step is not None and may_be_open(state, name, step, state.closing)
+        }
+    return found
+
+
 def next_final_ms(state: BoardState, now_ms: int) -> int:
     """Return the next instant at which a period of a board may be due to be closed."""
     windows = [state.rules.windows[name] for name in state.rules.closing]
