@@ -102,3 +102,22 @@ def test_a_copy_without_all_periods_is_not_finished(
         other.give_up("seasons")
     assert copied(source, target).compared.differences == []
     assert archive(target, "seasons") == archive(source, "seasons")
+
+
+def test_periods_in_which_only_values_of_labels_are_left_are_archived(
+    pair: tuple[Deployment, Deployment], clock: ManualClock
+) -> None:
+    source, target = (each.lb for each in pair)
+    source.create(ARCHIVED)
+    source.submit("seasons", "m1", 5, labels={"room": "1"})
+    source.remove("seasons", "m1")
+    assert copied(source, target).compared.differences == []
+    clock.advance(2 * DAY)
+    for lb in (source, target):
+        lb.seal()
+        assert [(each.window, each.entries) for each in lb.archived("seasons")] == [
+            ("hour", 1),
+            ("day", 1),
+        ]
+        page = lb.top("seasons", window="day", period="2026-11-20", by="room")
+        assert [(entry.member, entry.score) for entry in page] == [("1", 5)]

@@ -9,7 +9,15 @@ Each process has a copy of these records, in the state of the board. A read of t
 refused if the copy is outdated (`ClosingsMoved`).
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 
 from msgspec.structs import replace
 
@@ -35,7 +43,14 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .outdated import ClosingsMoved
 from .protocols import FollowedIndex
 from .remote import Opened
-from .unrecorded import decisive_boundaries, final_instances, may_be_open, next_final_ms
+from .unrecorded import (
+    begun_before,
+    decisive_boundaries,
+    final_instances,
+    may_be_open,
+    next_final_ms,
+    rolling_names,
+)
 
 UNKNOWN = -1
 """The number of changes of the closings of a board whose closings this process has not read."""
@@ -130,12 +145,38 @@ class ServerClosings:
         """Read which periods that are not closed yet have entries. With `now_ms`, rolling windows
         are rotated to this time first. Without it, boundaries may be among these periods at which
         such a window will have nothing left to show."""
-        rotates = any(state.rules.windows[name].steps for name in state.rules.closing)
-        in_scopes: Collection[Place] = ()
-        if now_ms is not None and rotates:
+        rotates = bool(rolling_names(state))
+        in_scopes = set[Place]()
+        if now_ms is not None:
             await self.ensure_loaded(state)
-            in_scopes = await self._rotate(state, now_ms)
+            if rotates:
+                in_scopes = await self._rotate(state, now_ms)
+            in_scopes |= await self._ended_in_scopes(state, now_ms)
         await self._find_open(state, in_scopes, empty=False, rotated_ms=now_ms)
+
+    async def find_all_open(self, state: BoardState) -> None:
+        """Read which periods are not closed yet, including those that have lost all their entries,
+        and boundaries at which a rolling window will have nothing left to show."""
+        await self.ensure_loaded(state)
+        await self._find_open(state, begun_before(state), empty=True)
+
+    async def _ended_in_scopes(self, state: BoardState, now_ms: int) -> set[Place]:
+        """Return the places of calendar periods that are final, have no record yet, and have
+        entries in other scopes than that of all events only. If every final period is recorded,
+        this makes no call."""
+        is_due = {*final_instances(state, {}, now_ms)} - rolling_names(state)
+        if not is_due or not state.rules.scoped:
+            return set()
+        found = {*await self._ranked(state, empty=True), *begun_before(state)}
+        places = set[Place]()
+        for name, instance in found - await self._ranked(state, empty=False):
+            if name not in is_due or not may_be_open(state, name, instance, state.closing):
+                continue
+            window = state.rules.windows[name]
+            is_final = final_ms_of(window, window.period_of(instance)) <= now_ms
+            if is_final and await self._is_ranked_in_scopes(state, (name, instance), now_ms):
+                places.add((name, instance))
+        return places
 
     async def _rotate(self, state: BoardState, now_ms: int) -> set[Place]:
         """Rotate the rolling windows of a board to `now_ms`. So the index keeps what they showed at
@@ -176,12 +217,12 @@ class ServerClosings:
     async def _find_open(
         self,
         state: BoardState,
-        in_scopes: Collection[Place],
+        more: Collection[Place],
         *,
         empty: bool,
         rotated_ms: int | None = None,
     ) -> None:
-        """Find the open periods. `in_scopes` is the result of `_rotate`."""
+        """Find the open periods: those of which there is a ranking, and `more`."""
         await self.ensure_loaded(state)
         keys = await self._index.keys(self._opened_as(state), empty=empty)
         for name, closing in state.closing.items():
@@ -194,7 +235,7 @@ class ServerClosings:
                 # a step that has ended is one of which the boundary is kept, and no more may follow
                 if rotated_ms is None or newest.end_ms >= window.period_at(rotated_ms).end_ms:
                     instances.update(window.archived_with(max(instances), since_ms))
-            instances.update(instance for other, instance in in_scopes if other == name)
+            instances.update(instance for other, instance in more if other == name)
             closing.open = {
                 each for each in instances if may_be_open(state, name, each, state.closing)
             }
@@ -227,7 +268,7 @@ class ServerClosings:
         if floors:
             await self._index.freeze(self._opened_as(state), floors, now_ms)
             in_scopes = await self._rotate(state, now_ms)
-        await self._find_open(state, in_scopes, empty=True)
+        await self._find_open(state, {*in_scopes, *begun_before(state)}, empty=True)
         due = due_periods(state, positions, now_ms)
         if due:
             filled = await self._filled(state, due, in_scopes, now_ms)
@@ -288,26 +329,37 @@ class ServerClosings:
     async def _is_ranked_in_scopes(self, state: BoardState, place: Place, now_ms: int) -> bool:
         """Return whether any scope other than that of all events has an entry of a period.
         O(scopes)."""
-        window, instance = place
-        opened, due_ms = self._opened_as(state), next_boundary(state.rules, now_ms)
-        for form in dict.fromkeys(spec.name for spec in state.rules.specs if spec.name):
+        async for scopes in self._other_scopes(state):
+            keys = [RankingKey(state.number, *place, scope) for scope in scopes]
+            if await self._has_entries(state, keys, now_ms):
+                return True
+        return False
+
+    async def _other_scopes(self, state: BoardState) -> AsyncIterator[Sequence[str]]:
+        """Yield the scopes other than that of all events: first the rankings by a label, then the
+        others, LISTED at a time."""
+        specs, opened = state.rules.specs, self._opened_as(state)
+        if by_label := [spec.name for spec in specs if spec.by]:
+            yield by_label
+        for form in dict.fromkeys(spec.name for spec in specs if spec.name and not spec.by):
             scopes = await self._index.scopes(opened, form, "", LISTED)
             while scopes:
-                requests = [
-                    ReadRequest(RankingKey(state.number, window, instance, scope))
-                    for scope in scopes
-                ]
-                try:
-                    read = await self._index.read(
-                        self._opened_as(state), requests, now_ms=now_ms, due_ms=due_ms
-                    )
-                except ClosingsMoved:
-                    await self.load(state)
-                    continue
-                if any(result.total for result in read.results):
-                    return True
+                yield scopes
                 scopes = await self._index.scopes(opened, form, scopes[-1], LISTED)
-        return False
+
+    async def _has_entries(
+        self, state: BoardState, keys: Sequence[RankingKey], now_ms: int
+    ) -> bool:
+        """Return whether any of these rankings has an entry."""
+        due_ms = next_boundary(state.rules, now_ms)
+        while True:
+            opened, requests = self._opened_as(state), [ReadRequest(key) for key in keys]
+            try:
+                read = await self._index.read(opened, requests, now_ms=now_ms, due_ms=due_ms)
+            except ClosingsMoved:
+                await self.load(state)
+            else:
+                return any(result.total for result in read.results)
 
 
 async def _unchanged(_: BoardState) -> None:

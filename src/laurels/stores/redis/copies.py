@@ -225,7 +225,7 @@ class ServerCopies:
         catalog.note_refresh_states(state, read.refresh_states)
         if state.closing:
             await catalog.closings.load(state)
-            await catalog.closings.find_open(state)
+            await catalog.closings.find_all_open(state)
         positions = await catalog.index.positions(opened)
         # this fails if the shards have different positions, since a copy has only one position
         for source in positions:

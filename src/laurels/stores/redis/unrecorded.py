@@ -68,6 +68,29 @@ def _final_step(
     return {}
 
 
+def rolling_names(state: BoardState) -> set[str]:
+    """Return the names of the rolling windows that close periods."""
+    return {name for name in state.rules.closing if state.rules.windows[name].steps}
+
+
+def begun_before(state: BoardState) -> set[tuple[str, int]]:
+    """Return the calendar periods that had begun when their window got its archive, were not final
+    then, and may have no record yet, each as a window and an instance. Only in these periods, other
+    scopes may have members although no event was counted in the scope of all events, since the
+    board must have that scope as long as it closes periods."""
+    found = set[tuple[str, int]]()
+    for name in state.rules.closing.keys() - rolling_names(state):
+        window, since_ms = state.rules.windows[name], state.closing[name].since_ms
+        period = window.period_at(since_ms)
+        while since_ms > MIN_MS and final_ms_of(window, period) > since_ms:
+            if may_be_open(state, name, window.instance_of(period), state.closing):
+                found.add((name, window.instance_of(period)))
+            if period.start_ms <= MIN_MS:
+                break
+            period = window.period_at(period.start_ms - 1)
+    return found
+
+
 def decisive_boundaries(state: BoardState, now_ms: int) -> set[tuple[str, int]]:
     """Return, for each rolling window that closes periods, the newest archived step that has ended
     and, if the board has ended, its last step, each as a window and a step. Steps that have a

@@ -241,6 +241,7 @@ class ShardContents(ShardCalls):
             steps=board.rules.windows[rows.window].steps,
             running=rows.running or 0,
             is_tally=rows.is_tally,
+            closes=rows.window in board.rules.closing,
             members=[as_text(member) for member in rows.names()[part]],
             columns=[column[part].tolist() for column in rows.words()],
             now=now_ms,

@@ -1,6 +1,6 @@
 -- Writes boards that are copied from another store (see core/contents.py). Writing the same data
 -- twice has no effect. Ops of `operate`:
---   restore_rows (window, instance, scope, form, steps, running, is_tally, members, columns, now)
+--   restore_rows (window, instance, scope, form, steps, running, is_tally, closes, members, columns, now)
 --     writes rows of a ranking or a tally; `columns` are the words, by column, and after these the newest
 --     steps in the ranking of a rolling window; `steps` is 0 in a window that does not roll
 --   restore_ids (entries), restore_data (entries)
@@ -78,6 +78,7 @@ local function restore_rows()
     call('SADD', P .. 'i', ranked.name)
   else
     call('HSET', P .. 'i:' .. A.scope, ranked.name, '')
+    if A.closes then call('SADD', P .. 'i', A.window .. ':' .. text(A.instance)) end
   end
   if B.lives then expire(ranked, name, A.instance) end
   return {'done'}

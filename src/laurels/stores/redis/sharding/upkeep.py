@@ -106,7 +106,8 @@ class ShardedUpkeep:
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """Return the keys of the rankings with members in any shard or, with `empty`, of all
         registered rankings."""
-        by_shard = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
+        parts = parts_of(board) if empty else shards(board)  # a copy registers periods in each part
+        by_shard = await gather(self._index.keys(part, empty=empty) for part in parts)
         return list(dict.fromkeys(key for keys in by_shard for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
@@ -124,7 +125,7 @@ class ShardedUpkeep:
         )
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
-        await gather(self._index.drop(shard, keys) for shard in shards(board))
+        await gather(self._index.drop(part, keys) for part in parts_of(board))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
         """Return whether the rankings of every shard stay valid when the rules of a board
