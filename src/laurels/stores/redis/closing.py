@@ -14,7 +14,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -370,41 +369,6 @@ async def _unrotated(_: BoardState, __: int) -> None:
     return None
 
 
-def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
-    """Return, by window, the instance of the oldest period whose rankings must stay. `oldest` has
-    the oldest period that each window keeps; a period that still has to be sealed must stay even if
-    it is older."""
-    kept = dict(oldest)
-    for name in state.closing.keys() & kept.keys():
-        kept[name] = min([kept[name], *_unsealed(state, name)])
-    return kept
-
-
-def oldest_boundaries(state: BoardState, now_ms: int) -> dict[str, int]:
-    """Return, for each rolling window that closes periods, the oldest step that must stay: the
-    oldest one at whose end the window is archived and not sealed, or the running step."""
-    windows = [state.rules.windows[name] for name in state.closing if name in state.rules.windows]
-    return {
-        window.name: min(
-            [window.instance_of(window.period_at(now_ms)), *_unsealed(state, window.name)]
-        )
-        for window in windows
-        if window.steps
-    }
-
-
-def is_unsealed(state: BoardState, key: RankingKey) -> bool:
-    """Return whether the ranking of a period must stay because the period is not sealed yet."""
-    closing = state.closing.get(key.window)
-    if closing is None:
-        return False
-    if key.instance in closing.closed:
-        return True
-    return key.window in state.rules.closing and may_be_open(
-        state, key.window, key.instance, state.closing
-    )
-
-
 def is_settled(state: BoardState, now_ms: int) -> bool:
     """Return whether all periods of a board that has ended are final and sealed, as far as this
     process knows."""
@@ -465,18 +429,3 @@ def answering_from_archive(state: BoardState) -> BoardRecord:
 def renewed(state: BoardState) -> BoardRecord:
     """Return the definition of a board with the next version, and no other change."""
     return record_of(replace(state, version=state.version + 1, closing=first_closings(state)))
-
-
-def _unsealed(state: BoardState, name: str) -> Iterable[int]:
-    """Yield instances of a window. All its periods that still have to be sealed are at or after the
-    least of these instances."""
-    closing = state.closing[name]
-    yield from closing.closed
-    if name in state.rules.closing:
-        window = state.rules.windows[name]
-        first_ms = max(MIN_MS, closing.since_ms)
-        if closing.floor is not None:
-            first_ms = window.period_of(closing.floor).end_ms
-        else:
-            first_ms = max(MIN_MS, min(first_ms, window.next_refusal(first_ms)[0] - 1))
-        yield window.instance_of(window.period_at(min(first_ms, MAX_MS)))

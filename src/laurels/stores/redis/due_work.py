@@ -15,13 +15,14 @@ from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock
 from laurels.timeline.instants import MAX_MS
 
-from .closing import is_settled, is_unsealed, may_be_unpaid, oldest_boundaries, oldest_unsealed
+from .closing import is_settled, may_be_unpaid
 from .deletions import StoredDeletions
 from .outdated import DefinitionOutdated, ScopesNotReady, StepNotReady
 from .protocols import FollowedIndex
 from .registered_boards import RegisteredBoards
 from .registry import Registry
 from .remote import opened_as
+from .unrecorded import is_unsealed, oldest_boundaries, oldest_unsealed
 
 
 class DueWork(RegisteredBoards):

@@ -1,9 +1,11 @@
-"""Which periods of a board on an index server are final and may have no record yet. Pure."""
+"""Which periods of a board on an index server have no record yet, of their closing or their seal.
+Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from laurels.core.board_state import BoardState
 from laurels.core.closing import WindowClosing, closes_at_all, final_ms_of, period_finality
+from laurels.core.ranking_key import RankingKey
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 RETRY_MS = 1_000
@@ -122,3 +124,53 @@ def next_final_ms(state: BoardState, now_ms: int) -> int:
         for each in state.closing[name].open
     )
     return min([*times, now_ms + RETRY_MS if waiting else MAX_MS])
+
+
+def oldest_unsealed(state: BoardState, oldest: Mapping[str, int]) -> dict[str, int]:
+    """Return, by window, the instance of the oldest period whose rankings must stay. `oldest` has
+    the oldest period that each window keeps; a period that still has to be sealed must stay even if
+    it is older."""
+    kept = dict(oldest)
+    for name in state.closing.keys() & kept.keys():
+        kept[name] = min([kept[name], *_unsealed(state, name)])
+    return kept
+
+
+def oldest_boundaries(state: BoardState, now_ms: int) -> dict[str, int]:
+    """Return, for each rolling window that closes periods, the oldest step that must stay: the
+    oldest one at whose end the window is archived and not sealed, or the running step."""
+    windows = [state.rules.windows[name] for name in state.closing if name in state.rules.windows]
+    return {
+        window.name: min(
+            [window.instance_of(window.period_at(now_ms)), *_unsealed(state, window.name)]
+        )
+        for window in windows
+        if window.steps
+    }
+
+
+def is_unsealed(state: BoardState, key: RankingKey) -> bool:
+    """Return whether the ranking of a period must stay because the period is not sealed yet."""
+    closing = state.closing.get(key.window)
+    if closing is None:
+        return False
+    if key.instance in closing.closed:
+        return True
+    return key.window in state.rules.closing and may_be_open(
+        state, key.window, key.instance, state.closing
+    )
+
+
+def _unsealed(state: BoardState, name: str) -> Iterable[int]:
+    """Yield instances of a window. All its periods that still have to be sealed are at or after the
+    least of these instances."""
+    closing = state.closing[name]
+    yield from closing.closed
+    if name in state.rules.closing:
+        window = state.rules.windows[name]
+        first_ms = max(MIN_MS, closing.since_ms)
+        if closing.floor is not None:
+            first_ms = window.period_of(closing.floor).end_ms
+        else:
+            first_ms = max(MIN_MS, min(first_ms, window.next_refusal(first_ms)[0] - 1))
+        yield window.instance_of(window.period_at(min(first_ms, MAX_MS)))
