@@ -64,7 +64,7 @@ def test_a_sealed_period_is_verified(shell: Shell, sealed: str) -> None:
     assert found["digest"] == found["archive"] == found["log"]
     ran = shell("verify", "gifts", "--window", "all")
     assert ran.code == 2
-    assert "the archive has no period" in ran.err
+    assert "the archive has no period of the window all" in ran.err
 
 
 def test_the_states_of_periods_are_shown(shell: Shell) -> None:
