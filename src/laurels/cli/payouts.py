@@ -43,6 +43,15 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("id", "left"),
 ]
 PAGE = 1_000
+StateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        help="pending, due, confirmed or superseded.",
+        rich_help_panel=READING,
+    ),
+]
 
 
 def payouts(
@@ -69,15 +78,7 @@ def payouts(
         str | None,
         typer.Option("--member", metavar="MEMBER", help="Of one member.", rich_help_panel=READING),
     ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            help="pending, due, confirmed or superseded.",
-            rich_help_panel=READING,
-        ),
-    ] = None,
+    state: StateOption = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", help="Number of payouts.", rich_help_panel=READING)
     ] = 100,
