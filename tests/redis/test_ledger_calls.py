@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -44,6 +45,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ENDLESS = """WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
 SELECT count(*) FROM numbers"""
+MILLIONS = ENDLESS.replace("FROM numbers)", "FROM numbers WHERE n < 2000000)")
 
 
 @contextmanager
@@ -126,6 +128,15 @@ def test_closing_a_ledger_ends_its_calls(tmp_path: Path) -> None:
             await ledger.read(lambda _: None)
 
     asyncio.run(play())
+
+
+def test_a_statement_fails_that_begins_while_its_connection_is_aborted(tmp_path: Path) -> None:
+    """The statement was not running yet when it was interrupted."""
+    dialect, _ = dialect_of(f"sqlite:////{tmp_path}/ledger.db")
+    with closing(dialect.connect()) as connection:
+        dialect.abort(connection)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(MILLIONS).fetchall()
 
 
 def test_an_outage_is_written_to_the_log_once(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 from laurels.errors.ledger import NoLedger
 from laurels.errors.sinks import TargetUnavailable
@@ -17,12 +18,26 @@ from .dialects import ANSWER_SECONDS, Row, entries_by_row, translated_errors
 _FILE_MODE = 0o600
 _LOCK_SECONDS = 10.0
 """The maximum time for which a statement waits for other processes that write to the file."""
+_STEPS = 100_000
+"""After so many instructions of SQLite, some milliseconds, a statement checks whether its
+connection was aborted."""
 
 
 class _Connection(sqlite3.Connection):
     """A connection that refuses all statements after it was aborted."""
 
     is_aborted = False
+
+    def watch(self) -> None:
+        """Let a statement fail once the connection was aborted. `interrupt` alone has no effect on
+        a statement that is just about to begin."""
+        itself = ref(self)
+
+        def is_aborted() -> bool:
+            connection = itself()
+            return connection is None or connection.is_aborted
+
+        self.set_progress_handler(is_aborted, _STEPS)
 
 
 class SQLite:
@@ -55,6 +70,7 @@ class SQLite:
                 uri=True,
                 factory=_Connection,
             )
+            connection.watch()
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             return connection
