@@ -135,8 +135,7 @@ class SeasonComparison:
         """Assert that the changes of a board have each of its payouts that is or was due, once.
         After an erasure, payouts are no longer found by their ids."""
         self.adopt_times(lb)
-        self.background.emit_due()
-        lb.due_payouts(limit=1)  # enters the payouts that are due in the list and in the changes
+        self._emit_due(lb)
         uid, now_ms = self.oracle.boards[name].uid, self.oracle.now_ms()
         own = [payout for payout in self.oracle.payouts if payout.place.uid == uid]
         if any(payout.is_erased for payout in own):
@@ -195,6 +194,14 @@ class SeasonComparison:
         arguments, matches = rng.choice(wanted)
         found = pages(lambda after: lb.payouts(name, after=after, limit=limit, **arguments))
         self._assert_same(list(found), [each for each in payouts if matches(each)])
+
+    def _emit_due(self, lb: laurels.Leaderboards) -> None:
+        """Enter all payouts that are due in the list of due payouts and in the changes of their
+        boards. Index servers do this when they are asked for a page. A deployment of several stores
+        asks them one after another, so the list is read to its end."""
+        self.background.emit_due()
+        for _ in pages(lambda after: lb.due_payouts(after=after, limit=500)):
+            pass
 
     def _due(self, lb: laurels.Leaderboards, rng: Random) -> None:
         """Read on in the list of due payouts, from the end of the last page that was read."""

@@ -1,4 +1,4 @@
-"""A clock that is set back between operations of which nothing was written."""
+"""The world of the random tests: its clock when it is set back, and its stores."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 
 from laurels.stores.local.sealing_thread import SealingThread
 from tests.calendar_by_scanning import HOUR
+from tests.changes import all_changes
 from tests.contract.conftest import NOW_MS
-from tests.contract.deployments import EMBEDDED, Deployment
+from tests.contract.deployments import EMBEDDED, IMPLEMENTATIONS, Deployment
 from tests.definitions import Definition, Report, WindowDef
+from tests.prize_definitions import PrizeDef, PrizesDef
+from tests.stateful.background import worked_by_hand
 from tests.stateful.clock import EpisodeClock
 from tests.stateful.world import World
 
@@ -51,3 +54,24 @@ def test_a_boundary_that_was_read_before_the_clock_was_set_back_comes_again(worl
     world.comparison.compare(world.lb, Random(0))
     world.comparison.seasons.some(world.lb, "board-0", Random(0))
     assert len(world.lb.archived("board-0")) == 1
+
+
+def test_payouts_of_the_last_store_are_in_the_changes_of_their_board(tmp_path: Path) -> None:
+    [routed] = [each for each in IMPLEMENTATIONS if each.name == "routed"]
+    prizes = PrizesDef((PrizeDef("top", ranks=(1, 2)),), pay_after="1s")
+    clock, window = EpisodeClock(NOW_MS), WindowDef("day", grace="0s", prizes=prizes)
+    with worked_by_hand() as background, Deployment(routed, tmp_path, clock) as deployment:
+        world = World(deployment, clock, "UTC", background)
+        names = [f"{beginning}-0" for beginning in routed.beginnings]
+        for name in names:
+            ledger = routed.ledger_of(name)
+            world.create(Definition(name, windows=(window,), changes="1d", ledger=ledger))
+            for member in ("ann", "bob"):
+                world.submit(name, Report(member, 1), None)
+        clock.set(NOW_MS + 24 * HOUR)
+        world.seal()
+        clock.set(world.now_ms() + 1_000)
+        for name in names:
+            world.comparison.seasons.changes(world.lb, name)
+            payouts = [each for each in all_changes(world.lb, name, 1_000) if each.kind == "payout"]
+            assert len(payouts) == 2
