@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from laurels.errors import BoardInvalid, LaurelsError
+from laurels.errors import BoardInvalid, LaurelsError, ValueOutOfRange
 
 from .answer import Plain
 from .column import Column
@@ -253,7 +253,10 @@ def _ranks(value: object) -> tuple[int, int]:
 
 
 def _percent(value: object) -> Decimal:
-    units = exact_units(value, PERCENT_PLACES, "percent", 100 * 10**PERCENT_PLACES)
+    try:
+        units = exact_units(value, PERCENT_PLACES, "percent", 100 * 10**PERCENT_PLACES)
+    except ValueOutOfRange:
+        units = 0
     if units <= 0:
         raise BoardInvalid(
             f"expected percent to be above 0 and at most 100, got {safe_repr(value)}"
