@@ -126,8 +126,8 @@ def export(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Write the whole standings of a period, best first. It is `laurels export`, for a period, which
-    --period has to name.
+    """Write the whole standings of a period, best first. It is `laurels export`, for a period,
+    which --period has to name.
 
     \b
     Examples:
