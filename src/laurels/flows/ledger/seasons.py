@@ -85,15 +85,15 @@ class SeasonsOfBoard:
     async def stage(self, changes: Sequence[Change], run: "InTransaction[Any]") -> Staged | None:
         """Fetch the sealed periods and payouts that a page of changes announces, and all of the
         board if the page ends the initial load. Return None if there is nothing to fetch."""
-        told = [each for each in changes if each.kind in ("seal", "disqualify", "initial_end")]
-        if not told or not (self._rules.closing or any(map(_is_sealed, told))):
+        recorded = [each for each in changes if each.kind in ("seal", "disqualify", "initial_end")]
+        if not recorded or not (self._rules.closing or any(map(_is_sealed, recorded))):
             return None
-        staged = Staged(told[-1].id.partition("/")[0])
-        if any(each.kind == "initial_end" for each in told):
+        staged = Staged(recorded[-1].id.partition("/")[0])
+        if any(each.kind == "initial_end" for each in recorded):
             await self._stage_all(staged, run)
-            staged.closed = await self._closed(told[-1].at_ms)
-            told = [each for each in told if each.kind != "initial_end"]
-        for name in dict.fromkeys(map(_name_of, told)):
+            staged.closed = await self._closed(recorded[-1].at_ms)
+            recorded = [each for each in recorded if each.kind != "initial_end"]
+        for name in dict.fromkeys(map(_name_of, recorded)):
             await self._stage_period(staged, name, run)
             await self._write_payouts(staged.uid, run, name.window, name.period)
         return staged

@@ -45,14 +45,14 @@ class ErasingWrite(RecordsWrite):
                 self._member,
                 self._command.token,
                 self._command.reason,
-                self._archived + self._told(boards),
+                self._archived + self._hidden_in_changes(boards),
                 new_tag(),
             )
         ]
         self._records = self._erased
         return [*self._erased]
 
-    def _told(self, boards: Boards) -> list[int]:
+    def _hidden_in_changes(self, boards: Boards) -> list[int]:
         """If the member is hidden on all boards, return the numbers of those whose changes say
         so."""
         if boards.everywhere.stored(self._member) is None:

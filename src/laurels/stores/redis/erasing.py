@@ -232,7 +232,7 @@ class ServerErasing:
             await self._note(replace(noted, boards=[name]))
             await catalog.hidings.forget(state, member, catalog.time_of(state))
             state = catalog.boards.current(state)
-        is_told = noted.was_hidden and state.rules.changes_ms > 0
+        is_hidden_in_changes = noted.was_hidden and state.rules.changes_ms > 0
         await catalog.closings.close_due(state, catalog.time_of(state))
         is_archived = await self._forget_archived(state, member)
         state = catalog.boards.current(state)
@@ -249,7 +249,7 @@ class ServerErasing:
             due,
             erase_block(record),
             archived=archived_only(state),
-            forced=was_hidden or is_told or is_archived or had_ids,
+            forced=was_hidden or is_hidden_in_changes or is_archived or had_ids,
         )
         await catalog.index.forget_names(opened, member)
         if state.rules.head:
