@@ -25,17 +25,24 @@ IN_STORES = ("a", "e", "z")
 folders."""
 
 
+def archived_days(lb: laurels.Leaderboards) -> dict[str, str]:
+    """Create a board in each store, with two members in a day that is archived. Return the labels
+    of these days by board."""
+    labels = {}
+    for board in IN_STORES:
+        ledger = ROUTED.ledger if board == "a" else ""
+        lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], ledger=ledger))
+        lb.submit_many(board, [("zoe", 1), ("ann", 1)])
+        labels[board] = lb.periods(board, "day")[0].label
+    return labels
+
+
 def test_a_service_with_several_stores_erases_from_each(
     tmp_path: Path, clock: laurels.ManualClock
 ) -> None:
     with Deployment(ROUTED, tmp_path, clock) as deployment:
         lb = deployment.lb
-        labels = {}
-        for board in IN_STORES:
-            ledger = ROUTED.ledger if board == "a" else ""
-            lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], ledger=ledger))
-            lb.submit_many(board, [("zoe", 1), ("ann", 1)])
-            labels[board] = lb.periods(board, "day")[0].label
+        labels = archived_days(lb)
         clock.advance(DAY)
         erasure = lb.erase("zoe", "asked for it")
         assert (erasure.boards, erasure.periods) == (3, 3)
@@ -90,12 +97,7 @@ def test_an_erasure_that_fails_in_one_of_several_stores_is_completed_by_a_call(
     """As if the service had ended before or within the erasure of a store."""
     with Deployment(ROUTED, tmp_path, clock) as deployment, patch.object(SealingThread, "start"):
         lb = deployment.lb
-        labels = {}
-        for board in IN_STORES:
-            ledger = ROUTED.ledger if board == "a" else ""
-            lb.create(laurels.Board(board, windows=["all", "day:archive=forever"], ledger=ledger))
-            lb.submit_many(board, [("zoe", 1), ("ann", 1)])
-            labels[board] = lb.periods(board, "day")[0].label
+        labels = archived_days(lb)
         clock.advance(DAY)
         lb.seal()
         full = StorageFailed("no space left")
