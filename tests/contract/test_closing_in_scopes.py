@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 import laurels
-from laurels.stores.local import sealing_thread
-from laurels.stores.redis import sealing_tasks
 from tests.contract.boundary_history import DAY, HOUR, NOW_MS, AnyClock, create
 from tests.contract.deployments import ARCHIVING, Deployment
+from tests.sealing import sealed_by_calls
 
 ARCHIVED = "day:archive=forever"
 ROOM = {"room": "1"}
@@ -31,11 +29,7 @@ def deployment(
 ) -> Iterator[Deployment]:
     """Return a deployment of each kind that has an archive. In this process, periods are sealed
     only by a call."""
-    with (
-        patch.object(sealing_thread.SealingThread, "start"),
-        patch.object(sealing_tasks.SealingTasks, "start"),
-        Deployment(request.param, tmp_path, clock) as deployment,
-    ):
+    with sealed_by_calls(), Deployment(request.param, tmp_path, clock) as deployment:
         yield deployment
 
 

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 import laurels
 from laurels.errors.index_server import NotOnIndexServer
-from laurels.stores.local import sealing_thread
-from laurels.stores.redis import sealing_tasks
 from tests.contract.boundary_history import HOUR, MINUTE, NOW_MS, AnyClock, create
 from tests.contract.deployments import ARCHIVING, IMPLEMENTATIONS, Deployment
+from tests.sealing import sealed_by_calls
 
 WINDOW = "r=rolling:3m/1m"
 ARCHIVED = f"{WINDOW},archive=forever,archive_every=1m"
@@ -36,11 +34,7 @@ def deployment(
 ) -> Iterator[Deployment]:
     """Return a deployment of each kind that has an archive. In this process, periods are sealed
     only by a call."""
-    with (
-        patch.object(sealing_thread.SealingThread, "start"),
-        patch.object(sealing_tasks.SealingTasks, "start"),
-        Deployment(request.param, tmp_path, clock) as deployment,
-    ):
+    with sealed_by_calls(), Deployment(request.param, tmp_path, clock) as deployment:
         yield deployment
 
 

@@ -16,7 +16,6 @@ from laurels.errors.payouts import InvalidReference, PayoutsOpen
 from laurels.stores.local.archive.archive import Archive
 from laurels.stores.local.payouts.table import PayoutTable
 from laurels.stores.local.sealing_thread import SealingThread
-from laurels.stores.redis.sealing_tasks import SealingTasks
 from tests.calendar_by_scanning import HOUR
 from tests.changes import all_changes
 from tests.conftest import Scaled
@@ -28,6 +27,7 @@ from tests.contract.deployments import (
     Implementation,
 )
 from tests.counts import rare
+from tests.sealing import sealed_by_calls
 from tests.stateful import rules
 from tests.stateful.choices import COMBINATIONS
 from tests.stateful.clock import EpisodeClock
@@ -404,11 +404,7 @@ def test_random_erasures_leave_what_the_oracle_says(
     ]
     implementation = stores[seed % len(stores)]
     clock = EpisodeClock(NOW_MS)
-    with (
-        patch.object(SealingThread, "start"),
-        patch.object(SealingTasks, "start"),
-        Deployment(implementation, tmp_path, clock) as deployment,
-    ):
+    with sealed_by_calls(), Deployment(implementation, tmp_path, clock) as deployment:
         world = World(deployment, clock, "UTC")
         for name in ("b", "c"):
             world.create(world.chosen(rng, name, rng.choice(COMBINATIONS)))
